@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 from bicameral.catalog.advice._facts import TaskFacts, facts_from_mapping
 from bicameral.catalog.advice._selection import (
@@ -23,7 +24,8 @@ from bicameral.catalog.advice._selection import (
 )
 from bicameral.catalog.costs import Estimate, Rates, estimate
 from bicameral.catalog.facts import Requirement, catalog
-from bicameral.catalog.stacks import Stack, stack_of
+from bicameral.catalog.facts._records import json_fields
+from bicameral.catalog.stacks import Leg, Stack, stack_of
 
 _FAN_OUTS = frozenset({"O4", "O6", "O7"})
 _WORKER_CATEGORIES = ("S", "K", "R", "I")
@@ -53,16 +55,7 @@ def describe_stack(name: str, choices: Mapping[str, Choice], facts: TaskFacts) -
     found: dict[str, Any] = {"name": name}
     inner = [id for id in choices if id[0] in _WORKER_CATEGORIES] if chosen & _FAN_OUTS else []
     found["patterns"] = [id for id in choices if id not in inner]
-    found |= {key: value for key, value in _sections(chosen, facts).items() if value}
-    if inner:
-        tools = found.pop("tools", None)
-        # Each worker has bounds of its own, so that one without an end cannot starve the others.
-        found["agents"] = {"worker": {"patterns": [*inner, "V9"]} | ({"tools": tools} if tools else {})}
-    return found
-
-
-def _sections(chosen: frozenset[str], facts: TaskFacts) -> dict[str, Any]:
-    return {
+    sections: dict[str, Any] = {
         "facts": _stack_facts(chosen, facts),
         "declares": _statements(chosen, facts),
         "tools": _tools(chosen, facts),
@@ -71,6 +64,12 @@ def _sections(chosen: frozenset[str], facts: TaskFacts) -> dict[str, Any]:
         "loops": _loops(chosen, facts),
         "actions": _actions(chosen, facts),
     }
+    found |= {key: value for key, value in sections.items() if value}
+    if inner:
+        tools = found.pop("tools", None)
+        # Each worker has bounds of its own, so that one without an end cannot starve the others.
+        found["agents"] = {"worker": {"patterns": [*inner, "V9"]} | ({"tools": tools} if tools else {})}
+    return found
 
 
 def _stack_facts(chosen: frozenset[str], facts: TaskFacts) -> dict[str, Any]:
@@ -83,19 +82,15 @@ def _stack_facts(chosen: frozenset[str], facts: TaskFacts) -> dict[str, Any]:
         "tasks_recur": _map_known(facts.recurring_shapes, lambda share: share >= 0.5),
         "same_system": _map_known(facts.other_vendors, lambda others: not others),
         "workers": facts.subtasks if chosen & {"O6", "O7"} else None,
-        "structured_output": _structured_output(chosen, facts),
+        "structured_output": _map_known(
+            facts.structured_output, lambda held: ("used" if "S6" in chosen else "available") if held else "unavailable"
+        ),
     }
     return found | {name: value for name, value in derived.items() if value is not None}
 
 
 def _map_known(value: Any, say: Callable[[Any], Any]) -> Any:
     return None if value is None else say(value)
-
-
-def _structured_output(chosen: frozenset[str], facts: TaskFacts) -> str | None:
-    if facts.structured_output is None:
-        return None
-    return ("used" if "S6" in chosen else "available") if facts.structured_output else "unavailable"
 
 
 def _statements(chosen: frozenset[str], facts: TaskFacts) -> dict[str, str | bool]:
@@ -118,10 +113,8 @@ def _tools(chosen: frozenset[str], facts: TaskFacts) -> dict[str, int]:
 
 def _legs(facts: TaskFacts) -> list[str] | None:
     """The legs, where all three are known: a leg that nobody spoke of is not known to be missing."""
-    legs = ("private_data", "untrusted_content", "external_comms")
-    if any(getattr(facts, leg) is None for leg in legs):
-        return None
-    return [leg for leg in legs if getattr(facts, leg)]
+    legs = {leg: facts.value(leg) for leg in get_args(Leg)}
+    return None if None in legs.values() else [leg for leg, is_there in legs.items() if is_there]
 
 
 def _guards(chosen: frozenset[str]) -> list[str]:
@@ -147,19 +140,15 @@ def _loops(chosen: frozenset[str], facts: TaskFacts) -> dict[str, Any]:
 def _actions(chosen: frozenset[str], facts: TaskFacts) -> dict[str, Any]:
     """Each action with its gate: a person before what cannot be undone, a watcher beside the rest."""
     found: dict[str, Any] = {}
-    far = facts.blast_radius is not None and facts.blast_radius >= 4
+    reach = facts.blast_radius
+    far = reach is not None and reach >= 4
+    known = {} if reach is None else {"blast_radius": "low" if reach <= 3 else "high"}
     for action in facts.irreversible_actions or ():
         found[action] = {"reversible": False, "gate": "V1"}
     for action in facts.reversible_actions or ():
         gate = "V1" if far else "V2" if "V2" in chosen else "none"
-        found.setdefault(action, {"reversible": True, "gate": gate} | _blast_radius(facts))
+        found.setdefault(action, {"reversible": True, "gate": gate} | known)
     return found
-
-
-def _blast_radius(facts: TaskFacts) -> dict[str, str]:
-    if facts.blast_radius is None:
-        return {}
-    return {"blast_radius": "low" if facts.blast_radius <= 3 else "high"}
 
 
 def render_stack(described: Mapping[str, Any], choices: Mapping[str, Choice]) -> str:
@@ -168,7 +157,7 @@ def render_stack(described: Mapping[str, Any], choices: Mapping[str, Choice]) ->
 
     rest = {key: value for key, value in described.items() if key not in ("name", "patterns", "agents")}
     lines = [
-        f"name: {_yaml_string(str(described['name']))}",
+        f"name: {json.dumps(str(described['name']), ensure_ascii=False)}",
         "patterns:",
         *_pattern_lines(described["patterns"], choices, 2),
     ]
@@ -185,12 +174,6 @@ def render_stack(described: Mapping[str, Any], choices: Mapping[str, Choice]) ->
 
 def _pattern_lines(patterns: Sequence[str], choices: Mapping[str, Choice], indent: int) -> list[str]:
     return [f"{' ' * indent}- {id:<4} # {choices[id].rule}: {choices[id].why}" for id in patterns]
-
-
-def _yaml_string(text: str) -> str:
-    import json
-
-    return json.dumps(text, ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -263,11 +246,8 @@ class Advice:
         return {
             "facts": self.facts.to_json(),
             "patterns": list(self.patterns),
-            "choices": [_choice_json(choice) for choice in self.choices.values()],
-            "ruled_out": [
-                {"pattern": out.pattern, "rule": out.rule, "why": out.why, "facts": dict(out.facts)}
-                for out in self.ruled_out.values()
-            ],
+            "choices": [json_fields(each, "one_of") | {"facts": dict(each.facts)} for each in self.choices.values()],
+            "ruled_out": [json_fields(each) | {"facts": dict(each.facts)} for each in self.ruled_out.values()],
             "open": [each.to_json() for each in self.open],
             "settled": self.settled,
             "order": [list(stage) for stage in self.order],
@@ -276,17 +256,6 @@ class Advice:
             "estimate": {"expected": self.estimate.expected.to_json(), "worst": self.estimate.worst.to_json()},
             "over_budget": list(self.over_budget),
         }
-
-
-def _choice_json(choice: Choice) -> dict[str, Any]:
-    return {
-        "pattern": choice.pattern,
-        "rule": choice.rule,
-        "why": choice.why,
-        "by": list(choice.by),
-        "facts": dict(choice.facts),
-        "needed_by": list(choice.needed_by),
-    }
 
 
 def advise(

@@ -24,8 +24,9 @@ from bicameral.catalog.advice._facts import (
 )
 from bicameral.catalog.facts import IDS, Requirement, catalog
 from bicameral.catalog.facts._reader import DataPlace, load_rows, read_record
+from bicameral.catalog.facts._records import json_fields
 from bicameral.errors import nearest_name
-from bicameral.expressions import Node, Verdict
+from bicameral.expressions import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,33 +277,17 @@ def _apply_flow(flow: RuleFlow, facts: TaskFacts, draft: PatternSelection, banne
                 draft.ruled_out.setdefault(pattern, RejectedPattern(pattern, taken.id, why))
             continue
         verdict = judge_condition(rule.condition, facts, draft.patterns)
+        decisive = tuple((name, facts.value(name)) for name in verdict.decided_by)
         if verdict.holds and not any(pattern in banned for pattern in rule.then):
             taken = rule
-            _choose_rule_patterns(rule, verdict, facts, draft)
-        elif verdict.holds is False:
-            _reject_rule_patterns(rule, verdict, facts, draft)
+            for pattern in rule.then:
+                draft.choices.setdefault(pattern, Choice(pattern, rule.id, rule.why, rule.by, decisive))
+        elif verdict.holds is False and decisive:
+            why = f"it would be for: {rule.why}"
+            for pattern in rule.then:
+                draft.ruled_out.setdefault(pattern, RejectedPattern(pattern, rule.id, why, decisive))
         if verdict.missing:
             draft.undecided.append(UndecidedRule(rule, verdict.missing, bool(verdict.holds)))
-
-
-def _choose_rule_patterns(rule: AdviceRule, verdict: Verdict, facts: TaskFacts, draft: PatternSelection) -> None:
-    for pattern in rule.then:
-        draft.choices.setdefault(
-            pattern, Choice(pattern, rule.id, rule.why, rule.by, _fact_values(verdict.decided_by, facts))
-        )
-
-
-def _reject_rule_patterns(rule: AdviceRule, verdict: Verdict, facts: TaskFacts, draft: PatternSelection) -> None:
-    if not verdict.decided_by:
-        return
-    decided = _fact_values(verdict.decided_by, facts)
-    for pattern in rule.then:
-        said = f"it would be for: {rule.why}"
-        draft.ruled_out.setdefault(pattern, RejectedPattern(pattern, rule.id, said, decided))
-
-
-def _fact_values(names: Iterable[str], facts: TaskFacts) -> tuple[tuple[str, Any], ...]:
-    return tuple((name, facts.value(name)) for name in names)
 
 
 def _add_needed_patterns(draft: PatternSelection, book: Rulebook) -> PatternSelection:
@@ -342,13 +327,9 @@ def _first_conflict(draft: PatternSelection, book: Rulebook) -> RejectedPattern 
             order = list(draft.choices)
             needed = {need for id in draft.choices for each in book.hard_needs(id) for need in each.all_of}
             goes = max(exclusion.patterns, key=lambda id: (id not in needed, order.index(id)))
-            return _exclusion_rejection(goes, exclusion)
+            others = ", ".join(id for id in exclusion.patterns if id != goes)
+            return RejectedPattern(goes, exclusion.id, f"it does not go with {others}: {exclusion.why}")
     return None
-
-
-def _exclusion_rejection(pattern: str, exclusion: Exclusion) -> RejectedPattern:
-    others = ", ".join(id for id in exclusion.patterns if id != pattern)
-    return RejectedPattern(pattern, exclusion.id, f"it does not go with {others}: {exclusion.why}")
 
 
 def _prune_alternatives(draft: PatternSelection, facts: TaskFacts, book: Rulebook) -> None:
@@ -447,11 +428,7 @@ class OpenQuestion:
             "wanted": self.question.expected_input,
             "safety": self.safety,
             "first": self.first,
-            "changes": [
-                {"test": each.test, "patterns": list(each.patterns), "rule": each.rule, "also": list(each.also)}
-                | ({"goes": True} if each.goes else {})
-                for each in self.changes
-            ],
+            "changes": [json_fields(each, *(() if each.goes else ("goes",))) for each in self.changes],
         }
 
 

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from bicameral.catalog.costs._sessions import (
     NO_AMOUNTS,
@@ -155,23 +155,12 @@ def evaluate_session(cost: SessionCost, values: SizeValues) -> tuple[SessionLoad
     At worst there is as much to do as the knobs allow; what no knob bounds is as large as the sizes say.
     """
     most = _bounded_value(cost.most, values)
-    usual = SessionLoad(
-        calls=min(_non_negative_value(cost.calls, values), most),
-        stable=_non_negative_value(cost.stable, values),
-        prompt=_non_negative_value(cost.prompt, values),
-        grows=_non_negative_value(cost.grows, values),
-        output=_non_negative_value(cost.output, values),
-        parallel=max(1.0, _non_negative_value(cost.parallel, values)),
-    )
-    worst = SessionLoad(
-        calls=most,
-        stable=_bounded_value(cost.stable, values),
-        prompt=_bounded_value(cost.prompt, values),
-        grows=_bounded_value(cost.grows, values),
-        output=_bounded_value(cost.output, values),
-        parallel=usual.parallel,
-    )
-    return usual, worst
+    calls = min(_non_negative_value(cost.calls, values), most)
+    parallel = max(1.0, _non_negative_value(cost.parallel, values))
+    sizes = {name: cast("Expression", getattr(cost, name)) for name in ("stable", "prompt", "grows", "output")}
+    usual: dict[str, Any] = {name: _non_negative_value(each, values) for name, each in sizes.items()}
+    worst: dict[str, Any] = {name: _bounded_value(each, values) for name, each in sizes.items()}
+    return SessionLoad(calls, **usual, parallel=parallel), SessionLoad(most, **worst, parallel=parallel)
 
 
 def evaluate_tool_calls(pattern: PatternFacts, values: SizeValues, role: str = "") -> tuple[float, float]:
@@ -302,13 +291,16 @@ class CostContext:
     def sizes(self, agent: AgentCosts) -> SizeValues:
         return {**agent.sizes, "input": agent.sizes["brief"]} if self.briefed else agent.sizes
 
+    def lengthened(self, usual: SessionLoad, most: SessionLoad | None = None) -> CostContext:
+        """The same with longer calls. A change may be negative as long as the call that it is added to is not."""
+        most = usual if most is None else most
+        return replace(self, usual=self.usual.plus(usual, least=-math.inf), most=self.most.plus(most, least=-math.inf))
+
 
 def agent_parts(agent: AgentCosts, outside: CostContext | None = None) -> Iterator[CostPart]:
     """Every session of the agent with what it takes; `outside` is what goes round the whole agent."""
     around = outside or CostContext()
-    around = replace(
-        around, usual=_add_sessions(around.usual, agent.late_tokens), most=_add_sessions(around.most, agent.late_tokens)
-    )
+    around = around.lengthened(agent.late_tokens)
     chain = wrapping_chain(agent)
     hosts = sorted(agent.of_manner("hosts"), key=lambda member: member.nesting.depth)
     shapes = agent.of_manner("shapes")
@@ -352,14 +344,10 @@ def _longest_shape(shapes: Sequence[CostedPattern], sizes: SizeValues) -> list[C
     """Where nothing wraps and nothing hosts, the call is that of the shape which makes it longest."""
 
     def length(member: CostedPattern) -> float:
-        return (
-            evaluate_session(member.main_session, member.values(sizes))[0].first
-            if member.main_session is not None
-            else -1.0
-        )
+        main = member.main_session
+        return -1.0 if main is None else evaluate_session(main, member.values(sizes))[0].first
 
-    found = max(shapes, key=length, default=None)
-    return [] if found is None else [found]
+    return sorted(shapes, key=length, reverse=True)[:1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,15 +380,11 @@ class _PatternChain:
             values = shape.values(around.sizes(self.agent))
             usual, most = evaluate_session(shape.main_session, values)
             if shape.id not in self.agent.described:
-                further = _add_sessions(further, replace(_extra_tokens(usual, values, once=True), grows=usual.grows))
+                extra = replace(_extra_tokens(usual, values, once=True), grows=usual.grows)
+                further = further.plus(extra, least=-math.inf)
             if usual.calls > 0 and most.calls > usual.calls:
                 levels.append(Repetition(1.0, most.calls / usual.calls))
-        return replace(
-            around,
-            levels=tuple(levels),
-            usual=_add_sessions(around.usual, further),
-            most=_add_sessions(around.most, further),
-        )
+        return replace(around, levels=tuple(levels)).lengthened(further)
 
 
 def inner_context(agent: AgentCosts, member: CostedPattern, at: SessionCost, around: CostContext) -> CostContext:
@@ -410,18 +394,13 @@ def inner_context(agent: AgentCosts, member: CostedPattern, at: SessionCost, aro
     levels = (*around.levels, Repetition(usual.calls, most.calls, usual.parallel))
     inner = replace(around, levels=levels, patterns=(*around.patterns, member.id))
     if not member.nesting.hands_on:
-        return replace(
-            inner,
-            usual=_add_sessions(around.usual, _extra_tokens(usual, values)),
-            most=_add_sessions(around.most, _extra_tokens(most, values)),
-        )
+        return inner.lengthened(_extra_tokens(usual, values), _extra_tokens(most, values))
     inner = replace(inner, briefed=True)
     if agent.has("O17"):
         return inner
     # Without a window of its own a worker also reads what stands before the one that sent it.
     read = max((evaluate_session(other, values)[0].first for other in member.other_sessions), default=0.0)
-    seen = SessionLoad(0, prompt=read)
-    return replace(inner, usual=_add_sessions(inner.usual, seen), most=_add_sessions(inner.most, seen))
+    return inner.lengthened(SessionLoad(0, prompt=read))
 
 
 def _extra_tokens(session: SessionLoad, values: SizeValues, *, once: bool = False) -> SessionLoad:
@@ -433,17 +412,6 @@ def _extra_tokens(session: SessionLoad, values: SizeValues, *, once: bool = Fals
         session.prompt - values["input"] + grown,
         0.0,
         session.output - values["output"],
-    )
-
-
-def _add_sessions(one: SessionLoad, other: SessionLoad) -> SessionLoad:
-    """Both together; a part may be below nothing as long as the call it is added to is not."""
-    return replace(
-        one,
-        stable=one.stable + other.stable,
-        prompt=one.prompt + other.prompt,
-        grows=max(one.grows, other.grows),
-        output=one.output + other.output,
     )
 
 
@@ -461,10 +429,8 @@ def _session_parts(
     for cost in costs:
         usual, most = evaluate_session(cost, values)
         if lengthened:
-            usual, most = (
-                _compact_session(agent, usual.plus(around.usual)),
-                _compact_session(agent, most.plus(around.most)),
-            )
+            usual = _compact_session(agent, usual.plus(around.usual))
+            most = _compact_session(agent, most.plus(around.most))
         if member.id == "O18":
             # Its warm-up stores the head for the workers, which all find it.
             usual = replace(usual, later=cost.role != member.nesting.at, known=cost.role == member.nesting.at)

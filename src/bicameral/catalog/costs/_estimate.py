@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, TypeAlias, cast
 
 from bicameral.catalog.costs._composition import (
@@ -32,8 +32,7 @@ from bicameral.catalog.costs._composition import (
 )
 from bicameral.catalog.costs._sessions import LOCAL_RATES, NO_AMOUNTS, TIERS, Amounts, CostPart, Rates, SessionLoad
 from bicameral.catalog.facts import IDS, SessionCost, catalog
-from bicameral.catalog.stacks import Stack
-from bicameral.catalog.stacks import StackMember as Said
+from bicameral.catalog.stacks import Stack, StackMember
 from bicameral.errors import CatalogError
 
 _PIECE = re.compile(r"[A-Za-z]+|\d|[^\W\d_]+|[^\w\s]+\n*|_+|\n\s*")
@@ -96,11 +95,11 @@ def stack_parts(
     parts, around = wrapping_parts(whole, chain, CostContext())
     shapes = whole.of_manner("shapes")
     share = _share_levels(around, len(stack.agents)) if chain else around
-    for said in stack.agents:
-        agent = _agent_costs(said, stack.whole, sizes, rates, tool_seconds)
-        own = frozenset(member.id for member in agent.members)
-        more = [member for member in shapes if member.id not in own]
-        beside = frozenset(member.id for member in whole.members)
+    for member in stack.agents:
+        agent = _agent_costs(member, stack.whole, sizes, rates, tool_seconds)
+        own = frozenset(each.id for each in agent.members)
+        more = [each for each in shapes if each.id not in own]
+        beside = frozenset(each.id for each in whole.members)
         parts += agent_parts(replace(agent, members=[*agent.members, *more], beside=beside), share)
     parts += additional_parts(whole, CostContext())
     return parts, [*notes, *_cap_notes(stack)]
@@ -116,36 +115,33 @@ def _share_levels(around: CostContext, agents: int) -> CostContext:
 
 
 def _agent_costs(
-    said: Said, whole: Said | None, sizes: SizeValues, rates: Mapping[str, Rates], tool_seconds: float
+    member: StackMember, whole: StackMember | None, sizes: SizeValues, rates: Mapping[str, Rates], tool_seconds: float
 ) -> AgentCosts:
-    prompt = _PromptSizes.of(said)
-    members = [
-        CostedPattern(catalog().pattern(use.id), _cost_knobs(use.id, use.knobs), nestings()[use.id])
-        for use in said.uses
-        if use.id in IDS
-    ]
+    prompt = _PromptSizes.of(member)
+    patterns: list[CostedPattern] = []
+    for use in member.uses:
+        if use.id in IDS:
+            pattern = catalog().pattern(use.id)
+            # A stack may also say where a pattern is used, which costs nothing.
+            knobs = {name: value for name, value in use.knobs.items() if name in pattern.knobs}
+            patterns.append(CostedPattern(pattern, knobs, nestings()[use.id]))
     return AgentCosts(
-        said.name,
-        members,
-        {**sizes, **_tool_sizes(said), **prompt.sizes},
-        _rates_by_role(said, whole, rates),
+        member.name,
+        patterns,
+        {**sizes, **_tool_sizes(member), **prompt.sizes},
+        _rates_by_role(member, whole, rates),
         described=prompt.owners,
         late_tokens=prompt.late,
         tool_seconds=tool_seconds,
     )
 
 
-def _cost_knobs(id: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The knobs of the pattern. A stack may also say where a pattern is used, which costs nothing."""
-    return {name: value for name, value in given.items() if name in catalog().pattern(id).knobs}
-
-
-def _tool_sizes(said: Said) -> dict[str, float]:
-    if said.tools is None:
+def _tool_sizes(member: StackMember) -> dict[str, float]:
+    if member.tools is None:
         return {}
-    if said.tools.schema_tokens is not None:
-        return {"tools": said.tools.schema_tokens}
-    return {} if said.tools.count is None else {"tools": said.tools.count * TOKENS_PER_TOOL}
+    if member.tools.schema_tokens is not None:
+        return {"tools": member.tools.schema_tokens}
+    return {} if member.tools.count is None else {"tools": member.tools.count * TOKENS_PER_TOOL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +153,8 @@ class _PromptSizes:
     late: SessionLoad = EMPTY_SESSION
 
     @staticmethod
-    def of(said: Said) -> _PromptSizes:
-        parts = [part for part in said.prompt or () if part.tokens is not None]
+    def of(member: StackMember) -> _PromptSizes:
+        parts = [part for part in member.prompt or () if part.tokens is not None]
         if not parts:
             return _PromptSizes({})
         fixed = [(number, part.tokens or 0) for number, part in enumerate(parts) if part.stable != "per_call"]
@@ -177,10 +173,12 @@ def _rates_by_tier(rates: Mapping[str, Rates]) -> Callable[[SessionCost], Rates]
     return lambda cost: rates["mid" if cost.tier == "any" else cost.tier]
 
 
-def _rates_by_role(said: Said, whole: Said | None, rates: Mapping[str, Rates]) -> Callable[[SessionCost], Rates]:
-    """The model of a session: what is said of a session of this name, else the agent's, the whole's, its class."""
-    named = {session.name.lower(): session.model for session in said.sessions or () if session.model}
-    usual = said.model or (whole.model if whole is not None else None)
+def _rates_by_role(
+    member: StackMember, whole: StackMember | None, rates: Mapping[str, Rates]
+) -> Callable[[SessionCost], Rates]:
+    """The model of a session: that of the session of this name, else of the agent, of the whole, or of its class."""
+    named = {session.name.lower(): session.model for session in member.sessions or () if session.model}
+    usual = member.model or (whole.model if whole is not None else None)
     by_tier = _rates_by_tier(rates)
 
     def chosen(cost: SessionCost) -> Rates:
@@ -212,34 +210,25 @@ class Estimate:
     @cached_property
     def expected(self) -> Amounts:
         """A run as a rule."""
-        return total_amounts(part.expected for part in self.parts if not part.apart)
+        return reduce(Amounts.plus, (part.expected for part in self.parts if not part.apart), NO_AMOUNTS)
 
     @cached_property
     def worst(self) -> Amounts:
         """A run at most: every bound reached, and nothing found in a cache."""
-        return total_amounts(part.worst for part in self.parts if not part.apart)
+        return reduce(Amounts.plus, (part.worst for part in self.parts if not part.apart), NO_AMOUNTS)
 
     @cached_property
     def apart(self) -> Amounts:
         """What happens beside runs, such as the tests before a release; as a rule, and once."""
-        return total_amounts(part.expected for part in self.parts if part.apart)
+        return reduce(Amounts.plus, (part.expected for part in self.parts if part.apart), NO_AMOUNTS)
 
     def by_pattern(self) -> dict[str, tuple[Amounts, Amounts]]:
         """Expected and worst of each pattern's own sessions."""
-        found: dict[str, tuple[Amounts, Amounts]] = {}
-        for part in self.parts:
-            usual, most = found.get(part.pattern, (NO_AMOUNTS, NO_AMOUNTS))
-            found[part.pattern] = (usual.plus(part.expected), most.plus(part.worst))
-        return found
+        return _group_amounts((part.pattern, part) for part in self.parts)
 
     def by_agent(self) -> dict[str, tuple[Amounts, Amounts]]:
         """Expected and worst of each agent of the stack."""
-        found: dict[str, tuple[Amounts, Amounts]] = {}
-        for part in self.parts:
-            if not part.apart:
-                usual, most = found.get(part.agent, (NO_AMOUNTS, NO_AMOUNTS))
-                found[part.agent] = (usual.plus(part.expected), most.plus(part.worst))
-        return found
+        return _group_amounts((part.agent, part) for part in self.parts if not part.apart)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -252,12 +241,12 @@ class Estimate:
         }
 
 
-def total_amounts(amounts: Iterable[Amounts]) -> Amounts:
-    """All of them, one after the other."""
-    found = NO_AMOUNTS
-    for each in amounts:
-        found = found.plus(each)
-    return found
+def _group_amounts(parts: Iterable[tuple[str, CostPart]]) -> dict[str, tuple[Amounts, Amounts]]:
+    groups: dict[str, tuple[Amounts, Amounts]] = {}
+    for key, part in parts:
+        usual, most = groups.get(key, (NO_AMOUNTS, NO_AMOUNTS))
+        groups[key] = (usual.plus(part.expected), most.plus(part.worst))
+    return groups
 
 
 def estimate(
@@ -294,7 +283,8 @@ def _build_estimate(parts: Iterable[CostPart], rates: Mapping[str, Rates], notes
     names = dict.fromkeys(part.model for part in kept if part.model)
     used = [models.get(name) or Rates(name) for name in names]
     unpriced = tuple(each.model for each in used if each.read is None or each.written is None)
-    notes += [f"the speed of {each.model} is not known" for each in used if _is_speed_unknown(each)]
+    unmeasured = (each.model for each in used if each.prompt_speed is None or each.output_speed is None)
+    notes += [f"the speed of {model} is not known" for model in unmeasured]
     for part in kept:
         window = models[part.model].window if part.model in models else None
         if window is not None and part.worst.longest > window:
@@ -303,7 +293,3 @@ def _build_estimate(parts: Iterable[CostPart], rates: Mapping[str, Rates], notes
                 f" the window of {part.model} ({window:,})"
             )
     return Estimate(kept, tuple(dict.fromkeys(notes)), unpriced)
-
-
-def _is_speed_unknown(rates: Rates) -> bool:
-    return rates.prompt_speed is None or rates.output_speed is None

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
+from bicameral.catalog.facts._records import json_fields
 from bicameral.errors import CatalogError
 
 
@@ -39,11 +40,8 @@ class Amounts:
 
     def plus(self, other: Amounts) -> Amounts:
         """This and then the other: the longest call and the memory are those of the larger."""
-        return _combine_amounts(self, other, beside=False)
-
-    def beside(self, other: Amounts) -> Amounts:
-        """This and the other at the same time: the time is that of the slower, the memory that of both."""
-        return _combine_amounts(self, other, beside=True)
+        sums = {name: _add_known(getattr(self, name), getattr(other, name)) for name in (*_ADDITIVE, "seconds")}
+        return Amounts(**sums, longest=max(self.longest, other.longest), memory=max(self.memory, other.memory))
 
     def times(self, often: float, at_once: float = 1.0) -> Amounts:
         """The same so often, so many of them side by side."""
@@ -95,16 +93,6 @@ def _interpolate_value(low: float | None, high: float | None, part: float) -> fl
     return None if low is None or high is None else low + (high - low) * part
 
 
-def _combine_amounts(one: Amounts, other: Amounts, *, beside: bool) -> Amounts:
-    added = {name: _add_known(getattr(one, name), getattr(other, name)) for name in _ADDITIVE}
-    if beside:
-        slower = None if one.seconds is None or other.seconds is None else max(one.seconds, other.seconds)
-        memory = one.memory + other.memory
-    else:
-        slower, memory = _add_known(one.seconds, other.seconds), max(one.memory, other.memory)
-    return Amounts(**added, seconds=slower, longest=max(one.longest, other.longest), memory=memory)
-
-
 def _add_known(one: float | None, other: float | None) -> Any:
     return None if one is None or other is None else one + other
 
@@ -130,16 +118,7 @@ class CostPart:
     apart: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "agent": self.agent,
-            "pattern": self.pattern,
-            "role": self.role,
-            "model": self.model,
-            "inside": list(self.inside),
-            "apart": self.apart,
-            "expected": self.expected.to_json(),
-            "worst": self.worst.to_json(),
-        }
+        return json_fields(self)
 
 
 ModelTier = Literal["small", "mid", "large"]
@@ -303,15 +282,19 @@ class SessionLoad:
         """How many of the calls go side by side."""
         return max(1, min(calls, math.floor(self.parallel)))
 
-    def plus(self, other: SessionLoad) -> SessionLoad:
-        """The same calls with what another adds to each of them, or takes away."""
+    def plus(self, other: SessionLoad, *, least: float = 0.0) -> SessionLoad:
+        """The same calls with what another adds to each of them, or takes away.
+
+        Args:
+            least: What each size is at least; `-inf` where two changes are added, before a call has them.
+        """
         return replace(
             self,
-            stable=max(0.0, self.stable + other.stable),
-            prompt=max(0.0, self.prompt + other.prompt),
+            stable=max(least, self.stable + other.stable),
+            prompt=max(least, self.prompt + other.prompt),
             # The record of a session is one, whoever keeps it.
             grows=max(self.grows, other.grows),
-            output=max(0.0, self.output + other.output),
+            output=max(least, self.output + other.output),
         )
 
 

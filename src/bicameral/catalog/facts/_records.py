@@ -218,24 +218,9 @@ class Requirement:
         return self.pattern == pattern or (self.pattern.endswith("*") and pattern.startswith(self.pattern[:-1]))
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict(_FrozenMappings):
-    """Patterns that bear on each other, and the rule that keeps them from doing harm."""
-
-    id: str
-    name: str
-    kind: ConflictKind
-    patterns: tuple[str, ...]
-    severity: RuleSeverity
-    why: str
-    rule: str
-    fix: str
-    checks: tuple[CheckSpec, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Law(_FrozenMappings):
-    """What holds for every stack."""
+    """A rule that holds for every stack: what, why, how to mend it, and how the linter checks it."""
 
     id: str
     name: str
@@ -245,6 +230,13 @@ class Law(_FrozenMappings):
     why: str
     fix: str
     checks: tuple[CheckSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict(Law):
+    """Patterns that affect each other, and the rule that keeps them from doing harm."""
+
+    kind: ConflictKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,19 +262,11 @@ class AntiPattern(_FrozenMappings):
         return self.mend
 
 
-@dataclass(frozen=True, slots=True)
-class CacheRule(_FrozenMappings):
-    """What keeps a prompt cacheable, and the mechanisms or patterns it comes from."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheRule(Law):
+    """A rule that keeps prompts cacheable, and the mechanisms or patterns that it follows from."""
 
-    id: str
-    name: str
-    severity: RuleSeverity
-    patterns: tuple[str, ...]
     origin: tuple[str, ...]
-    rule: str
-    why: str
-    fix: str
-    checks: tuple[CheckSpec, ...] = ()
 
 
 def _number_ids(letter: str, numbers: Iterable[int]) -> tuple[str, ...]:
@@ -334,3 +318,14 @@ def plain_record(value: object) -> Any:
 
 
 _OMITTED: tuple[object, ...] = (None, "")
+
+
+def json_fields(record: Any, *without: str) -> dict[str, Any]:
+    """The fields of a report as JSON: tuples are lists, and a value that has `to_json` says itself how it looks."""
+    return {each.name: _json_value(getattr(record, each.name)) for each in fields(record) if each.name not in without}
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_json_value(each) for each in cast("tuple[Any, ...]", value)]
+    return value.to_json() if hasattr(value, "to_json") else value

@@ -19,7 +19,6 @@ from bicameral.catalog.lint._problems import (
     undeclared_fact,
 )
 from bicameral.catalog.lint._rules import (
-    SEVERITIES,
     CheckKind,
     LintReport,
     LintRule,
@@ -27,6 +26,7 @@ from bicameral.catalog.lint._rules import (
     RuleCheck,
     definition_rules,
     rules,
+    severity_rank,
 )
 from bicameral.catalog.lint._scope import AgentScope, StackCondition, agent_scopes
 from bicameral.catalog.lint._section_checks import SECTION_CHECKS
@@ -87,7 +87,9 @@ def _check_required(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem
 
 
 def _check_together(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem]:
-    uses = [[use for use in scope.uses.get(id, ()) if not _is_exempt(check, use)] for id in check.all]
+    uses = [
+        [use for use in scope.uses.get(id, ()) if check.exempt.get(use.id, "") not in use.knobs] for id in check.all
+    ]
     for several in product(*uses):
         if not _is_apart(check, several):
             path = several[-1].path
@@ -95,10 +97,6 @@ def _check_together(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem
             message = f"{' and '.join(check.all)} are used for the same{what}"
             yield LintProblem(("together", *sorted(check.all)), message, path, patterns=check.all)
             return
-
-
-def _is_exempt(check: RuleCheck, use: PatternUse) -> bool:
-    return check.exempt.get(use.id, "") in use.knobs
 
 
 def _is_apart(check: RuleCheck, uses: tuple[PatternUse, ...]) -> bool:
@@ -109,7 +107,8 @@ def _is_apart(check: RuleCheck, uses: tuple[PatternUse, ...]) -> bool:
 
 def _check_declared(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem]:
     said = scope.declares.get(check.name)
-    if said or (said is None and check.name == "action_gate_map" and _has_gates(scope)):
+    gated = bool(scope.actions) and all(action.gate is not None for action in scope.actions or ())
+    if said or (said is None and check.name == "action_gate_map" and gated):
         return
     so, unknown = _decide_condition(check.when, check, scope)
     yield from unknown
@@ -124,10 +123,6 @@ def _check_declared(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem
             wants=(f"declares.{check.name}",),
             patterns=_trigger_patterns(check, scope),
         )
-
-
-def _has_gates(scope: AgentScope) -> bool:
-    return bool(scope.actions) and all(action.gate is not None for action in scope.actions or ())
 
 
 def _check_condition(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem]:
@@ -221,13 +216,9 @@ def _waiver_faults(waiver: Waiver, given: Sequence[ReportedProblem], today: date
     elif today > waiver.until:
         yield "W3", f"the waiver of {shown} was over on {waiver.until.isoformat()}"
     if is_in_force(waiver, today):
-        unused = [rule for rule in waiver.rules if not _is_used(rule, waiver, given)]
-        if unused:
+        used = {each.rule.id for each in given if _is_covered(waiver, each)}
+        if unused := [rule for rule in waiver.rules if rule not in used]:
             yield "W4", f"the waiver of {', '.join(unused)} waives nothing"
-
-
-def _is_used(rule: str, waiver: Waiver, given: Sequence[ReportedProblem]) -> bool:
-    return any(each.rule.id == rule and _is_covered(waiver, each) for each in given)
 
 
 def lint(stack: Stack, *, today: date | None = None) -> LintReport:
@@ -266,8 +257,4 @@ def _collect_problems(known: Mapping[str, LintRule], scope: AgentScope) -> Itera
 
 def _effective_severity(rule: LintRule, check: RuleCheck, trouble: LintProblem) -> LintSeverity:
     """As severe as the rule, or milder where the check or what it found is."""
-    mild = rule.severity
-    for said in (check.severity, trouble.severity):
-        if said is not None and SEVERITIES.index(said) > SEVERITIES.index(mild):
-            mild = said
-    return mild
+    return max((each for each in (rule.severity, check.severity, trouble.severity) if each), key=severity_rank)

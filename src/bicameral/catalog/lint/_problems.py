@@ -15,13 +15,12 @@ from urllib.parse import quote
 
 from bicameral.catalog.facts import IDS, catalog
 from bicameral.catalog.lint._rules import (
-    SEVERITIES,
     LintFinding,
     LintReport,
     LintRule,
     LintSeverity,
-    most_severe,
     rules,
+    severity_rank,
 )
 from bicameral.catalog.lint._scope import SECTION_OF_FACT, AgentScope
 from bicameral.catalog.stacks import FACTS, Stack, StackPath, dotted_path
@@ -141,16 +140,15 @@ def _group_by_place(several: list[ReportedProblem], agents: int) -> Iterable[lis
 
 
 def _problem_rank(heard: ReportedProblem) -> tuple[int, int]:
-    return SEVERITIES.index(heard.severity), heard.rule.rank
+    return severity_rank(heard.severity), heard.rule.rank
 
 
 def _finding_order(finding: LintFinding) -> tuple[int, bool, int, str, str, str]:
     line = finding.place.line or 0
-    return SEVERITIES.index(finding.severity), finding.undecided, line, finding.path, finding.rule, finding.message
+    return severity_rank(finding.severity), finding.undecided, line, finding.path, finding.rule, finding.message
 
 
 def _merge_group(stack: Stack, group: Sequence[ReportedProblem]) -> LintFinding:
-    severity = most_severe(each.severity for each in group)
     ranked = sorted(group, key=_problem_rank)
     first = ranked[0]
     rules = list(dict.fromkeys(each.rule.id for each in ranked))
@@ -159,7 +157,7 @@ def _merge_group(stack: Stack, group: Sequence[ReportedProblem]) -> LintFinding:
     undecided = first.trouble.is_undecided
     return LintFinding(
         rules[0],
-        severity,
+        min((each.severity for each in group), key=severity_rank),
         stack.place(first.trouble.path),
         dotted_path(first.trouble.path),
         message,
@@ -210,6 +208,7 @@ def pattern_title(id: str) -> str:
     return f"{id} ({catalog().pattern(id).name})" if id in IDS else id
 
 
+_SARIF_PROPERTIES = ("reason", "patterns", "also", "wants", "undecided")
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -255,35 +254,27 @@ def _sarif_rule(id: str, rule: LintRule | None) -> dict[str, Any]:
 
 
 def _sarif_result(report: LintReport, finding: LintFinding, numbers: Mapping[str, int]) -> dict[str, Any]:
+    logical = [{"fullyQualifiedName": finding.path or report.name, "kind": "member"}]
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": numbers[finding.rule],
         "level": finding.severity,
         "message": {"text": f"{finding.message}. {finding.fix}"},
-        "locations": [_sarif_location(report, finding)],
+        "locations": [{"logicalLocations": logical, **_physical_location(finding.place)}],
         "partialFingerprints": {"path/v1": f"{finding.rule}:{finding.path}:{','.join(finding.wants)}"},
-        "properties": {
-            "reason": finding.reason,
-            "patterns": list(finding.patterns),
-            "also": list(finding.also),
-            "wants": list(finding.wants),
-            "undecided": finding.undecided,
-        },
+        "properties": {name: value for name, value in finding.to_json().items() if name in _SARIF_PROPERTIES},
     }
     if finding.waived is not None:
         result["suppressions"] = [{"kind": "inSource", "status": "accepted", "justification": finding.waived}]
     return result
 
 
-def _sarif_location(report: LintReport, finding: LintFinding) -> dict[str, Any]:
-    logical = [{"fullyQualifiedName": finding.path or report.name, "kind": "member"}]
-    return {"logicalLocations": logical, **_physical_location(finding.place)}
-
-
 def _physical_location(place: Place | None) -> dict[str, Any]:
     if place is None or place.file is None:
         return {}
-    physical: dict[str, Any] = {"artifactLocation": {"uri": _file_uri(place.file)}}
+    path = Path(place.file)
+    uri = path.as_uri() if path.is_absolute() else quote(path.as_posix())
+    physical: dict[str, Any] = {"artifactLocation": {"uri": uri}}
     if place.line is not None:
         physical["region"] = {"startLine": place.line, "startColumn": place.column or 1}
     return {"physicalLocation": physical}
@@ -293,8 +284,3 @@ def _sarif_notification(error: BicameralError) -> dict[str, Any]:
     told: dict[str, Any] = {"level": "error", "descriptor": {"id": error.code}, "message": {"text": str(error)}}
     located = _physical_location(error.place)
     return {**told, "locations": [located]} if located else told
-
-
-def _file_uri(file: str) -> str:
-    path = Path(file)
-    return path.as_uri() if path.is_absolute() else quote(path.as_posix())

@@ -6,21 +6,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast, get_args
 
-from bicameral.catalog.facts import IDS, AntiPattern, CacheRule, Conflict, Law, catalog
+from bicameral.catalog.facts import IDS, AntiPattern, Law, catalog
 from bicameral.catalog.facts._reader import load_records
+from bicameral.catalog.facts._records import NeedStrength, RuleSeverity, json_fields
 from bicameral.catalog.lint._scope import StackCondition, parse_stack_condition
 from bicameral.catalog.stacks import OwnPattern
 from bicameral.errors import CatalogError, Place, nearest_name
 
-LintSeverity: TypeAlias = Literal["error", "warning", "note"]
-SEVERITIES: tuple[LintSeverity, ...] = ("error", "warning", "note")
+LintSeverity: TypeAlias = RuleSeverity
+SEVERITIES: tuple[LintSeverity, ...] = get_args(RuleSeverity)
 
 
-def most_severe(severities: Iterable[LintSeverity]) -> LintSeverity:
-    """The most severe of them."""
-    return min(severities, key=SEVERITIES.index)
+def severity_rank(severity: LintSeverity) -> int:
+    """0 for the most severe."""
+    return SEVERITIES.index(severity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +59,8 @@ class LintFinding:
         return "; ".join([f"bicameral lint --explain {self.rule}", *shown])
 
     def to_json(self) -> dict[str, Any]:
-        names = (
-            *("rule", "severity", "place", "path", "message", "reason", "fix", "patterns", "also", "wants"),
-            *("undecided", "reference"),
-        )
-        facts = {name: _json_value(getattr(self, name)) for name in names}
+        facts = {**json_fields(self, "waived"), "reference": self.reference}
         return facts if self.waived is None else {**facts, "waived": self.waived}
-
-
-def _json_value(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return list(cast("tuple[Any, ...]", value))
-    return value.to_json() if isinstance(value, Place) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,25 +82,14 @@ class LintReport:
         return tuple(each for each in self.findings if each.severity == severity)
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "file": self.file,
-            "ok": self.ok,
-            "findings": [each.to_json() for each in self.findings],
-            "waived": [each.to_json() for each in self.waived],
-        }
+        return {**json_fields(self), "ok": self.ok}
 
 
-RequirementStrength: TypeAlias = Literal["hard", "strong", "advisory"]
 RuleFamily: TypeAlias = Literal["law", "requirement", "conflict", "anti-pattern", "cache", "linter"]
-RULE_FAMILIES: tuple[RuleFamily, ...] = ("law", "requirement", "conflict", "anti-pattern", "cache", "linter")
+RULE_FAMILIES: tuple[RuleFamily, ...] = get_args(RuleFamily)
 """In the order in which rules that say the same are named."""
 CheckKind: TypeAlias = Literal["require", "together", "declare", "hold", "prefer", "look"]
-_SEVERITY_OF_STRENGTH: Mapping[RequirementStrength, LintSeverity] = {
-    "hard": "error",
-    "strong": "warning",
-    "advisory": "note",
-}
+_SEVERITY_OF_STRENGTH: Mapping[NeedStrength, LintSeverity] = {"hard": "error", "strong": "warning", "advisory": "note"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +151,8 @@ class LintRule:
         object.__setattr__(self, "rank", RULE_FAMILIES.index(self.family))
 
     def to_json(self) -> dict[str, Any]:
-        facts = {name: getattr(self, name) for name in ("id", "name", "family", "severity", "rule", "why", "fix")}
         needs = sorted({name for check in self.checks for name in check.names})
-        return {**facts, "patterns": list(self.patterns), "needs": needs}
+        return {**json_fields(self, "checks", "rank"), "needs": needs}
 
 
 _CHECK_KEYS = {"if": "if_all"} | {
@@ -217,9 +196,7 @@ def rules() -> Mapping[str, LintRule]:
     return MappingProxyType({rule.id: rule for rule in found})
 
 
-def _family_rules(
-    family: RuleFamily, records: Mapping[str, Law | Conflict | AntiPattern | CacheRule]
-) -> Iterator[LintRule]:
+def _family_rules(family: RuleFamily, records: Mapping[str, Law | AntiPattern]) -> Iterator[LintRule]:
     for id, each in records.items():
         checks = tuple(map(make_check, each.checks))
         yield LintRule(id, each.name, family, each.severity, each.rule, each.why, each.fix, each.patterns, checks)

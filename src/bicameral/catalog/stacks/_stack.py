@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, Strict, StringConst
 from pydantic_core import PydanticCustomError
 
 from bicameral.catalog.facts._reader import load_records
+from bicameral.catalog.facts._records import json_fields
 from bicameral.errors import Place
 
 StackPath: TypeAlias = tuple[str | int, ...]
@@ -308,15 +309,8 @@ class StackFact:
                 return "where it is written down"
 
     def to_json(self) -> dict[str, Any]:
-        pairs = (
-            ("name", self.name),
-            ("kind", self.kind),
-            ("what", self.what),
-            ("choices", list(self.choices) or None),
-            ("default", self.default),
-            ("derived", self.derived),
-        )
-        return {key: value for key, value in pairs if value is not None}
+        said = {name: value for name, value in json_fields(self, "id").items() if value is not None and value != []}
+        return {"name": self.id, **said}
 
     def accepts(self, value: Any) -> bool:
         """Whether a value is one that this fact can have."""
