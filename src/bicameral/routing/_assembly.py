@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
 from bicameral.errors import ConfigError
 from bicameral.models import Provider
@@ -60,20 +61,14 @@ PLAIN_SPEC = AliasSpec()
 
 def find_alias_cycle(specs: Mapping[str, AliasSpec]) -> tuple[str, ...] | None:
     """Aliases that lead back to the first of them, or None if there are none such."""
-    done: set[str] = set()
-
-    def walk(name: str, way: tuple[str, ...]) -> tuple[str, ...] | None:
-        if name in way:
-            return way[way.index(name) :]
-        if name in done:
-            return None
-        for _, other in specs.get(name, PLAIN_SPEC).named_aliases:
-            if (found := walk(other, (*way, name))) is not None:
-                return found
-        done.add(name)
-        return None
-
-    return next((found for name in specs if (found := walk(name, ())) is not None), None)
+    try:
+        TopologicalSorter({name: [each for _, each in spec.named_aliases] for name, spec in specs.items()}).prepare()
+    except CycleError as error:
+        # The sorter goes from what is led to, to what leads there, and names the first again at the end.
+        cycle: list[str] = error.args[1][:0:-1]
+        start = cycle.index(next(name for name in specs if name in cycle))
+        return (*cycle[start:], *cycle[:start])
+    return None
 
 
 class ProviderAssembly:

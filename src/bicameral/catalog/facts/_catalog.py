@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import cast
 
 from bicameral.catalog.facts._expressions import SIZES
-from bicameral.catalog.facts._reader import DataPlace, bad_data_error, read_record, read_rows, rows_by_id
+from bicameral.catalog.facts._reader import DATA_FOLDER, DataPlace, bad_data_error, load_records
 from bicameral.catalog.facts._records import (
     CATEGORIES,
     IDS,
@@ -174,9 +174,6 @@ def _stemmed_words(text: str) -> list[str]:
     return [stem(word) for word in _WORD.findall(text.lower()) if word not in _STOP_WORDS]
 
 
-T = TypeVar("T")
-
-
 @cache
 def catalog() -> Catalog:
     """The catalogue that comes with the package.
@@ -185,7 +182,7 @@ def catalog() -> Catalog:
         >>> catalog().pattern("O4").name
         'Parallelization'
     """
-    return Catalog(Path(__file__).parents[1] / "data")
+    return Catalog(DATA_FOLDER)
 
 
 class Catalog:
@@ -228,32 +225,32 @@ class Catalog:
     @cached_property
     def mechanisms(self) -> Mapping[str, Mechanism]:
         """The twelve mechanisms by their ids."""
-        return self._all("mechanisms.yaml", Mechanism)
+        return load_records("mechanisms.yaml", Mechanism, self._folder)
 
     @cached_property
     def requirements(self) -> Mapping[str, Requirement]:
         """What patterns need beside them."""
-        return self._all("requirements.yaml", Requirement)
+        return load_records("requirements.yaml", Requirement, self._folder)
 
     @cached_property
     def conflicts(self) -> Mapping[str, Conflict]:
         """Which patterns bear on each other."""
-        return self._all("conflicts.yaml", Conflict)
+        return load_records("conflicts.yaml", Conflict, self._folder)
 
     @cached_property
     def laws(self) -> Mapping[str, Law]:
         """What holds for every stack."""
-        return self._all("laws.yaml", Law)
+        return load_records("laws.yaml", Law, self._folder)
 
     @cached_property
     def anti_patterns(self) -> Mapping[str, AntiPattern]:
         """Shapes that keep going wrong."""
-        return self._all("anti_patterns.yaml", AntiPattern)
+        return load_records("anti_patterns.yaml", AntiPattern, self._folder)
 
     @cached_property
     def cache_rules(self) -> Mapping[str, CacheRule]:
         """What keeps prompts cacheable."""
-        return self._all("cache_rules.yaml", CacheRule)
+        return load_records("cache_rules.yaml", CacheRule, self._folder)
 
     def requirements_of(self, pattern: str) -> list[Requirement]:
         """What a pattern needs."""
@@ -277,7 +274,7 @@ class Catalog:
 
     def _patterns_of(self, category: Category) -> Mapping[str, PatternFacts]:
         file = f"patterns/{category}.yaml"
-        found = self._all(file, PatternFacts, _check_pattern, category=category)
+        found = load_records(file, PatternFacts, self._folder, _check_pattern, category=category)
         wanted = CATEGORIES[category]
         if tuple(found) != wanted:
             missing = ", ".join(id for id in wanted if id not in found)
@@ -287,30 +284,11 @@ class Catalog:
             raise bad_data_error(f"these are not the patterns of {category}: {what}", place=place)
         return found
 
-    def _all(
-        self, file: str, kind: type[T], check: Callable[[T, DataPlace], None] | None = None, **given: Any
-    ) -> Mapping[str, T]:
-        """Every record of a file by its id."""
-        found: dict[str, T] = {}
-        for id, at in rows_by_id(self._rows(file)):
-            found[id] = read_record(kind, at, **given)
-            if check is not None:
-                check(found[id], at)
-        return MappingProxyType(found)
-
-    def _rows(self, file: str) -> list[DataPlace]:
-        try:
-            text = (self._folder / file).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            what = "the file is not there" if isinstance(error, FileNotFoundError) else "the file cannot be read"
-            raise bad_data_error(what, place=Place(f"data/{file}"), fix="Install the package again.") from None
-        return read_rows(text, f"data/{file}")
-
     def _unknown_pattern(self, id: str) -> CatalogError:
         wanted = id.strip().upper()
         # A zero is easily written for the letter O.
         lettered = f"O{wanted[1:]}" if wanted.startswith("0") else wanted
-        close = MOVED_IDS.get(wanted) or nearest_name(lettered, IDS) or self._named(id)
+        close = MOVED_IDS.get(wanted) or nearest_name(lettered, IDS) or self._pattern_by_name(id)
         return CatalogError(
             "catalog.unknown-pattern",
             f"there is no pattern {id[:60]!r}",
@@ -318,7 +296,7 @@ class Catalog:
             fix="`bicameral patterns list` shows them all.",
         )
 
-    def _named(self, words: str) -> str | None:
+    def _pattern_by_name(self, words: str) -> str | None:
         """The pattern whose name was given instead of its id."""
         try:
             names = {pattern.name.lower(): pattern.id for pattern in self.patterns.values()}
@@ -345,20 +323,9 @@ def _check_pattern(pattern: PatternFacts, spot: DataPlace) -> None:
 
 
 def _expression_names(pattern: PatternFacts) -> frozenset[str]:
-    found: Iterable[frozenset[str]] = (
-        each.names
-        for session in pattern.cost.sessions
-        for each in (
-            session.calls,
-            session.most,
-            session.stable,
-            session.prompt,
-            session.grows,
-            session.output,
-            session.parallel,
-        )
-    )
-    return pattern.cost.tools.names.union(*found)
+    fields = ("calls", "most", "stable", "prompt", "grows", "output", "parallel")
+    expressions = (getattr(session, name) for session in pattern.cost.sessions for name in fields)
+    return pattern.cost.tools.names.union(*(each.names for each in expressions))
 
 
 def _check_knob(name: str, knob: Knob, spot: DataPlace) -> None:

@@ -17,7 +17,6 @@ from bicameral.catalog.stacks import (
     USE_KEYS,
     Action,
     Leg,
-    Loop,
     PatternUse,
     StackMember,
     StackPath,
@@ -209,26 +208,17 @@ def loops_have_caps(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem
     Where none is described the caps are those of V9, and that V9 is there is another rule.
     """
     for loop in scope.loops or ():
-        if lacks := list(_missing_caps(loop)):
+        lacks = [name for name, caps in _CAPS.items() if all(getattr(loop, cap) is None for cap in caps)]
+        if lacks:
             message = f"the loop {loop.name!r} has no cap on {' and '.join(lacks)}"
             if lacks == ["exit"]:
                 message = f"the loop {loop.name!r} does not say when it is done"
-            wants = tuple(f"{dotted_path(loop.path)}.{_CAPS[each]}" for each in lacks)
+            wants = tuple(f"{dotted_path(loop.path)}.{_CAPS[each][0]}" for each in lacks)
             yield problem_at("uncapped", loop.path, message, "V9", wants=wants)
 
 
-_CAPS = {"steps": "steps", "cost": "money", "time": "seconds", "exit": "exit"}
-
-
-def _missing_caps(loop: Loop) -> Iterator[str]:
-    if loop.steps is None:
-        yield "steps"
-    if loop.tokens is None and loop.money is None:
-        yield "cost"
-    if loop.seconds is None:
-        yield "time"
-    if loop.exit is None:
-        yield "exit"
+_CAPS = {"steps": ("steps",), "cost": ("money", "tokens"), "time": ("seconds",), "exit": ("exit",)}
+"""What a loop must have a cap on, and what is one."""
 
 
 @section_check()

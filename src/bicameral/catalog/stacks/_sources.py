@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
+from bicameral.catalog.facts._reader import DATA_FOLDER
 from bicameral.catalog.stacks._reader import read_description
-from bicameral.catalog.stacks._stack import Stack, StackPath, dotted_path
+from bicameral.catalog.stacks._stack import Stack, StackPath, argument_place
 from bicameral.documents import YamlDocument, parse_yaml
 from bicameral.errors import CatalogError, Place, describe_error
 
@@ -61,48 +61,39 @@ def stack_of(what: object, *, name: str | None = None) -> Stack:
     described = _describe_object(what, ())
     if name is not None:
         described = {**described, "name": name}
-    return read_description(described, _object_place)
+    return read_description(described, argument_place)
 
 
-def _object_place(path: StackPath) -> Place:
-    return Place(argument=dotted_path(path)) if path else Place()
+def _describe_object(described: object, path: StackPath) -> Mapping[str, Any]:
+    """The description of an object in the shape of a stack.
 
+    `architecture()` is code of somebody else: whatever it raises or returns is an error of the description.
+    """
 
-def _describe_object(what: object, path: StackPath) -> Mapping[str, Any]:
-    if isinstance(what, Mapping):
-        return cast("Mapping[str, Any]", what)
-    if isinstance(what, list | tuple):
-        items = cast("Iterable[object]", what)
+    def error(message: str, expected: str | None = None) -> CatalogError:
+        return CatalogError("stack.not-described", message, place=argument_place(path), expected=expected)
+
+    if isinstance(described, Mapping):
+        return cast("Mapping[str, Any]", described)
+    if isinstance(described, list | tuple):
+        items = cast("Iterable[object]", described)
         return _merge_descriptions([_describe_object(each, (*path, number)) for number, each in enumerate(items)])
-    tell = cast("Callable[[], object] | None", getattr(what, "architecture", None))
-    if tell is None or isinstance(what, type) or not callable(tell):
-        raise CatalogError(
-            "stack.not-described",
-            f"{_object_name(what)} does not say what it is made of",
-            place=_object_place(path),
-            expected="a mapping, a list, or an object with architecture()",
-        )
+    name = _object_name(described)
+    architecture = cast("Callable[[], object] | None", getattr(described, "architecture", None))
+    if architecture is None or isinstance(described, type) or not callable(architecture):
+        expected = "a mapping, a list, or an object with architecture()"
+        raise error(f"{name} does not say what it is made of", expected)
     try:
-        told = tell()
-    except Exception as error:
-        raise CatalogError(
-            "stack.not-described",
-            f"architecture() of {_object_name(what)} failed: {describe_error(error)}",
-            place=_object_place(path),
-        ) from None
-    if not isinstance(told, Mapping):
-        raise CatalogError(
-            "stack.not-described",
-            f"architecture() of {_object_name(what)} gave {_object_name(told)}",
-            place=_object_place(path),
-            expected="a mapping in the shape of a stack",
-        )
-    return cast("Mapping[str, Any]", told)
+        answer = architecture()
+    except Exception as failure:
+        raise error(f"architecture() of {name} failed: {describe_error(failure)}") from None
+    if not isinstance(answer, Mapping):
+        raise error(f"architecture() of {name} gave {_object_name(answer)}", "a mapping in the shape of a stack")
+    return cast("Mapping[str, Any]", answer)
 
 
-def _object_name(what: object) -> str:
-    kind = what.__name__ if isinstance(what, type) else type(what).__name__
-    return f"the class {kind}" if isinstance(what, type) else f"an object of {kind}"
+def _object_name(value: object) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else f"an object of {type(value).__name__}"
 
 
 def _merge_descriptions(parts: list[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -125,11 +116,11 @@ def _merge_values(key: str, one: Any, other: Any) -> Any:
             if key == "agents" or first[name] != second[name]:
                 code = "stack.duplicate-agent" if key == "agents" else "stack.contradiction"
                 said = f"two agents are called {name!r}" if key == "agents" else f"{key}.{name} is said in two ways"
-                raise CatalogError(code, said, place=_object_place((key, name)), fix="Give one of them another name.")
+                raise CatalogError(code, said, place=argument_place((key, name)), fix="Give one of them another name.")
         return {**first, **second}
     if cast("object", one) == other:
         return cast("object", one)
-    raise CatalogError("stack.contradiction", f"{key} is said in two ways", place=_object_place((key,)))
+    raise CatalogError("stack.contradiction", f"{key} is said in two ways", place=argument_place((key,)))
 
 
 _COMPOSITIONS_FILE = "data/compositions.yaml"
@@ -159,7 +150,7 @@ def compositions() -> Mapping[str, Composition]:
         >>> compositions()["EX2"].missing
         {'V12': ('O4',)}
     """
-    text = (files("bicameral.catalog") / _COMPOSITIONS_FILE).read_text(encoding="utf-8")
+    text = (DATA_FOLDER / "compositions.yaml").read_text(encoding="utf-8")
     document = parse_yaml(text, Path(_COMPOSITIONS_FILE))
     return MappingProxyType({id: _read_composition(id, each, document) for id, each in document.settings.items()})
 

@@ -241,7 +241,8 @@ class Waiver:
         return shown == self.at or shown.startswith((f"{self.at}.", f"{self.at}["))
 
 
-def _argument_place(path: StackPath) -> Place:
+def argument_place(path: StackPath) -> Place:
+    """The place of something in a stack that comes from a Python object."""
     return Place(argument=dotted_path(path)) if path else Place()
 
 
@@ -261,7 +262,7 @@ class Stack:
     waivers: tuple[Waiver, ...] = ()
     defined: Mapping[str, OwnPattern] = field(default_factory=dict[str, OwnPattern])
     file: str | None = None
-    locate: Callable[[StackPath], Place] = field(default=_argument_place, repr=False, compare=False)
+    locate: Callable[[StackPath], Place] = field(default=argument_place, repr=False, compare=False)
 
     @property
     def members(self) -> Iterator[StackMember]:
