@@ -31,16 +31,18 @@ from bicameral.routing._wrapper import (
 T = TypeVar("T")
 
 Accept: TypeAlias = Callable[[ModelRequest, ModelReply], "Awaitable[str | None] | str | None"]
-"""Sees a request and a reply to it: None if the reply will do, or else why it will not."""
+"""Judges the reply to a request: None if it is accepted, or else the reason."""
 
 
 class Cascade(ProviderWrapper):
-    """Models from the cheapest on; each further one is asked only if the reply before it was not accepted.
+    """Models, the cheapest first; the next one is called only if the reply of the one before was not accepted.
 
-    `accept` looks at request and reply (is the schema met, does the checker pass, what does a verifier say) and gives
-    the reason to go on, or None. The reasons are on the reply's route. What the last model says is the reply even if it
-    is not accepted, and is then degraded. With `settle`, a reply that was not accepted is also taken, and degraded,
-    when no larger model can be asked. A refusal is final at every stage.
+    The reasons are on the reply's route. The reply of the last model is returned even if it is not accepted, and is
+    then degraded. A refusal is final at every stage.
+
+    Args:
+        accept: Looks at request and reply (schema, checker, verifier) and returns the reason to go on, or None.
+        settle: Whether a reply that was not accepted is returned, degraded, when no larger model answers.
 
     Example:
         >>> Cascade(small, large, accept=check_finished)
@@ -73,7 +75,7 @@ class Cascade(ProviderWrapper):
         raise AssertionError("a cascade without an end")
 
     async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
-        """The accepted reply, all at once: before it is whole nobody can accept it."""
+        """The accepted reply at once: only a complete reply can be judged."""
         reply = await self.generate(request)
         pieces: Any = reply_chunks(reply) if start is stream_chunks else [reply.text] if reply.text else []
         for piece in pieces:
@@ -82,16 +84,16 @@ class Cascade(ProviderWrapper):
     def _settled_reply(
         self, error: ModelError, best: tuple[ModelReply, str] | None, failed: FailedAttempts
     ) -> ModelReply:
-        """The best reply so far where that is wanted, and where the error is no answer of its own."""
+        """The last reply that was not accepted, if `settle` allows it; a refusal and unknown errors are raised."""
         if best is None or not self._settle or not can_fall_back(error):
             raise error
         reply, why = best
-        said = f"{why}, and no larger model answered ({failure_reason(error)})"
-        return mark_degraded(add_attempts(reply, reply.model, "cascade", failed), said)
+        why = f"{why}, and no larger model answered ({failure_reason(error)})"
+        return mark_degraded(add_attempts(reply, reply.model, "cascade", failed), why)
 
 
 def check_finished(request: ModelRequest, reply: ModelReply) -> str | None:
-    """Accepts what ended by itself and, where a JSON Schema was given, fits it."""
+    """Accepts a reply that is not cut off and fits the JSON Schema of the request, if there is one."""
     if reply.finish == "length":
         return "it was cut off"
     if request.json_schema is None:
@@ -112,10 +114,14 @@ R = TypeVar("R")
 
 
 class Hedged(AttemptingWrapper):
-    """A model, and after `after` seconds without a reply the same or another beside it. The loser is called off.
+    """A model with a second request after a delay, to the same or another model. The slower call is cancelled.
 
-    There is exactly one reply; what the loser had cost until then is counted. A refusal of either is final, also when
-    the other has something to say. A failure of one is no failure as long as the other is asked.
+    There is exactly one reply; the cost of the cancelled call is counted. A refusal of either model is final, even if
+    the other one answers. A failure of one does not matter as long as the other is running.
+
+    Args:
+        after: Seconds without a reply before the second request.
+        second: The other model; without it the first is called again.
 
     Example:
         >>> Hedged(main, after=4.0, second=fast)
@@ -128,7 +134,7 @@ class Hedged(AttemptingWrapper):
         self._after = after
 
     def _mark_second(self, first_failed: bool, reply: ModelReply) -> ModelReply:
-        """The reply of the second request, which says so."""
+        """The reply of the second request, with the reason on its route."""
         first, second = self._providers[0].name, self._providers[-1].name
         why = "it failed" if first_failed else f"no reply within {self._after:g} s"
         reply = add_attempts(reply, second, "hedge", [(first, why)])
@@ -143,7 +149,7 @@ class Hedged(AttemptingWrapper):
                 tasks.append(asyncio.create_task(ask(self._providers[-1], deadline)))
             winner = await _first_success(tasks)
             await _cancel_calls([task for task in tasks if task is not winner])
-            # A refusal that came while the loser was called off counts as well.
+            # A refusal that arrived while the other call was being cancelled counts as well.
             for task in tasks:
                 if _has_failed(task, is_refusal):
                     task.result()
@@ -152,13 +158,13 @@ class Hedged(AttemptingWrapper):
             raise
         if winner is tasks[0]:
             return Served(winner.result(), lambda reply: reply)
-        # Whether the first call ended by itself, with an error: a loser that was called off did not fail.
+        # A call that was cancelled did not fail.
         first_failed = tasks[0].done() and not tasks[0].cancelled() and tasks[0].exception() is not None
         return Served(winner.result(), partial(self._mark_second, first_failed))
 
 
 async def _first_success(tasks: list[asyncio.Task[R]]) -> asyncio.Task[R]:
-    """The first of these that has a result. A failure that another model cannot mend ends the race."""
+    """The first task that has a result. An error that allows no fallback is raised at once."""
     pending: set[asyncio.Task[R]] = set(tasks)
     while pending:
         _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
@@ -181,16 +187,16 @@ def _is_any_error(error: BaseException) -> bool:
     return True
 
 
-def _has_failed(task: asyncio.Task[Any], how: Callable[[BaseException], bool]) -> bool:
-    """Whether it has ended with such an error."""
+def _has_failed(task: asyncio.Task[Any], is_kind: Callable[[BaseException], bool]) -> bool:
+    """Whether the task has ended with an error of this kind."""
     if not task.done():
         return False
     error = asyncio.CancelledError() if task.cancelled() else task.exception()
-    return error is not None and how(error)
+    return error is not None and is_kind(error)
 
 
 async def _cancel_calls(tasks: list[asyncio.Task[Any]]) -> None:
-    """Call these off; a reply that began to come meanwhile is closed."""
+    """Cancel these; a stream that was opened meanwhile is closed."""
     await cancel_tasks(*tasks)
     for task in tasks:
         if task.done() and not _has_failed(task, _is_any_error):
@@ -200,7 +206,7 @@ async def _cancel_calls(tasks: list[asyncio.Task[Any]]) -> None:
 
 
 class RouteTag(ProviderWrapper):
-    """One model, asked on a route that somebody else chose: a cascade of planners judges whole plans, not replies.
+    """A model on a route that the caller chose, such as a cascade of planners, which judges plans and not replies.
 
     Example:
         >>> RouteTag(large, Route("main", "cascade", "escalated", attempts=(("fast", "the plan had to be mended"),)))
@@ -219,6 +225,6 @@ class RouteTag(ProviderWrapper):
                 yield amend_end(piece, self._with_route)
 
     def _with_route(self, reply: ModelReply) -> ModelReply:
-        """A model that is itself asked through others has a way of its own behind it, which comes last."""
+        """The reply on this route; attempts that the model itself records come last."""
         inner = () if reply.route is None else reply.route.attempts
         return replace(reply, route=replace(self._route, attempts=(*self._route.attempts, *inner)))

@@ -27,15 +27,18 @@ from bicameral.routing._wrapper import model_names, replace_reply_fields
 
 
 class Router:
-    """A drop-in `Provider` over several. What it chooses by, in this order:
+    """A `Provider` that chooses one of several models for every call. It chooses, in this order, by
 
     1. the alias that the call names in `model`,
     2. the first rule whose condition holds,
     3. the phase map, 4. the role map, 5. the default.
 
-    A `model` that is no alias is a hint: rules can test it, and one that is the name of a phase or role counts as
-    that. Without a hint the role is the hint. Aliases that this chamber does not have are passed over, and a call that
-    names one is refused.
+    A `model` that is no alias is a hint: rules can test it, and the name of a phase or role counts as that. Without a
+    hint the role is the hint. Aliases of the other chamber are skipped, and a call that names one is refused.
+
+    Args:
+        aliases: The models of one chamber.
+        role: The role of all its calls, if they have one.
 
     Example:
         >>> router = Router(aliases, Selection("main", rules=(RoutingRule.of("no_tools", "fast"),)))
@@ -44,7 +47,7 @@ class Router:
     """
 
     counts = True
-    """The calls of its models are counted, so the router itself is not."""
+    """Its models are metered, so the router itself is not."""
 
     def __init__(self, aliases: Aliases, selection: Selection, *, role: str | None = None) -> None:
         if selection.default not in aliases:
@@ -72,12 +75,12 @@ class Router:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The names of all models that it can choose, and of those that may stand in for them."""
+        """The names of all models that it can choose, with their fallbacks."""
         return tuple(dict.fromkeys(name for alias in self.reachable for name in self._model_names(alias)))
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash over everything that decides which model answers, with which parameters."""
+        """A hash of everything that decides which model answers, and with which parameters."""
         chosen = self.selection
         facts = {
             "aliases": [(each.name, each.identity, repr(each.parameters)) for each in self.reachable],
@@ -112,7 +115,7 @@ class Router:
 
     @cached_property
     def reachable(self) -> tuple[Alias, ...]:
-        """The aliases that a call without an alias of its own can lead to, in this role if it has one."""
+        """The aliases that a call can lead to if it names none, in this role if there is one."""
         names = [rule.model for _, rule, _, tree in self._rules if self._can_match(tree)]
         names += [route.alias for route in self._by_phase.values()]
         by_role = [self._by_role[self.role]] if self.role in self._by_role else []
@@ -122,11 +125,11 @@ class Router:
         return tuple(self.aliases[name] for name in dict.fromkeys(names))
 
     def for_role(self, role: str) -> Router:
-        """The same router for calls of one role: its name, grammars and adapters are those of what it can choose."""
+        """The router for calls of one role: its name, grammars and adapters are those of the models for that role."""
         return Router(self.aliases, self.selection, role=role)
 
     def choose(self, request: ModelRequest, here: CallContext | None = None) -> Route:
-        """The route of a call: which model, by what, and why. No model is called."""
+        """The route of a call: which model, chosen by what, and why. No model is called."""
         here = current_context() if here is None else here
         hint = request.model
         if hint is not None:
@@ -137,9 +140,9 @@ class Router:
                 raise self.aliases.unknown_alias_error(hint)
         role = here.role or self.role
         if self._rules:
-            asked = hint if hint is not None else role
+            tested_hint = hint if hint is not None else role
             for test, route in self._tests:
-                if test(request, here, asked):
+                if test(request, here, tested_hint):
                     return route
         return self._mapped_route(hint, here.phase, role)
 
@@ -152,12 +155,12 @@ class Router:
         return _with_route(reply, route, provider.name)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[str]:
-        """The reply's text as it is written."""
+        """The text of the reply as it is generated."""
         provider, request = self._prepare_call(self.choose(request), request)
         return provider.stream(request)
 
     async def chunks(self, request: ModelRequest) -> AsyncGenerator[ReplyChunk, None]:
-        """The reply as it is written; at its end is the reply with the route on it."""
+        """The chunks of the reply; the last one has the reply with its route."""
         route = self.choose(request)
         provider, request = self._prepare_call(route, request)
         async with quota_slot("model", route.alias), aclosing(stream_chunks(provider, request)) as chunks:
@@ -192,7 +195,7 @@ class Router:
         try:
             return model_names(self.aliases.provider(alias.name))
         except BicameralError:
-            # It cannot be made now; a call would fail with the same error.
+            # The provider cannot be made; a call would fail with the same error.
             return (alias.identity,)
 
     def _can_match(self, tree: RoutingCondition) -> bool:
@@ -210,7 +213,7 @@ def _with_route(reply: ModelReply, route: Route, model: str) -> ModelReply:
 def _reachable_rules(
     aliases: Aliases, rules: Iterable[RoutingRule]
 ) -> list[tuple[ConditionTest, RoutingRule, Route, RoutingCondition]]:
-    """The rules that can match in this chamber and lead to a model of it, each with its number among all rules."""
+    """The rules that can match in this chamber and lead to one of its models, with their numbers among all rules."""
     found: list[tuple[ConditionTest, RoutingRule, Route, RoutingCondition]] = []
     for number, rule in enumerate(rules):
         tree = _condition_in_chamber(rule.tree, aliases.chamber)
@@ -221,7 +224,7 @@ def _reachable_rules(
 
 
 def _condition_in_chamber(tree: RoutingCondition, chamber: Chamber) -> RoutingCondition:
-    """A condition for calls of one chamber: its tests of the chamber are decided."""
+    """A condition for calls of one chamber, in which tests of the chamber are decided."""
 
     def decide(atom: Node) -> Node:
         if not isinstance(atom, FieldTest) or atom.field != "chamber":
@@ -236,5 +239,5 @@ def _map_routes(aliases: Aliases, by: str, map_: Mapping[str, str]) -> dict[str,
 
 
 def provider_for_role(provider: Provider, role: str) -> Provider:
-    """A provider for calls of one role: a router looks only at what that role can reach."""
+    """The provider for calls of one role; a router is restricted to the models for that role."""
     return provider.for_role(role) if isinstance(provider, Router) else provider
