@@ -1,7 +1,7 @@
 """Facts about a task, each with a name, a unit and a question, and conditions over them.
 
-Every fact may be left open. A condition is true, false or open, and its verdict has the facts that decided it or are
-missing.
+Every fact may be unknown. A condition is true, false or undecided, and its verdict names the facts that decided it or
+are missing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FactQuestionKind = Literal["yes", "count", "number", "share", "choice", "names",
 
 @dataclass(frozen=True, slots=True)
 class FactQuestion:
-    """A fact that can be told: of which kind it is, how it is asked for, and what it decides."""
+    """A fact about a task: its kind, the question for it, and what it decides."""
 
     id: str
     kind: FactQuestionKind
@@ -49,11 +49,11 @@ class FactQuestion:
     least: int | float | None = None
     most: int | float | None = None
     safety: bool = False
-    """Whether it must not stay open: something could go wrong that a rule would have held."""
+    """Whether it must be answered: while it is unknown, the stack may lack a protection."""
 
     @property
     def expected_input(self) -> str:
-        """What to type, in words."""
+        """The answers that are accepted, in words."""
         match self.kind:
             case "yes":
                 return "yes or no"
@@ -73,7 +73,7 @@ class FactQuestion:
 
 @cache
 def questions() -> Mapping[str, FactQuestion]:
-    """Everything that the advisor can be told, by name."""
+    """Every fact that the advisor uses, by name."""
     return load_records("questions.yaml", FactQuestion)
 
 
@@ -97,8 +97,8 @@ class TaskFacts:
         places = places or {}
         for name in facts:
             _known_question(name, places.get(name))
-        said = ((question, facts.get(name)) for name, question in questions().items())
-        known = {each.id: check_fact(each, value, places.get(each.id)) for each, value in said if value is not None}
+        values = ((question, facts.get(name)) for name, question in questions().items())
+        known = {each.id: check_fact(each, value, places.get(each.id)) for each, value in values if value is not None}
         object.__setattr__(self, "known", known)
         object.__setattr__(self, "_places", places)
 
@@ -111,7 +111,7 @@ class TaskFacts:
         return f"TaskFacts({', '.join(f'{name}={value!r}' for name, value in self.known.items())})"
 
     def value(self, name: str) -> Any:
-        """The value of a fact, or of one that follows from two others: what share the first is of the second."""
+        """The value of a fact, or of a derived share; None if it is not known."""
         if name not in DERIVED_FACTS:
             return getattr(self, name)
         part, whole = (self.known.get(each) for each in DERIVED_FACTS[name])
@@ -129,7 +129,7 @@ DERIVED_FACTS: Mapping[str, tuple[str, str]] = {
     "corpus_share": ("corpus_tokens", "window_tokens"),
     "schema_share": ("schema_tokens", "window_tokens"),
 }
-"""Shares that follow from two facts: how much of the window documents and schemas take."""
+"""Derived shares: how much of the context window documents and schemas take."""
 
 
 def facts_from_mapping(given: Mapping[str, Any], places: Mapping[str, Place] | None = None) -> TaskFacts:
@@ -138,7 +138,7 @@ def facts_from_mapping(given: Mapping[str, Any], places: Mapping[str, Place] | N
 
 
 def parse_fact(name: str, text: str) -> Any:
-    """A value that somebody typed, for the fact of this name."""
+    """The value of the fact of this name that a user typed."""
     question = _known_question(name, None)
     given = text.strip()
     lowered = given.lower()
@@ -155,7 +155,7 @@ def parse_fact(name: str, text: str) -> Any:
 
 
 def check_fact(question: FactQuestion, value: Any, place: Place | None = None) -> Any:
-    """The value as the fact has it; `catalog.bad-fact` if it is of another kind or out of bounds."""
+    """The normalised value of a fact; `catalog.bad-fact` if it is of another kind or out of bounds."""
     match question.kind:
         case "yes" if isinstance(value, bool):
             return value
@@ -183,8 +183,8 @@ def _name_list(value: Any) -> tuple[str, ...] | None:
     if not isinstance(value, list | tuple):
         return None
     items = cast("list[object]", value)
-    found = tuple(each for each in items if isinstance(each, str) and each.strip())
-    return found if len(found) == len(items) else None
+    names = tuple(each for each in items if isinstance(each, str) and each.strip())
+    return names if len(names) == len(items) else None
 
 
 def _is_in_bounds(question: FactQuestion, value: Any) -> bool:
@@ -195,19 +195,19 @@ def _is_in_bounds(question: FactQuestion, value: Any) -> bool:
 
 
 def _parse_number(text: str) -> int | float | None:
-    """A number as people write it; a share may be a percentage."""
+    """The number in a text; a share may be a percentage."""
     percent = text.endswith("%")
     try:
-        found = float(text.rstrip("%"))
+        number = float(text.rstrip("%"))
     except ValueError:
         return None
-    found = found / 100 if percent else found
-    return int(found) if math.isfinite(found) and found == int(found) and not percent else found
+    number = number / 100 if percent else number
+    return int(number) if math.isfinite(number) and number == int(number) and not percent else number
 
 
 def _known_question(name: str, place: Place | None) -> FactQuestion:
-    found = questions().get(name)
-    if found is None:
+    question = questions().get(name)
+    if question is None:
         raise CatalogError(
             "catalog.unknown-fact",
             f"there is no fact {name[:60]!r}",
@@ -215,7 +215,7 @@ def _known_question(name: str, place: Place | None) -> FactQuestion:
             nearest=nearest_name(name, questions()),
             fix="`bicameral advise --list` has them all.",
         )
-    return found
+    return question
 
 
 _COMPARISON_WORDS = {"==": "", "<": "below ", "<=": "at most ", ">=": "at least ", ">": "above "}
@@ -228,7 +228,7 @@ _CONDITION_FUNCTIONS: Mapping[str, tuple[int, int | None]] = {
 
 
 def parse_fact_condition(text: str, spot: DataPlace) -> Node:
-    """A condition from a file. Every fact and pattern in it exists, and each of its tests compares a fact."""
+    """The condition of a rule. Every fact and pattern in it must exist, and each test must compare a fact."""
 
     def error(text: str, what: str) -> CatalogError:
         return spot.error(f"{text!r} is no condition: {what}", expected="facts, and, or, not, comparisons, unless(...)")
@@ -294,7 +294,7 @@ def _judge_test(test: Binary, facts: TaskFacts) -> Verdict:
     value, bound = facts.value(*names(test)), cast("Constant", test.right).value
     if value is None:
         return Verdict(None, missing=tuple(name for name in sources if facts.value(name) is None))
-    # A list that is not empty is a yes, and so is the place where something is written.
+    # A list that is not empty counts as yes, and so does the place of a document.
     value = bool(value) if isinstance(bound, bool) else value
     return Verdict(COMPARISONS[test.operator](value, bound), sources)
 

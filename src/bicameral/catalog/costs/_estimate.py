@@ -2,10 +2,10 @@
 
 | where | how it counts |
 |---|---|
-| a pattern of the whole that wraps | goes round all agents; each takes an equal share of the calls |
-| a pattern of the whole that shapes | makes the calls of every agent longer |
-| any other pattern of the whole | comes on top, once |
-| agents that nothing goes round | run once each, one after the other |
+| a pattern of the whole that wraps | wraps all agents; each takes an equal share of the calls |
+| a pattern of the whole that shapes | lengthens the calls of every agent |
+| any other pattern of the whole | is added once |
+| agents that nothing wraps | run once each, one after the other |
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from bicameral.errors import CatalogError
 
 _PIECE = re.compile(r"[A-Za-z]+|\d|[^\W\d_]+|[^\w\s]+\n*|_+|\n\s*")
 _ONE_TOKEN = 8
-"""Words up to this length are one token as a rule; longer ones take one more for about every six letters."""
+"""Words up to this length are usually one token; longer ones have one more for about every six letters."""
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens a text is; on English, code and JSON within a tenth of what the local weights count.
+    """The estimated tokens of a text; for English, code and JSON within 10 % of the local tokenizer.
 
     Example:
         >>> estimate_tokens("The fee is 40 euros.")
@@ -56,7 +56,7 @@ def _piece_tokens(piece: str) -> int:
         return 1 if len(piece) <= _ONE_TOKEN else 1 + (len(piece) - 4) // 6
     if first.isdigit() or first == "\n":
         return 1
-    # Letters of other scripts, and runs of marks, come in pairs.
+    # Letters of other scripts, and runs of punctuation, have about two characters a token.
     return -(-len(piece.strip()) // 2)
 
 
@@ -64,15 +64,15 @@ PatternList: TypeAlias = Sequence[str | Mapping[str, Mapping[str, Any]]]
 """Ids, or ids with their knobs: `["O6", {"R4": {"max_steps": 8}}]`, as in a stack."""
 
 TOKENS_PER_TOOL = 200
-"""What the schema of a tool takes where nobody counted."""
+"""The tokens of a tool's schema if they are not known."""
 
 
 def agent_from_patterns(
-    what: PatternList, sizes: SizeValues, rates: Mapping[str, Rates], tool_seconds: float
+    patterns: PatternList, sizes: SizeValues, rates: Mapping[str, Rates], tool_seconds: float
 ) -> AgentCosts:
-    """Patterns that nothing else is said of, as one agent."""
+    """Patterns without a stack, as one agent."""
     members: dict[str, CostedPattern] = {}
-    for each in what:
+    for each in patterns:
         pairs = cast("Iterable[tuple[str, Any]]", [(each, {})] if isinstance(each, str) else each.items())
         for id, knobs in pairs:
             pattern = catalog().pattern(id)
@@ -83,7 +83,7 @@ def agent_from_patterns(
 def stack_parts(
     stack: Stack, sizes: SizeValues, rates: Mapping[str, Rates], tool_seconds: float
 ) -> tuple[list[CostPart], list[str]]:
-    """What every session of a stack takes, and what could not be counted."""
+    """The cost of every session of a stack, and notes on what could not be counted."""
     notes = [
         f"{id} is a pattern of your own, and nothing is known of its cost"
         for id in dict.fromkeys(use.id for member in stack.members for use in member.uses if use.id not in IDS)
@@ -106,7 +106,7 @@ def stack_parts(
 
 
 def _share_levels(around: CostContext, agents: int) -> CostContext:
-    """The innermost of what repeats, in equal shares."""
+    """The innermost repetition, divided equally among the agents."""
     if not around.levels:
         return around
     last = around.levels[-1]
@@ -122,7 +122,7 @@ def _agent_costs(
     for use in member.uses:
         if use.id in IDS:
             pattern = catalog().pattern(use.id)
-            # A stack may also say where a pattern is used, which costs nothing.
+            # Keys that only say where a pattern is used cost nothing.
             knobs = {name: value for name, value in use.knobs.items() if name in pattern.knobs}
             patterns.append(CostedPattern(pattern, knobs, nestings()[use.id]))
     return AgentCosts(
@@ -146,7 +146,7 @@ def _tool_sizes(member: StackMember) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class _PromptSizes:
-    """A prompt that was described part by part: its sizes, whose they are, and what comes too late to be cached."""
+    """The sizes of a described prompt, the patterns of its parts, and the tokens that cannot be cached."""
 
     sizes: Mapping[str, float]
     owners: frozenset[str] = frozenset()
@@ -162,7 +162,7 @@ class _PromptSizes:
         sizes: dict[str, float] = {"setup": sum(tokens for _, tokens in fixed)}
         if varying:
             sizes["input"] = sum(tokens for _, tokens in varying)
-        # Behind the first word that varies nothing is found in the cache, however fixed it is.
+        # Behind the first part that varies nothing is found in the cache, even if it is fixed.
         first = min((number for number, _ in varying), default=len(parts))
         late = sum(tokens for number, tokens in fixed if number > first)
         owners = frozenset(part.part.partition(".")[0] for part in parts)
@@ -181,15 +181,15 @@ def _rates_by_role(
     usual = member.model or (whole.model if whole is not None else None)
     by_tier = _rates_by_tier(rates)
 
-    def chosen(cost: SessionCost) -> Rates:
+    def rates_of(cost: SessionCost) -> Rates:
         name = named.get(cost.role.lower()) or usual
         return by_tier(cost) if name is None else rates.get(name) or Rates(name)
 
-    return chosen
+    return rates_of
 
 
 def _cap_notes(stack: Stack) -> Iterator[str]:
-    """What the loops of a stack cap, since a run ends there whatever the worst case is."""
+    """The caps of loops, at which a run ends before the worst case."""
     for member in stack.members:
         for loop in member.loops or ():
             caps = [f"{value:g} {name}" for name in ("tokens", "money", "seconds") if (value := getattr(loop, name))]
@@ -200,26 +200,26 @@ def _cap_notes(stack: Stack) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What everything takes, part by part and in all; `notes` say what was assumed or could not be known."""
+    """The cost of everything, by part and in all; `notes` say what was assumed or is not known."""
 
     parts: tuple[CostPart, ...]
     notes: tuple[str, ...] = ()
     unpriced: tuple[str, ...] = ()
-    """Models whose price is not known; what they cost is in no sum of money."""
+    """Models without a known price; their cost is in no sum of money."""
 
     @cached_property
     def expected(self) -> Amounts:
-        """A run as a rule."""
+        """The expected cost of a run."""
         return reduce(Amounts.plus, (part.expected for part in self.parts if not part.apart), NO_AMOUNTS)
 
     @cached_property
     def worst(self) -> Amounts:
-        """A run at most: every bound reached, and nothing found in a cache."""
+        """The worst cost of a run: every bound is reached, and nothing is found in a cache."""
         return reduce(Amounts.plus, (part.worst for part in self.parts if not part.apart), NO_AMOUNTS)
 
     @cached_property
     def apart(self) -> Amounts:
-        """What happens beside runs, such as the tests before a release; as a rule, and once."""
+        """The expected cost outside of runs, such as the tests before a release."""
         return reduce(Amounts.plus, (part.expected for part in self.parts if part.apart), NO_AMOUNTS)
 
     def by_pattern(self) -> dict[str, tuple[Amounts, Amounts]]:
@@ -256,8 +256,13 @@ def estimate(
     *,
     tool_seconds: float = 0.0,
 ) -> Estimate:
-    """What a stack takes, or patterns together. `rates` says which model is small, mid and large, and what others are
-    that a stack names; without it these are the local weights.
+    """The cost of a stack, or of patterns together.
+
+    Args:
+        what: A stack, or ids of patterns with their knobs.
+        sizes: Measured sizes; the others are those of a small task.
+        rates: The models for `small`, `mid` and `large`, and others that a stack names; the local weights by default.
+        tool_seconds: How long a tool call takes.
 
     Example:
         >>> estimate(["R4"], {"steps": 3}).expected.calls
@@ -277,7 +282,7 @@ def estimate(
 
 
 def _build_estimate(parts: Iterable[CostPart], rates: Mapping[str, Rates], notes: list[str]) -> Estimate:
-    """The parts with notes on what is not known: prices, speeds, and windows that are too small."""
+    """The estimate of these parts, with notes on unknown prices and speeds, and windows that are too small."""
     kept = tuple(part for part in parts if part.worst != NO_AMOUNTS)
     models = {rate.model: rate for rate in rates.values()}
     names = dict.fromkeys(part.model for part in kept if part.model)

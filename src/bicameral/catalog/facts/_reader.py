@@ -38,7 +38,7 @@ def bad_data_error(what: str, **more: Any) -> CatalogError:
 
 @dataclass(frozen=True, slots=True)
 class DataPlace:
-    """A value of a data file: the number of its row, and the keys to it."""
+    """A value of a data file: its document and the path to it, which begins with the number of the row."""
 
     document: YamlDocument
     path: KeyPath

@@ -1,6 +1,7 @@
 """Checks of order: stages of a pipeline, and the parts of a prompt.
 
-What never changes stands first in a prompt and is the same byte for byte; what marks content as data stands before it.
+Parts that never change come first in a prompt and are the same byte for byte; what marks content as data comes before
+that content.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _owner_patterns(names: Sequence[str]) -> tuple[str, ...]:
 
 @section_check(needs="prompt")
 def humanizer_order(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """What an agent with a past carries along comes from what never changes to what always does."""
+    """The parts of an agent with memory are ordered from what never changes to what always does."""
     highest = -1
     for part in scope.prompt or ():
         rank = _order_rank(part, check.order)
@@ -84,7 +85,7 @@ def _order_rank(part: PromptPart, order: Sequence[str]) -> int | None:
 
 @section_check()
 def envelope_first(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """What marks content as data stands before the content."""
+    """What marks content as data comes before that content."""
     envelope, content = check.order
     names = [part.part for part in scope.prompt or ()]
     if envelope not in names or content not in names:
@@ -99,14 +100,14 @@ _SETUP = ("S3", "S5", "S6", "S9")
 
 
 def _early_part_problem(part: PromptPart, message: str) -> LintProblem:
-    """A part that stands too early. Whichever rule sees it, it is the same fault."""
+    """The problem of a part that comes too early, which is the same for every rule."""
     owner = _part_owner(part)
     return problem_at("early", part.path, message, *((owner,) if owner[:1].isupper() and owner[1:].isdigit() else ()))
 
 
 @section_check(needs="prompt")
 def stable_first(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """No part stands before one that changes less, and the cache boundary lies before what differs in every call."""
+    """No part comes before one that changes less, and the cache boundary is before what differs in every call."""
     prompt = scope.prompt or ()
     boundary = max((number for number, part in enumerate(prompt) if part.breakpoint), default=-1)
     for number, part in enumerate(prompt):
@@ -117,7 +118,7 @@ def stable_first(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
 
 
 def _before_shared(scope: AgentScope, is_own: Callable[[PromptPart], bool]) -> Iterator[LintProblem]:
-    """The parts of this kind that stand before one that all calls share."""
+    """The parts of this kind that come before a part that all calls share."""
     prompt = scope.prompt or ()
     for number, part in enumerate(prompt):
         if is_own(part) and any(later.stable == "global" for later in prompt[number + 1 :]):
@@ -126,7 +127,7 @@ def _before_shared(scope: AgentScope, is_own: Callable[[PromptPart], bool]) -> I
 
 @section_check(needs="prompt")
 def dynamic_examples_last(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """Examples that are picked for each call stand behind all that is fixed."""
+    """Examples that are picked for each call come after all fixed parts."""
 
     def is_picked(part: PromptPart) -> bool:
         return part.part == "S2.dynamic" or (part.part.startswith("S2") and part.stable == "per_call")
@@ -136,7 +137,7 @@ def dynamic_examples_last(scope: AgentScope, check: RuleCheck) -> Iterator[LintP
 
 @section_check(needs="prompt")
 def user_text_after_shared(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """What belongs to one user stands behind what all share."""
+    """Parts of one user come after the parts that all share."""
     return _before_shared(scope, lambda part: part.stable == "per_user")
 
 
@@ -150,7 +151,7 @@ def nothing_varies(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]
 
 @section_check()
 def setup_in_one_block(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """Role, constraints, form and principles stand side by side, and all are global."""
+    """Role, constraints, format and principles are adjacent, and all are global."""
     if len(set(_SETUP) & scope.present) < 2:
         return
     if scope.prompt is None:
@@ -174,7 +175,7 @@ def _part_owner(part: PromptPart) -> str:
 
 @section_check("breakpoint", needs="prompt")
 def breakpoint_set(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """The end of the shared head is marked."""
+    """The end of the shared prefix is marked as the cache boundary."""
     if not any(part.breakpoint for part in scope.prompt or ()):
         message = "no part of the prompt is marked as the cache boundary"
         yield LintProblem(

@@ -26,30 +26,30 @@ def severity_rank(severity: LintSeverity) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LintFinding:
-    """One thing that is wrong, or cannot be decided: what, where, why, and how to mend it."""
+    """A problem of a stack, or a rule that is undecided: what, where, why, and how to mend it."""
 
     rule: str
-    """The id of the rule that says it first; it never changes its meaning."""
+    """The id of the first rule that reports it; ids never change their meaning."""
     severity: LintSeverity
     place: Place
     path: str
-    """Where in the stack, as in `agents.triage.patterns[1]`."""
+    """The path in the stack, as in `agents.triage.patterns[1]`."""
     message: str
     reason: str
     fix: str
     patterns: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
-    """The other rules that say the same."""
+    """The other rules that report the same."""
     wants: tuple[str, ...] = ()
-    """What would remove it, all of these: a pattern (`K10|K12`: either), or the path of something to declare."""
+    """What together would remove it: patterns (`K10|K12`: either), or paths of what to declare."""
     undecided: bool = False
-    """Whether a fact is missing, so that nobody knows if it is wrong."""
+    """Whether a fact is missing, so that the rule is undecided."""
     waived: str | None = None
     """The reason for which it is waived."""
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """Every rule that says it."""
+        """Every rule that reports it."""
         return (self.rule, *self.also)
 
     @property
@@ -65,7 +65,7 @@ class LintFinding:
 
 @dataclass(frozen=True, slots=True)
 class LintReport:
-    """All that was found in one stack."""
+    """The findings of one stack."""
 
     name: str
     file: str | None
@@ -74,7 +74,7 @@ class LintReport:
 
     @property
     def ok(self) -> bool:
-        """Whether there is no error that is not waived."""
+        """Whether there is no error, apart from waived ones."""
         return not self.of_severity("error")
 
     def of_severity(self, severity: LintSeverity) -> tuple[LintFinding, ...]:
@@ -87,14 +87,14 @@ class LintReport:
 
 RuleFamily: TypeAlias = Literal["law", "requirement", "conflict", "anti-pattern", "cache", "linter"]
 RULE_FAMILIES: tuple[RuleFamily, ...] = get_args(RuleFamily)
-"""In the order in which rules that say the same are named."""
+"""In the order in which rules that report the same are named."""
 CheckKind: TypeAlias = Literal["require", "together", "declare", "hold", "prefer", "look"]
 _SEVERITY_OF_STRENGTH: Mapping[NeedStrength, LintSeverity] = {"hard": "error", "strong": "warning", "advisory": "note"}
 
 
 @dataclass(frozen=True, slots=True)
 class RuleCheck:
-    """One way to hold a rule against a stack. It applies where `if`, `if_any`, `unless` and `when` say so."""
+    """One check of a rule. It applies to agents that meet `if`, `if_any`, `unless` and `when`."""
 
     kind: CheckKind
     if_all: frozenset[str] = frozenset()
@@ -104,7 +104,7 @@ class RuleCheck:
     severity: LintSeverity | None = None
     says: str = ""
     topic: str = ""
-    """Checks of several rules with one topic find the same thing."""
+    """Checks of several rules with the same topic report the same problem."""
     all_of: tuple[str, ...] = ()
     any_of: tuple[str, ...] = ()
     anywhere: bool = False
@@ -119,21 +119,21 @@ class RuleCheck:
     order: tuple[str, ...] = ()
     more_than: int = 0
     triggers: frozenset[str] = field(init=False)
-    """The patterns that make it apply."""
+    """The patterns that it applies to."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "triggers", self.if_all | self.if_any)
 
     @property
     def names(self) -> frozenset[str]:
-        """Every name that it asks for."""
+        """Every name in its conditions."""
         conditions = (self.when, self.must)
         return frozenset(name for each in conditions if each is not None for name in each.names)
 
 
 @dataclass(frozen=True, slots=True)
 class LintRule:
-    """Something that a stack must keep to, why, and how to mend it."""
+    """A rule for stacks: what, why, and how to mend a violation."""
 
     id: str
     name: str
@@ -145,7 +145,7 @@ class LintRule:
     patterns: tuple[str, ...]
     checks: tuple[RuleCheck, ...]
     rank: int = field(init=False)
-    """Of several rules that say the same, that with the lowest is named first."""
+    """Of several rules that report the same, the one with the lowest rank is named first."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rank", RULE_FAMILIES.index(self.family))
@@ -161,7 +161,7 @@ _CHECK_KEYS = {"if": "if_all"} | {
 
 
 def make_check(given: Mapping[str, Any]) -> RuleCheck:
-    """A check out of a data file."""
+    """A check from a data file."""
     found: dict[str, Any] = {}
     for key, value in given.items():
         if key not in _CHECK_KEYS:
@@ -234,11 +234,11 @@ def _join_names(names: tuple[str, ...], word: str) -> str:
 
 
 def definition_rules(defined: OwnPattern) -> Iterator[LintRule]:
-    """What a pattern of one's own asks for, as rules."""
+    """The rules of a pattern that the stack defines."""
     used = frozenset({defined.id})
 
-    def rule(id: str, said: str, fix: str, check: RuleCheck) -> LintRule:
-        return LintRule(id, said, "requirement", "error", said, defined.why, fix, (defined.id,), (check,))
+    def rule(id: str, text: str, fix: str, check: RuleCheck) -> LintRule:
+        return LintRule(id, text, "requirement", "error", text, defined.why, fix, (defined.id,), (check,))
 
     if defined.needs:
         wanted = ", ".join(defined.needs)

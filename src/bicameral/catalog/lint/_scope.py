@@ -1,8 +1,8 @@
-"""One agent as rules see it, and the conditions that rules evaluate on it in three-valued logic.
+"""The scope of one agent, and the conditions that rules evaluate on it in three-valued logic.
 
 A condition has names, `V9` (is it used), `V20.retries` (a knob), `tools.count`, numbers and texts, comparisons, `in`,
-`and`, `or`, `not` and arithmetic. A value that is not declared is unknown. Facts that follow from other sections are
-derived; None means that they do not follow.
+`and`, `or`, `not` and arithmetic. A value that is not declared is unknown. Some facts are derived from other sections;
+None means that they do not follow.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class StackCondition:
     tree: Node
 
     def evaluate(self, lookup: Lookup) -> bool | Unknown:
-        """Whether it holds with these values, or on which missing ones that depends."""
+        """Whether it holds for these values, or the missing values on which that depends."""
         verdict = judge(self.tree, lambda atom: _judge_atom(atom, lookup))
         return Unknown(frozenset(verdict.missing)) if verdict.holds is None else verdict.holds
 
@@ -71,7 +71,7 @@ def _judge_atom(atom: Node, lookup: Lookup) -> Verdict:
 
 
 def is_irreversible(action: Action) -> bool | None:
-    """Whether an action cannot be taken back or reaches far; None if too little is said of it."""
+    """Whether an action is irreversible or reaches far; None if too little is declared."""
     if action.reversible is False or action.blast_radius == "high":
         return True
     return None if action.reversible is None or action.blast_radius is None else False
@@ -85,7 +85,7 @@ def _irreversible_actions(scope: AgentScope) -> bool | None:
 
 
 def _stable_tokens(scope: AgentScope) -> int | None:
-    """The tokens of the parts at the head that never change."""
+    """The tokens of the leading parts that never change."""
     if scope.prompt is None:
         return None
     return _sum_known([part.tokens for part in takewhile(lambda part: part.stable == "global", scope.prompt)])
@@ -104,7 +104,7 @@ def _judge_reads_quarantined(scope: AgentScope) -> bool | None:
 
 
 def _cap_derivation(loops: str, knob: str) -> Callable[[AgentScope], float | None]:
-    """The widest cap that is said: of a loop, or else of V9."""
+    """The largest declared cap: of a loop, or else of V9."""
 
     def find(scope: AgentScope) -> float | None:
         caps = [cap for loop in scope.loops or () if (cap := getattr(loop, loops)) is not None]
@@ -145,17 +145,17 @@ SECTION_OF_FACT: Mapping[str, str] = {
     "token_cap": "loops",
     "money_cap": "loops",
 }
-"""The section that says a fact better than the fact itself would."""
+"""The section to declare instead of a fact that follows from it."""
 
 
 T = TypeVar("T")
 
 MAX_VARIANTS = 32
-"""Uses that say different things are looked at one by one, but not every mixture of many of them."""
+"""The most combinations of uses with different facts that are checked."""
 
 
 class AgentScope:
-    """An agent of a stack together with the whole; or the whole alone, where there are no agents."""
+    """An agent of a stack together with the whole; or the whole alone, if there are no agents."""
 
     def __init__(self, stack: Stack, member: StackMember) -> None:
         whole = stack.whole
@@ -190,7 +190,7 @@ class AgentScope:
 
     @cached_property
     def guards(self) -> tuple[GuardPoint, ...] | None:
-        """Where guards stand: as it is said of the agent, or of V5."""
+        """The points with guards, as declared for the agent or as a knob of V5."""
         knobs = [use.knobs["at"] for use in self.uses.get("V5", ()) if isinstance(use.knobs.get("at"), list)]
         lists = [*self._guards, *knobs]
         return tuple(dict.fromkeys(point for points in lists for point in points)) if lists else None
@@ -200,9 +200,9 @@ class AgentScope:
         return self.uses[id][0].path if id in self.uses else (*self.path, "patterns")
 
     def variants(self, triggers: frozenset[str]) -> Iterator[Lookup]:
-        """What is asked of this agent, once for each way in which the uses of these patterns are set.
+        """Lookups of this agent, one for each combination of facts that the uses of these patterns declare.
 
-        What is said of a use goes before what is said of the agent, and that before what holds for the whole.
+        Facts of a use come before those of the agent, and these before those of the whole.
         """
         ids = triggers & self._uses_with_facts
         if not ids:
@@ -236,7 +236,7 @@ class AgentScope:
         return Unknown(frozenset({name})) if value is None else value
 
     def knob(self, id: str, name: str) -> Any:
-        """What a knob is set to, or its default."""
+        """The value of a knob, or its default."""
         for use in self.uses.get(id, ()):
             if name in use.knobs:
                 return use.knobs[name]
@@ -259,5 +259,5 @@ def _facts_of_use(use: PatternUse) -> dict[str, Any]:
 
 
 def agent_scopes(stack: Stack) -> list[AgentScope]:
-    """Every agent of a stack as rules see it."""
+    """The scope of every agent of a stack."""
     return [AgentScope(stack, member) for member in stack.agents or (stack.whole,)]

@@ -29,7 +29,7 @@ from bicameral.errors import nearest_name
 
 @section_check(needs="actions")
 def gates(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """An action that cannot be taken back or reaches far has V1 as its gate."""
+    """An action that is irreversible or reaches far has the gate V1."""
     for action in scope.actions or ():
         if not is_irreversible(action):
             continue
@@ -41,7 +41,7 @@ def gates(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
 
 @section_check(needs="actions", at="V2")
 def watched_actions(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """What is only watched (V2) can be taken back, reaches not far and is nothing new."""
+    """An action with the gate V2 is reversible, has a low blast radius and is not novel."""
     for action in scope.actions or ():
         if action.gate is None:
             yield undeclared_fact("actions", action.path)
@@ -60,7 +60,7 @@ def _ungated_action_problem(action: Action, why: str) -> LintProblem:
 
 @section_check(needs="actions")
 def lowered_gates(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """A gate goes from V1 to less only by a review that is on record."""
+    """A gate is lowered from V1 only by a recorded review."""
     for action in scope.actions or ():
         if action.was == "V1" and action.gate != "V1" and not action.review:
             message = f"the gate of the action {action.name!r} was V1 and was lowered without a review"
@@ -69,19 +69,19 @@ def lowered_gates(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
 
 @section_check()
 def owned_agents(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """Where there are several agents, somebody answers for each, and each has a policy."""
+    """If there are several agents, each has an owner and a policy."""
     agents = scope.stack.agents
     if len(agents) < 2:
         return
-    for what in ("owner", "policy"):
-        if getattr(scope.member, what) or getattr(scope.stack.whole, what):
+    for key in ("owner", "policy"):
+        if getattr(scope.member, key) or getattr(scope.stack.whole, key):
             continue
-        if any(getattr(agent, what) for agent in agents):
-            key = ("nobody's", what, dotted_path(scope.path))
-            message = f"the agent {scope.member.name!r} has no {what}, and others have"
-            yield LintProblem(key, message, scope.path, wants=(f"{dotted_path(scope.path)}.{what}",))
+        if any(getattr(agent, key) for agent in agents):
+            message = f"the agent {scope.member.name!r} has no {key}, and others have"
+            wants = (f"{dotted_path(scope.path)}.{key}",)
+            yield LintProblem(("nobody's", key, dotted_path(scope.path)), message, scope.path, wants=wants)
         else:
-            yield undeclared_fact(what, scope.path)
+            yield undeclared_fact(key, scope.path)
 
 
 @section_check()
@@ -89,7 +89,7 @@ def own_policies(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """Each role has a policy of its own. Roles are the agents, or the sessions where there is one agent."""
     roles: Sequence[StackMember | StackSession] = scope.stack.agents
     if len(roles) < 2:
-        # A session that holds no tools has no rights that a policy could give or take.
+        # A session without tools has no rights that a policy could restrict.
         roles = [session for session in scope.sessions or () if session.tools != ()]
         if scope.sessions is None or not roles:
             yield from () if scope.sessions else (undeclared_fact("sessions", scope.path),)
@@ -107,7 +107,7 @@ def own_policies(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
 
 @section_check()
 def worker_bounds(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """A worker that loops (R4) under an orchestrator has bounds of its own, and not only those of the whole."""
+    """A worker that loops (R4) under an orchestrator has bounds of its own."""
     member = scope.member
     if not scope.stack.agents or "O6" not in scope.everywhere or "R4" not in member.patterns:
         return
@@ -120,7 +120,7 @@ def worker_bounds(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
 
 
 def _set_knobs(scope: AgentScope) -> Iterator[tuple[PatternUse, str, Any, Mapping[str, Knob]]]:
-    """Every knob that is set, of patterns that the catalogue has."""
+    """Every knob that is set for a pattern of the catalogue."""
     for uses in scope.uses.values():
         for use in uses:
             if use.knobs and use.id in IDS:
@@ -170,13 +170,13 @@ def _knob_fault(knob: Knob, value: Any) -> str | None:
 
 @section_check()
 def separate_surfaces(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """What these patterns may change has no path in common: neither the same, nor one inside the other."""
-    said = {id: [path for use in scope.uses[id] for path in _surface_paths(use)] for id in check.of}
-    if not all(said.values()):
-        for id in (id for id in check.of if not said[id]):
+    """The surfaces that these patterns may change do not overlap."""
+    paths = {id: [path for use in scope.uses[id] for path in _surface_paths(use)] for id in check.of}
+    if not all(paths.values()):
+        for id in (id for id in check.of if not paths[id]):
             yield undeclared_fact(f"{id}.surface", scope.path_of(id))
         return
-    one, other = (said[id] for id in check.of)
+    one, other = (paths[id] for id in check.of)
     for first in one:
         for second in other:
             if _is_inside(first, second) or _is_inside(second, first):
@@ -196,16 +196,16 @@ def _is_inside(inner: str, outer: str) -> bool:
 
 @section_check()
 def loops_have_v9(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """Whatever describes a loop runs under V9."""
+    """An agent with a loop uses V9."""
     if scope.loops and "V9" not in scope.present:
         yield missing_pattern(("V9",), scope.loops[0].path, says=f"there is a loop {scope.loops[0].name!r}")
 
 
 @section_check()
 def loops_have_caps(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """Each loop that is described has caps on steps, cost and time, and says when it is done.
+    """Each described loop has caps on steps, cost and time, and an exit condition.
 
-    Where none is described the caps are those of V9, and that V9 is there is another rule.
+    If none is described, the caps are those of V9, which another rule requires.
     """
     for loop in scope.loops or ():
         lacks = [name for name, caps in _CAPS.items() if all(getattr(loop, cap) is None for cap in caps)]
@@ -218,12 +218,12 @@ def loops_have_caps(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem
 
 
 _CAPS = {"steps": ("steps",), "cost": ("money", "tokens"), "time": ("seconds",), "exit": ("exit",)}
-"""What a loop must have a cap on, and what is one."""
+"""What a loop must be limited in, and the keys that limit it."""
 
 
 @section_check()
 def caps_per_layer(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """Stacked loops (O16) have a cap for each layer, so at least two are described."""
+    """Stacked loops (O16) have a cap for each layer, so at least two loops are described."""
     if scope.loops is not None and len(scope.loops) < 2:
         message = "several layers of control share one cap"
         yield LintProblem(("one cap", "loops"), message, scope.path_of("O16"), wants=("loops",), patterns=("O16", "V9"))
@@ -248,7 +248,7 @@ def authors_judge(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
 
 @section_check()
 def judges_share_model(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """Who judges has another model than who wrote."""
+    """The session that judges has another model than the one that wrote."""
     for judge in scope.sessions or ():
         authors = (each for each in scope.sessions or () if each is not judge and {*judge.judges} & {*each.writes})
         for author in authors:
@@ -289,7 +289,7 @@ def personal_stores(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem
 
 @section_check()
 def erasers(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """The stores of these patterns can forget a user."""
+    """The stores of these patterns have an eraser."""
     for id in check.of:
         found = _stores_of(scope, id)
         if not found:
@@ -300,7 +300,7 @@ def erasers(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
 
 @section_check()
 def separate_stores(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """These patterns do not keep what they learn in one store."""
+    """These patterns do not share a store."""
     if not all(_stores_of(scope, id) for id in check.of):
         yield undeclared_fact("stores", scope.path_of(check.of[0]))
     for store in scope.stores or ():
@@ -312,7 +312,7 @@ def separate_stores(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem
 
 @section_check()
 def curators(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """The session that acts does not write what lasts of it. `agent` is that session, and so is the agent's name."""
+    """The acting session (`agent`, or the name of the agent) does not write lasting stores."""
     own = {"agent", scope.member.name}
     lasting = [store for store in scope.stores or () if _LASTING & {*store.patterns}]
     if not lasting:
@@ -331,7 +331,7 @@ _EARLY_GUARDS = {"input", "call", "result"}
 
 @section_check(needs="legs")
 def three_legs(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """Private data, strangers' text and a way out together need a mitigation; two of them, a cap on the tools."""
+    """Private data, untrusted content and external communication together need a mitigation; two of them, V13."""
     legs = {*(scope.legs or ())}
     if legs == {*get_args(Leg)} and not scope.present & {*_MITIGATIONS}:
         says = "private data, strangers' text and a way out come together"
@@ -343,7 +343,7 @@ def three_legs(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
 
 @section_check()
 def guards_before_output(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """Guards do not stand at the output alone. Where nobody says where V5 stands, it stands where it should."""
+    """Guards are not at the output alone. If it is not declared where they are, they count as complete."""
     guards = scope.guards
     if guards and not _EARLY_GUARDS & {*guards} and "output" in guards:
         message = "guards stand at the output and nowhere before it"
@@ -352,7 +352,7 @@ def guards_before_output(scope: AgentScope, check: RuleCheck) -> Iterator[LintPr
 
 @section_check(needs="guards", at="V5")
 def guards_at(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """Guards stand at all of these points."""
+    """There are guards at all of these points."""
     lacks = [point for point in check.of if point not in (scope.guards or ())]
     if lacks:
         message = f"no guard stands at {' and '.join(lacks)}"
@@ -361,7 +361,7 @@ def guards_at(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
 
 @section_check()
 def measured_schemas(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """Somebody counted the tokens of the schemas (where there are so many tools, if a number is given)."""
+    """The tokens of the schemas are measured (if there are more tools than `more_than`)."""
     tools = scope.tools
     if tools is not None and tools.schema_tokens is not None:
         return

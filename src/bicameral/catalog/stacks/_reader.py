@@ -38,7 +38,7 @@ from bicameral.errors import CatalogError, Place, nearest_name
 T = TypeVar("T")
 
 _FILE_KEYS: Mapping[str, str] = {"uses": "patterns", "patterns": "pattern", "rules": "rule"}
-"""The keys of fields that are called otherwise."""
+"""The keys of fields with another name."""
 _COUNT, _CAP = "a whole number from 0 on", "a number above 0"
 _EXPECTED = {
     "int_type": _COUNT,
@@ -140,7 +140,7 @@ def _read_record(kind: type[T], what: str, at: LocatedValue, known: Collection[s
     given = {"path": at.path, **given}
     names = [key for each in fields(cast("Any", kind)) if (key := _FILE_KEYS.get(each.name, each.name)) not in given]
     found = {key: each.value for key, each in at.keys(names, what).items()}
-    # A key with nothing behind it is a mistake, and not the same as a key that is not there.
+    # A key with an empty value is a mistake. As None it would pass for a key that is missing.
     values = {key: _NOTHING if value is None else value for key, value in found.items()}
     try:
         return _adapter(kind).validate_python([{**values, **given}], context=known)[0]
@@ -150,16 +150,16 @@ def _read_record(kind: type[T], what: str, at: LocatedValue, known: Collection[s
             key = str(fault.path[-1])
             raise at.error("stack.bad-value", f"{what} has no {key!r}", expected=f"the key {key!r}") from None
         # As pydantic has it: the keys of users' own mappings are not in the path of a fault.
-        there = at.descend(error.errors()[0]["loc"][1:])
+        fault_at = at.descend(error.errors()[0]["loc"][1:])
         if fault.kind == "unknown_pattern":
-            raise _unknown_pattern(there, str(there.value).partition(".")[0], known) from None
+            raise _unknown_pattern(fault_at, str(fault_at.value).partition(".")[0], known) from None
         expected = _EXPECTED.get(fault.kind, fault.expected_kind)
         expected = f"one of {', '.join(fault.known)}" if fault.known else expected
-        raise there.bad_value(expected, nearest=fault.nearest) from None
+        raise fault_at.bad_value(expected, nearest=fault.nearest) from None
 
 
 def _read_named(kind: type[T], what: str, at: LocatedValue, known: Collection[str]) -> tuple[T, ...]:
-    """The records of a section, each of which may say nothing but its name."""
+    """The records of a section by their names; a record may be empty."""
     named = at.mapping(f"{what.partition(' ')[2]}s by their names")
     return tuple(_read_record(kind, what, _or_empty(each), known, name=name) for name, each in named)
 
@@ -289,7 +289,7 @@ def _read_agents(at: LocatedValue, known: Collection[str]) -> Iterator[StackMemb
 
 
 def _read_definitions(at: LocatedValue) -> dict[str, OwnPattern]:
-    """Patterns of one's own. They may need each other, but not in a circle."""
+    """The patterns that the stack defines. They may need each other, but not in a cycle."""
     given = dict(at.mapping("patterns of your own by their ids"))
     known = frozenset({*IDS, *given})
     found: dict[str, OwnPattern] = {}
@@ -298,8 +298,9 @@ def _read_definitions(at: LocatedValue) -> dict[str, OwnPattern]:
             raise each.error("stack.known-pattern", f"the catalogue has a pattern {id!r} already", fix="Rename yours.")
         found[id] = _read_record(OwnPattern, "a pattern of your own", each, known, id=id)
         if id in found[id].not_with:
-            there = each.child("not_with")
-            raise there.error("stack.bad-value", f"{id!r} cannot be without itself", expected="other patterns")
+            raise each.child("not_with").error(
+                "stack.bad-value", f"{id!r} cannot be without itself", expected="other patterns"
+            )
     try:
         TopologicalSorter({id: each.needs for id, each in found.items()}).prepare()
     except CycleError as error:

@@ -38,27 +38,30 @@ def read_stack(path: Path | str) -> Stack:
     except UnicodeDecodeError:
         raise CatalogError("stack.cannot-read", "the file is not text in UTF-8", place=place) from None
     except OSError as error:
-        said = error.strerror or type(error).__name__
-        raise CatalogError("stack.cannot-read", f"the file cannot be read: {said}", place=place, fix=fix) from None
+        reason = error.strerror or type(error).__name__
+        raise CatalogError("stack.cannot-read", f"the file cannot be read: {reason}", place=place, fix=fix) from None
     return parse_stack(text, file=str(file))
 
 
 def parse_stack(text: str, *, file: str = "stack") -> Stack:
-    """The stack that a text in YAML describes; `file` is what places in it are called."""
+    """The stack that a YAML text describes; `file` is its name in errors."""
     document = parse_yaml(text, Path(file))
     return read_description(document.settings, lambda path: document.locate(path), file)
 
 
-def stack_of(what: object, *, name: str | None = None) -> Stack:
-    """The stack of a Python object: a mapping in the shape of the YAML, something with `architecture()`, or several.
+def stack_of(source: object, *, name: str | None = None) -> Stack:
+    """The stack of a Python object.
 
-    Several become one stack: their agents stand beside each other, and what they say of the whole is put together.
+    Args:
+        source: A mapping in the shape of the YAML, an object with `architecture()`, or a list of them. A list becomes
+            one stack: the agents are added, and what is said about the whole is merged.
+        name: The name of the stack, if it is not the one in the description.
 
     Example:
         >>> stack_of([{"patterns": ["R4"]}, {"patterns": ["V9", "V14"]}]).whole.patterns >= {"R4", "V9"}
         True
     """
-    described = _describe_object(what, ())
+    described = _describe_object(source, ())
     if name is not None:
         described = {**described, "name": name}
     return read_description(described, argument_place)
@@ -97,7 +100,7 @@ def _object_name(value: object) -> str:
 
 
 def _merge_descriptions(parts: list[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Several descriptions as one: lists one after the other, mappings side by side."""
+    """Several descriptions as one: lists are concatenated, mappings merged."""
     names = [str(part["name"]) for part in parts if part.get("name")]
     whole: dict[str, Any] = {}
     for part in parts:
@@ -115,8 +118,10 @@ def _merge_values(key: str, one: Any, other: Any) -> Any:
         for name in first.keys() & second.keys():
             if key == "agents" or first[name] != second[name]:
                 code = "stack.duplicate-agent" if key == "agents" else "stack.contradiction"
-                said = f"two agents are called {name!r}" if key == "agents" else f"{key}.{name} is said in two ways"
-                raise CatalogError(code, said, place=argument_place((key, name)), fix="Give one of them another name.")
+                message = f"two agents are called {name!r}" if key == "agents" else f"{key}.{name} is said in two ways"
+                raise CatalogError(
+                    code, message, place=argument_place((key, name)), fix="Give one of them another name."
+                )
         return {**first, **second}
     if cast("object", one) == other:
         return cast("object", one)
@@ -128,7 +133,7 @@ _COMPOSITIONS_FILE = "data/compositions.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """A stack with what it is for, how its parts work together, and what each of them does."""
+    """A published stack: its goal, how its parts work together, and what each of them does."""
 
     id: str
     name: str
@@ -137,9 +142,9 @@ class Composition:
     does: Mapping[str, str]
     stack: Stack
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """Patterns (`K10|K12`: either) that it lacks, with those of its own that cannot do without."""
+    """Patterns (`K10|K12`: either) that it lacks, with those of its own that need them."""
     law1: tuple[str, ...] = ()
-    """What it lacks of the least that every agent has."""
+    """The patterns of LAW1 that it lacks."""
 
 
 @cache

@@ -1,8 +1,8 @@
-"""A stack as data: the patterns of an agent, what is said about it, and the names it may use. Nothing here runs.
+"""A stack as data: agents with their patterns, sections and facts, and the vocabulary of facts. Nothing here runs.
 
-What was not said is None and not empty: a rule must be able to tell "no tools" from "nobody said which". Rules refer to
-the facts and statements declared here and to no others. A fact that nobody declares is not taken for false: a rule that
-needs it reports that.
+The classes are also the schema of descriptions, which `_reader` validates with pydantic. A section that is not
+described is None and not empty: a rule must be able to tell "no tools" from "not declared". A fact that is not declared
+is not false: a rule that needs it reports that. Rules refer to the facts and statements of the vocabulary only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bicameral.catalog.facts._records import json_fields
 from bicameral.errors import Place
 
 StackPath: TypeAlias = tuple[str | int, ...]
-"""The way to something in a stack, key by key."""
+"""The path to something in a stack, key by key."""
 Leg: TypeAlias = Literal["private_data", "untrusted_content", "external_comms"]
 GuardPoint: TypeAlias = Literal["input", "call", "result", "output", "write", "read"]
 PromptStability: TypeAlias = Literal["global", "per_user", "per_call"]
@@ -61,11 +61,11 @@ def _parse_day(value: Any) -> date:
         raise PydanticCustomError("day", "a day, as in 2027-03-01") from None
 
 
-# The values of a description. They are strict: `yes` is no truth, and "5" no number.
+# The values of a description. They are strict: the text "yes" is no boolean, and "5" is no number.
 Text = Annotated[str, StringConstraints(strict=True, max_length=2_000, pattern=r"\S")]
 Truth = Annotated[bool, Strict()]
 Count = Annotated[int, Strict(), Field(ge=0)]
-# An endless cap is none.
+# An infinite cap is none.
 Cap = Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False)]
 PatternId = Annotated[Text, AfterValidator(_check_pattern_id)]
 Stage = Annotated[Text, AfterValidator(_check_stage)]
@@ -84,7 +84,7 @@ def dotted_path(path: StackPath) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PatternUse:
-    """A pattern that is used, and what was set for it. `task`, `artefact` and `session` say where it is used."""
+    """A use of a pattern with its knobs. `task`, `artefact` and `session` among them say where it is used."""
 
     id: str
     path: StackPath
@@ -93,7 +93,7 @@ class PatternUse:
 
 @dataclass(frozen=True, slots=True)
 class ToolCounts:
-    """The tools of an agent in numbers."""
+    """How many tools an agent has, and the tokens of their schemas."""
 
     path: StackPath
     count: Count | None = None
@@ -108,21 +108,21 @@ class ToolCounts:
 
 @dataclass(frozen=True, slots=True)
 class PromptPart:
-    """A part of a prompt, in the order in which the model reads them."""
+    """A part of a prompt; parts are in the order in which the model reads them."""
 
     part: PartName
     stable: PromptStability
     path: StackPath
     tokens: Count | None = None
     holds: tuple[VaryingContent, ...] = ()
-    """What in it differs from call to call."""
+    """Content in it that differs from call to call."""
     breakpoint: Truth = False
-    """Whether the cache boundary is set behind it."""
+    """Whether the cache boundary is behind it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """Something that repeats, and what ends it."""
+    """A loop and its caps."""
 
     name: str
     path: StackPath
@@ -135,7 +135,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class StackSession:
-    """A conversation with a model: what it reads, writes and judges."""
+    """A session of a model: what it reads, writes and judges."""
 
     name: str
     path: StackPath
@@ -150,7 +150,7 @@ class StackSession:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something that is done to the world, and what stands before it."""
+    """An action with an effect, and its gate."""
 
     name: str
     path: StackPath
@@ -166,7 +166,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class StackStore:
-    """Something that is kept, and who reads, writes and erases it."""
+    """A store, and who reads, writes and erases it."""
 
     name: str
     path: StackPath
@@ -180,7 +180,7 @@ class StackStore:
 
 @dataclass(frozen=True, slots=True)
 class StackMember:
-    """An agent of a stack, or the whole of it (which has no name): all that was said of it."""
+    """An agent of a stack, or the whole (which has no name), with everything that is declared about it."""
 
     name: str
     path: StackPath
@@ -208,7 +208,7 @@ class StackMember:
 
 @dataclass(frozen=True, slots=True)
 class OwnPattern:
-    """A pattern of one's own: what it needs beside it, and what it does not go with."""
+    """A pattern that the stack defines: what it needs, and what it must not be used with."""
 
     id: str
     path: StackPath
@@ -225,7 +225,7 @@ class OwnPattern:
 
 @dataclass(frozen=True, slots=True)
 class Waiver:
-    """A finding that is known and accepted for a while. Without a reason or an end it waives nothing."""
+    """Rules whose findings are accepted until a day. Without a reason or an end it has no effect."""
 
     rules: Annotated[tuple[Text, ...], BeforeValidator(_as_list)]
     path: StackPath
@@ -234,7 +234,7 @@ class Waiver:
     until: Day | None = None
 
     def covers(self, path: StackPath) -> bool:
-        """Whether something at this path is meant."""
+        """Whether it applies at this path."""
         if self.at is None:
             return True
         shown = dotted_path(path)
@@ -248,7 +248,7 @@ def argument_place(path: StackPath) -> Place:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """An architecture: what holds for the whole, its agents, and what is waived.
+    """An architecture: what holds for the whole, its agents, its own patterns and its waivers.
 
     Example:
         >>> stack = stack_of({"name": "Triage", "patterns": ["R4", "V9", "V14"]})
@@ -271,7 +271,7 @@ class Stack:
         yield from self.agents
 
     def place(self, path: StackPath) -> Place:
-        """Where something of this stack is written."""
+        """The place of something in this stack."""
         return self.locate(path)
 
 
@@ -280,7 +280,7 @@ FactKind: TypeAlias = Literal["truth", "number", "choice", "text", "statement"]
 
 @dataclass(frozen=True, slots=True)
 class StackFact:
-    """A name that a stack may give a value to. A `statement` says where something is written down."""
+    """A name that a stack may declare. A `statement` says where something is documented."""
 
     id: str
     kind: FactKind
@@ -288,7 +288,7 @@ class StackFact:
     choices: tuple[str, ...] = ()
     default: int | float | None = None
     derived: str | None = None
-    """How it is found out where nobody says it."""
+    """How it is derived where it is not declared."""
 
     @property
     def name(self) -> str:
@@ -296,7 +296,7 @@ class StackFact:
 
     @property
     def expected(self) -> str:
-        """What may be said of it."""
+        """The values that it accepts, in words."""
         match self.kind:
             case "truth":
                 return "true or false"
@@ -310,11 +310,11 @@ class StackFact:
                 return "where it is written down"
 
     def to_json(self) -> dict[str, Any]:
-        said = {name: value for name, value in json_fields(self, "id").items() if value is not None and value != []}
-        return {"name": self.id, **said}
+        known = {name: value for name, value in json_fields(self, "id").items() if value is not None and value != []}
+        return {"name": self.id, **known}
 
     def accepts(self, value: Any) -> bool:
-        """Whether a value is one that this fact can have."""
+        """Whether it accepts a value."""
         match self.kind:
             case "truth":
                 return isinstance(value, bool)
@@ -347,7 +347,7 @@ class _Vocabulary(Mapping[str, StackFact]):
         return self._facts[name]
 
     def __contains__(self, name: object) -> bool:
-        # The linter asks for many names that are no facts; `Mapping` would catch an error for each.
+        # The linter looks up many names that are no facts; `Mapping` would raise and catch a KeyError for each.
         return name in self._facts
 
     def __iter__(self) -> Iterator[str]:
@@ -362,4 +362,4 @@ FACTS: Mapping[str, StackFact] = _Vocabulary(statements=False)
 STATEMENTS: Mapping[str, StackFact] = _Vocabulary(statements=True)
 """Every statement by its name."""
 USE_KEYS = ("task", "artefact", "session", "surface", "variant")
-"""What may be said of a single use beside its knobs and facts: where it is used, and in which form."""
+"""Keys of a single use besides knobs and facts: where it is used, and in which form."""
