@@ -65,6 +65,15 @@ class Alias:
         keys = provider_side(provider).credentials
         return cls(name, provider.name, lambda: provider, provider.grammars, provider.adapters, parameters, keys)
 
+    def prepare_request(self, request: ModelRequest) -> ModelRequest:
+        """The request as the model receives it."""
+        if self.parameters is not None:
+            request = self.parameters.apply_to(request)
+        # A model that has no adapter for the job answers without one.
+        if request.adapter is not None and request.adapter not in self.adapters:
+            request = replace(request, adapter=None)
+        return request
+
 
 class Aliases:
     """The aliases of one chamber.
@@ -117,6 +126,7 @@ class Aliases:
 
     async def aclose(self) -> None:
         """Close every provider that was made, each once."""
+        # Several aliases may have the same provider object.
         made, self._made = {id(each): each for each in self._made.values()}, {}
         for provider in made.values():
             await provider.aclose()
@@ -140,6 +150,7 @@ class Aliases:
 
 def check_chamber(alias: Alias, provider: Provider, chamber: Chamber) -> Provider:
     """The provider; refused if it is of the other chamber or has other keys than the alias declares."""
+    # A factory may return anything: a model of the other chamber would get this chamber's prompts.
     side = provider_side(provider)
     if side.chamber not in (None, chamber):
         raise ModelError(
@@ -147,6 +158,7 @@ def check_chamber(alias: Alias, provider: Provider, chamber: Chamber) -> Provide
             f"the alias {alias.name!r} of the {chamber} chamber leads to {provider.name!r}, which is not of it",
             fix="Use one provider object for each chamber, and set its `chamber`.",
         )
+    # That the chambers share no key is checked on the aliases, before a provider is made.
     if side.credentials != alias.credentials:
         raise ModelError(
             "models.wrong-chamber",
@@ -170,6 +182,7 @@ class DeferredProvider:
         self.adapters = alias.adapters
         self.credentials = alias.credentials
         """The fingerprints of the keys that it will use."""
+        self.prepare_request = alias.prepare_request
         self._alias = alias
         self._made: Provider | None = None
 
@@ -194,11 +207,3 @@ class DeferredProvider:
         if self._made is None:
             self._made = check_chamber(self._alias, self._alias.make(), self.chamber)
         return self._made
-
-    def prepare_request(self, request: ModelRequest) -> ModelRequest:
-        """The request as the model receives it."""
-        if self._alias.parameters is not None:
-            request = self._alias.parameters.apply_to(request)
-        if request.adapter is not None and request.adapter not in self._alias.adapters:
-            request = replace(request, adapter=None)
-        return request

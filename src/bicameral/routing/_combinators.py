@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
 
 from bicameral.errors import ModelError
-from bicameral.models import ModelReply, ModelRequest, Provider, Route, reply_chunks, schema_violation, stream_chunks
+from bicameral.models import ModelReply, ModelRequest, Provider, Route, schema_violation
 from bicameral.routing._context import Deadline, cancel_tasks
 from bicameral.routing._recovery import can_fall_back, failure_reason, is_refusal
 from bicameral.routing._wrapper import (
@@ -26,6 +26,7 @@ from bicameral.routing._wrapper import (
     amend_end,
     closing_stream,
     mark_degraded,
+    reply_pieces,
 )
 
 T = TypeVar("T")
@@ -59,6 +60,7 @@ class Cascade(ProviderWrapper):
         for number, model in enumerate(self._providers, 1):
             last = number == len(self._providers)
             try:
+                # `accept` may ask a model itself, so it is under the deadline, too.
                 async with deadline.scope():
                     reply = await model.generate(deadline.limit_request(request))
                     reason = await _call_accept(self._accept, request, reply)
@@ -76,9 +78,7 @@ class Cascade(ProviderWrapper):
 
     async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
         """The accepted reply at once: only a complete reply can be judged."""
-        reply = await self.generate(request)
-        pieces: Any = reply_chunks(reply) if start is stream_chunks else [reply.text] if reply.text else []
-        for piece in pieces:
+        for piece in reply_pieces(await self.generate(request), start):
             yield piece
 
     def _settled_reply(

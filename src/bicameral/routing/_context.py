@@ -129,6 +129,7 @@ class _DeadlineScope:
         try:
             await self._scope.__aexit__(kind, error, trace)
         except TimeoutError:
+            # Only an expired deadline raises here; a TimeoutError of the block passes unchanged.
             raise _deadline_error() from None
 
 

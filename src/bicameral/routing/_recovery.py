@@ -16,14 +16,7 @@ from bicameral.errors import BicameralError, ModelError
 from bicameral.limits import BudgetSpent
 from bicameral.models import ModelReply, Provider
 from bicameral.routing._context import Deadline, loop_time
-from bicameral.routing._wrapper import (
-    AskModel,
-    AttemptingWrapper,
-    FailedAttempts,
-    Served,
-    add_attempts,
-    mark_degraded,
-)
+from bicameral.routing._wrapper import AskModel, AttemptingWrapper, FailedAttempts, Served, add_attempts, mark_degraded
 
 REFUSAL_CODE = "models.refused"
 """The model refuses by its own policy. That is an answer: no other model is asked for a better one."""

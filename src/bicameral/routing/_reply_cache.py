@@ -9,19 +9,9 @@ from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
 from bicameral.limits import Asked, Charge, current_accounts
-from bicameral.models import (
-    EndChunk,
-    ModelReply,
-    ModelRequest,
-    Provider,
-    ReplyToken,
-    ToolCall,
-    Usage,
-    reply_chunks,
-    stream_chunks,
-)
+from bicameral.models import EndChunk, ModelReply, ModelRequest, Provider, ReplyToken, ToolCall, Usage
 from bicameral.routing._context import current_context
-from bicameral.routing._wrapper import ProviderWrapper, StreamStarter, closing_stream
+from bicameral.routing._wrapper import ProviderWrapper, StreamStarter, closing_stream, reply_pieces
 
 T = TypeVar("T")
 
@@ -59,31 +49,38 @@ class CachedProvider(ProviderWrapper):
         self._given = given
 
     async def generate(self, request: ModelRequest) -> ModelReply:
-        key = self._key(request)
-        kept = None if key is None else _reply_from_json(self._cache.get(key))
-        if kept is not None:
-            _report_cache_hit(self.name, request)
-            return kept
+        key, cached = self._find(request)
+        if cached is not None:
+            return cached
         reply = await self._providers[0].generate(request)
-        if key is not None and reply.degraded is None:
-            self._cache[key] = _reply_to_json(reply)
+        self._store(key, reply)
         return reply
 
     async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
         """A cached reply at once; another one as it is generated, and stored when it is complete."""
-        key = self._key(request)
-        kept = None if key is None else _reply_from_json(self._cache.get(key))
-        if kept is not None:
-            _report_cache_hit(self.name, request)
-            pieces: Any = reply_chunks(kept) if start is stream_chunks else [kept.text] if kept.text else []
-            for piece in pieces:
+        key, cached = self._find(request)
+        if cached is not None:
+            for piece in reply_pieces(cached, start):
                 yield piece
             return
         async with closing_stream(start(self._providers[0], request)) as live:
             async for piece in live:
-                if isinstance(piece, EndChunk) and key is not None and piece.reply.degraded is None:
-                    self._cache[key] = _reply_to_json(piece.reply)
+                if isinstance(piece, EndChunk):
+                    self._store(key, piece.reply)
                 yield piece
+
+    def _find(self, request: ModelRequest) -> tuple[str | None, ModelReply | None]:
+        """The cache key of a request and its cached reply, which is reported to the accounts."""
+        key = self._key(request)
+        cached = None if key is None else _reply_from_json(self._cache.get(key))
+        if cached is not None:
+            _report_cache_hit(self.name, request)
+        return key, cached
+
+    def _store(self, key: str | None, reply: ModelReply) -> None:
+        # A degraded reply is not stored: the next call may get what was requested.
+        if key is not None and reply.degraded is None:
+            self._cache[key] = _reply_to_json(reply)
 
     def _key(self, request: ModelRequest) -> str | None:
         """The cache key of a request; None if the reply is random."""

@@ -14,13 +14,7 @@ from bicameral.expressions import Node, Not, replace_atoms
 from bicameral.limits import quota_slot
 from bicameral.models import Chamber, EndChunk, ModelReply, ModelRequest, Provider, ReplyChunk, Route, stream_chunks
 from bicameral.routing._aliases import Alias, Aliases
-from bicameral.routing._conditions import (
-    ALWAYS_TRUE,
-    ConditionTest,
-    FieldTest,
-    RoutingCondition,
-    compile_condition,
-)
+from bicameral.routing._conditions import ALWAYS_TRUE, ConditionTest, FieldTest, RoutingCondition, compile_condition
 from bicameral.routing._context import CallContext, current_context
 from bicameral.routing._selection import RoutingRule, Selection, can_hold, unknown_alias_error
 from bicameral.routing._wrapper import model_names, replace_reply_fields
@@ -55,6 +49,7 @@ class Router:
         self.aliases = aliases
         self.selection = selection
         self.role = role
+        # Rules, maps and routes are prepared here, so that a call costs only lookups and tests.
         self._rules = tuple(_reachable_rules(aliases, selection.rules))
         self._tests = tuple((test, route) for test, _, route, _ in self._rules)
         self._by_call = {name: Route(name, "call", f"the call names {name!r}") for name in aliases.names}
@@ -136,6 +131,7 @@ class Router:
             route = self._by_call.get(hint)
             if route is not None:
                 return route
+            # Otherwise the rules would choose another model, and the caller would not know.
             if hint in self.aliases.elsewhere:
                 raise self.aliases.unknown_alias_error(hint)
         role = here.role or self.role
@@ -184,12 +180,9 @@ class Router:
     def _prepare_call(self, route: Route, request: ModelRequest) -> tuple[Provider, ModelRequest]:
         alias = self.aliases[route.alias]
         provider = self.aliases.provider(route.alias)
-        if alias.parameters is not None:
-            request = alias.parameters.apply_to(request)
-        adapter = None if request.adapter is None or request.adapter not in alias.adapters else request.adapter
-        if request.model is not None or adapter != request.adapter:
-            request = replace(request, model=None, adapter=adapter)
-        return provider, request
+        request = alias.prepare_request(request)
+        # The name in `model` was for the router; a router behind the alias must choose for itself.
+        return provider, request if request.model is None else replace(request, model=None)
 
     def _model_names(self, alias: Alias) -> tuple[str, ...]:
         try:

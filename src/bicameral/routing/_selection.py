@@ -73,6 +73,7 @@ def _next_number(bound: float, towards: float, whole: bool) -> float:
 
 def can_hold(conditions: Iterable[RoutingCondition], base: _Constraints | None = None) -> bool:
     """Whether these conditions may hold for the same call; False if they contradict each other."""
+    # A copy, so that the constraints of one alternative do not hold for the next.
     known = _Constraints(base)
     alternatives: list[tuple[Node, ...]] = []
     pending = list(conditions)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar, cast
@@ -28,6 +28,7 @@ from bicameral.models import (
     Route,
     StreamingProvider,
     Usage,
+    reply_chunks,
     stream_chunks,
     stream_texts,
 )
@@ -152,6 +153,11 @@ def stream_text(provider: Provider, request: ModelRequest) -> AsyncIterator[str]
     return provider.stream(request)
 
 
+def reply_pieces(reply: ModelReply, start: StreamStarter[T]) -> Iterable[T]:
+    """The pieces of a reply that is complete, as `start` would give them."""
+    return cast("Iterable[T]", reply_chunks(reply) if start is stream_chunks else filter(None, (reply.text,)))
+
+
 class OpenedStream(Generic[T]):
     """A stream whose first piece has arrived; None if it is empty."""
 
@@ -174,11 +180,7 @@ class OpenedStream(Generic[T]):
 
 
 async def open_stream(
-    start: StreamStarter[T],
-    provider: Provider,
-    request: ModelRequest,
-    deadline: Deadline,
-    first_by: Deadline,
+    start: StreamStarter[T], provider: Provider, request: ModelRequest, deadline: Deadline, first_by: Deadline
 ) -> OpenedStream[T]:
     """Wait for the first piece. An error until then leaves nothing yielded, so another model can be called."""
     pieces = aiter(start(provider, deadline.limit_request(request)))
@@ -347,6 +349,7 @@ class MeteredProvider(ProviderWrapper):
 
     async def generate(self, request: ModelRequest) -> ModelReply:
         provider = self._checked_provider()
+        # Without accounts there is nothing to count.
         if not current_accounts():
             return self._with_model_name(await provider.generate(request))
         with _CountedCall(provider, self._price(), request) as call:

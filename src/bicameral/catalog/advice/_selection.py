@@ -216,6 +216,7 @@ class PatternSelection:
 def choose_patterns(facts: TaskFacts, book: Rulebook) -> PatternSelection:
     """The smallest set of patterns that breaks no rule, with the reasons."""
     banned: dict[str, RejectedPattern] = {}
+    # Every round bans one more pattern, so the loop ends.
     while True:
         draft = _add_needed_patterns(_apply_flows(facts, book, banned), book)
         clash = _first_conflict(draft, book)
@@ -262,6 +263,7 @@ def _would_conflict(chosen: frozenset[str], more: frozenset[str], book: Rulebook
 def _apply_flows(facts: TaskFacts, book: Rulebook, banned: dict[str, RejectedPattern]) -> PatternSelection:
     draft = PatternSelection()
     for flow in book.flows:
+        # The base rules test whether anything was chosen, so the needed patterns must be there.
         if flow.id == "base":
             _add_needed_patterns(draft, book)
         _apply_flow(flow, facts, draft, banned)

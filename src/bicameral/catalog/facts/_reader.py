@@ -97,10 +97,7 @@ def load_rows(file: str, folder: Path = DATA_FOLDER) -> list[DataPlace]:
 def _adapter(kind: type[Any]) -> TypeAdapter[list[Any]]:
     # Records have no settings of their own: those of the list hold for them, too.
     settings = ConfigDict(
-        extra="forbid",
-        str_min_length=1,
-        allow_inf_nan=False,
-        alias_generator=lambda name: FILE_KEYS.get(name, name),
+        extra="forbid", str_min_length=1, allow_inf_nan=False, alias_generator=lambda name: FILE_KEYS.get(name, name)
     )
     rows: Any = list[kind]  # pyright: ignore[reportInvalidTypeForm]
     return TypeAdapter(rows, config=settings)

@@ -229,6 +229,7 @@ def lint(stack: Stack, *, today: date | None = None) -> LintReport:
         ('V8',)
     """
     known = rules_for_stack(stack)
+    # First: a waiver with a misspelt rule would seem to have an effect.
     check_waived_rules(stack, known)
     agents = agent_scopes(stack)
     today = today or date.today()

@@ -14,14 +14,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from bicameral.catalog.facts import IDS, catalog
-from bicameral.catalog.lint._rules import (
-    LintFinding,
-    LintReport,
-    LintRule,
-    LintSeverity,
-    rules,
-    severity_rank,
-)
+from bicameral.catalog.lint._rules import LintFinding, LintReport, LintRule, LintSeverity, rules, severity_rank
 from bicameral.catalog.lint._scope import SECTION_OF_FACT, AgentScope
 from bicameral.catalog.stacks import FACTS, Stack, StackPath, dotted_path
 from bicameral.errors import BicameralError, Place
@@ -74,12 +67,7 @@ def missing_pattern(
     """The problem that a pattern is missing, or all of several alternatives."""
     wanted = "|".join(alternatives)
     return LintProblem(
-        ("missing", wanted),
-        says,
-        path,
-        wants=(wanted,),
-        patterns=tuple(wanted.split("|")),
-        needed_by=tuple(needed_by),
+        ("missing", wanted), says, path, wants=(wanted,), patterns=tuple(wanted.split("|")), needed_by=tuple(needed_by)
     )
 
 

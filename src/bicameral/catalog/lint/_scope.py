@@ -14,15 +14,7 @@ from itertools import islice, product, takewhile
 from typing import Any, TypeVar
 
 from bicameral.catalog.facts import IDS, catalog
-from bicameral.catalog.stacks import (
-    FACTS,
-    Action,
-    GuardPoint,
-    PatternUse,
-    Stack,
-    StackMember,
-    StackPath,
-)
+from bicameral.catalog.stacks import FACTS, Action, GuardPoint, PatternUse, Stack, StackMember, StackPath
 from bicameral.errors import CatalogError
 from bicameral.expressions import Language, Lookup, Node, Unknown, Verdict, evaluate, judge, names, parse, verdict_of
 
