@@ -278,7 +278,7 @@ class KeyFault:
     Args:
         kind: Pydantic's word for it, or `unknown`.
         given: The value that stands there.
-        known: The keys that may stand there, if it is an unknown one.
+        known: The keys that may stand there if it is an unknown one, or the words if it is a wrong one.
     """
 
     path: tuple[str | int, ...]
@@ -345,7 +345,7 @@ def first_key_fault(error: ValidationError, model: type[Any], aliases: Mapping[s
             expected = str(detail.get("ctx", {}).get("expected", ""))
             choices = [choice.strip("' ") for choice in expected.replace(" or ", ", ").split(",")]
             close = nearest_name(str(given), choices)
-            return KeyFault(path, f"{given!r} will not do", expected, close, kind, given)
+            return KeyFault(path, f"{given!r} will not do", expected, close, kind, given, tuple(choices))
         case _:
             return KeyFault(path, message, kind=kind, given=given)
 

@@ -56,9 +56,9 @@ MUTANTS = (
     Mutant(
         "router.degraded-is-not-said",
         RECOVERY,
-        "_FirstAnswer.with_provenance",
-        "if not self.failed:",
-        "if len(self.failed) < 2:",
+        "_mark_fallback",
+        "if not failed:",
+        "if len(failed) < 2:",
         "an answer of a lesser model would look like one of the first",
         (f"{FALLBACK}::test_an_answer_of_another_model_says_so",),
     ),

@@ -1,7 +1,7 @@
-"""The catalogue as code: 94 patterns for agents as facts, and what checks, advises and reckons with them.
+"""The catalogue: 94 patterns for agents as data, with a linter, an advisor and a cost model over them.
 
-In comes an id, a few words, or a description of an architecture; out go facts, findings, advice and costs. It knows
-nothing of models, tools or runs, and nothing is read before it is asked for.
+In comes an id, a query, or the description of an architecture; out go facts, findings, advice and costs. It knows
+nothing of models, tools or runs, and a data file is read when it is first needed.
 
     from bicameral.catalog import catalog
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    # The names of `facts`, which are imported with it when one of them is first asked for.
+    # The names of `facts`, which is imported when one of them is first used: `import bicameral.catalog` stays cheap.
     if not name.startswith("_"):
         facts = import_module(f"{__name__}.facts")
         if name in facts.__all__:

@@ -1,7 +1,7 @@
-"""Aliases: names for models with parameters, each made only when it is first asked, and only for its own chamber.
+"""Aliases: names for models of one chamber, with parameters. The provider of an alias is made at its first call.
 
-A deferred provider lets a chain hold a model whose key or package is missing: it fails when it is asked, and not
-before.
+A deferred provider lets a fallback chain contain a model whose key or package is missing: it fails when it is called,
+and not when the chain is built.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ProviderFactory: TypeAlias = Callable[[], Provider]
 
 @dataclass(frozen=True, slots=True)
 class AliasParameters:
-    """What an alias says about every call: `max_tokens` and `timeout` bound what is asked for, the rest replaces it."""
+    """Parameters of every call of an alias: `max_tokens` and `timeout` are upper bounds, the others replace."""
 
     temperature: float | None = None
     max_tokens: int | None = None
@@ -28,6 +28,7 @@ class AliasParameters:
     seed: int | None = None
 
     def apply_to(self, request: ModelRequest) -> ModelRequest:
+        """The request with these parameters."""
         changes: dict[str, Any] = {}
         if self.temperature is not None:
             changes["temperature"] = self.temperature
@@ -42,9 +43,12 @@ class AliasParameters:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """A name for a model in one chamber. `identity` says which model it is exactly, before anything is made.
+    """A name for a model in one chamber.
 
-    `credentials` are fingerprints of the keys that it will use, never the keys.
+    Args:
+        identity: The exact name of the model, which is known before the provider is made.
+        make: Makes the provider.
+        credentials: The fingerprints of the keys that it will use, never the keys.
     """
 
     name: str
@@ -57,13 +61,25 @@ class Alias:
 
     @classmethod
     def of(cls, name: str, provider: Provider, parameters: AliasParameters | None = None) -> Alias:
-        """An alias for a provider that there is already."""
+        """An alias for an existing provider."""
         keys = provider_side(provider).credentials
         return cls(name, provider.name, lambda: provider, provider.grammars, provider.adapters, parameters, keys)
 
+    def prepare_request(self, request: ModelRequest) -> ModelRequest:
+        """The request as the model receives it."""
+        if self.parameters is not None:
+            request = self.parameters.apply_to(request)
+        # A model that has no adapter for the job answers without one.
+        if request.adapter is not None and request.adapter not in self.adapters:
+            request = replace(request, adapter=None)
+        return request
+
 
 class Aliases:
-    """The aliases of one chamber. `elsewhere` are names that only the other chamber has.
+    """The aliases of one chamber.
+
+    Args:
+        elsewhere: Names that only the other chamber has; a call that names one is refused.
 
     Example:
         >>> aliases = Aliases("privileged", [Alias.of("main", provider)])
@@ -101,10 +117,7 @@ class Aliases:
         return frozenset(key for alias in self for key in alias.credentials)
 
     def provider(self, name: str) -> Provider:
-        """The model behind an alias, made when it is first wanted; one of the other chamber is refused.
-
-        Its calls are counted by whoever keeps accounts.
-        """
+        """The metered provider of an alias, made at the first call; one of the other chamber is refused."""
         made = self._made.get(name)
         if made is None:
             alias = self[name]
@@ -112,13 +125,14 @@ class Aliases:
         return made
 
     async def aclose(self) -> None:
-        """Close what was made, each once."""
+        """Close every provider that was made, each once."""
+        # Several aliases may have the same provider object.
         made, self._made = {id(each): each for each in self._made.values()}, {}
         for provider in made.values():
             await provider.aclose()
 
     def unknown_alias_error(self, name: str) -> ModelError:
-        """Why this chamber has no such alias."""
+        """The error for a name that is no alias of this chamber."""
         if name in self.elsewhere:
             return ModelError(
                 "models.wrong-chamber",
@@ -135,7 +149,8 @@ class Aliases:
 
 
 def check_chamber(alias: Alias, provider: Provider, chamber: Chamber) -> Provider:
-    """The provider, if it belongs here and uses the keys that the alias said it would."""
+    """The provider; refused if it is of the other chamber or has other keys than the alias declares."""
+    # A factory may return anything: a model of the other chamber would get this chamber's prompts.
     side = provider_side(provider)
     if side.chamber not in (None, chamber):
         raise ModelError(
@@ -143,6 +158,7 @@ def check_chamber(alias: Alias, provider: Provider, chamber: Chamber) -> Provide
             f"the alias {alias.name!r} of the {chamber} chamber leads to {provider.name!r}, which is not of it",
             fix="Use one provider object for each chamber, and set its `chamber`.",
         )
+    # That the chambers share no key is checked on the aliases, before a provider is made.
     if side.credentials != alias.credentials:
         raise ModelError(
             "models.wrong-chamber",
@@ -153,64 +169,41 @@ def check_chamber(alias: Alias, provider: Provider, chamber: Chamber) -> Provide
 
 
 class DeferredProvider:
-    """The model of an alias, asked as the alias says. What cannot be made fails when it is asked, and not before.
+    """The model of an alias with its parameters. A provider that cannot be made fails at its first call.
 
     Example:
         >>> Fallback([DeferredProvider(main, "privileged"), DeferredProvider(local, "privileged")])
     """
 
     def __init__(self, alias: Alias, chamber: Chamber) -> None:
+        self.name = alias.identity
+        self.grammars = alias.grammars
+        self.chamber: Chamber = chamber
+        self.adapters = alias.adapters
+        self.credentials = alias.credentials
+        """The fingerprints of the keys that it will use."""
+        self.prepare_request = alias.prepare_request
         self._alias = alias
-        self._chamber: Chamber = chamber
         self._made: Provider | None = None
 
-    @property
-    def name(self) -> str:
-        return self._alias.identity
-
-    @property
-    def grammars(self) -> bool:
-        return self._alias.grammars
-
-    @property
-    def chamber(self) -> Chamber:
-        return self._chamber
-
-    @property
-    def adapters(self) -> Mapping[str, str]:
-        return self._alias.adapters
-
-    @property
-    def credentials(self) -> frozenset[str]:
-        """The fingerprints of the keys that it will use."""
-        return self._alias.credentials
-
     async def generate(self, request: ModelRequest) -> ModelReply:
-        return await self._made_provider().generate(self.prepare_request(request))
+        return await self._provider().generate(self.prepare_request(request))
 
     async def chunks(self, request: ModelRequest) -> AsyncGenerator[ReplyChunk, None]:
-        """The reply as it is written."""
-        async with aclosing(stream_chunks(self._made_provider(), self.prepare_request(request))) as chunks:
+        """The chunks of the reply."""
+        async with aclosing(stream_chunks(self._provider(), self.prepare_request(request))) as chunks:
             async for chunk in chunks:
                 yield chunk
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[str, None]:
-        """Only the text of it."""
+        """The text of the reply as it is generated."""
         return stream_texts(self.chunks(request))
 
     async def aclose(self) -> None:
         if self._made is not None:
             await self._made.aclose()
 
-    def _made_provider(self) -> Provider:
+    def _provider(self) -> Provider:
         if self._made is None:
-            self._made = check_chamber(self._alias, self._alias.make(), self._chamber)
+            self._made = check_chamber(self._alias, self._alias.make(), self.chamber)
         return self._made
-
-    def prepare_request(self, request: ModelRequest) -> ModelRequest:
-        """The request as the model gets it."""
-        if self._alias.parameters is not None:
-            request = self._alias.parameters.apply_to(request)
-        if request.adapter is not None and request.adapter not in self._alias.adapters:
-            request = replace(request, adapter=None)
-        return request

@@ -1,4 +1,4 @@
-"""Assembly of providers: what a configuration can say about an alias besides its model, and the provider made of it.
+"""Assembly of providers: the settings of an alias besides its model, and the provider that is built from them.
 
 models:
   main:
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
 from bicameral.errors import ConfigError
 from bicameral.models import Provider
@@ -29,7 +30,7 @@ from bicameral.routing._reply_cache import CachedProvider
 
 @dataclass(frozen=True, slots=True)
 class AliasSpec:
-    """How an alias is asked. `cascade` stands instead of a model: those aliases, from the cheapest on."""
+    """The wrappers around the model of an alias. A `cascade` replaces the model: aliases, the cheapest first."""
 
     retry: RetrySettings | None = None
     hedge_after: float | None = None
@@ -43,7 +44,7 @@ class AliasSpec:
 
     @property
     def named_aliases(self) -> Iterator[tuple[str, str]]:
-        """Every alias that is named, with the setting that names it."""
+        """The other aliases that these settings name, each with the key."""
         if self.hedge_with is not None:
             yield "hedge_with", self.hedge_with
         yield from (("fallback", name) for name in self.fallback)
@@ -51,7 +52,7 @@ class AliasSpec:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is put around the model."""
+        """Whether there are no wrappers around the model."""
         return self == AliasSpec()
 
 
@@ -59,28 +60,26 @@ PLAIN_SPEC = AliasSpec()
 
 
 def find_alias_cycle(specs: Mapping[str, AliasSpec]) -> tuple[str, ...] | None:
-    """Aliases that lead back to the first of them, or None if there are none such."""
-    done: set[str] = set()
-
-    def walk(name: str, way: tuple[str, ...]) -> tuple[str, ...] | None:
-        if name in way:
-            return way[way.index(name) :]
-        if name in done:
-            return None
-        for _, other in specs.get(name, PLAIN_SPEC).named_aliases:
-            if (found := walk(other, (*way, name))) is not None:
-                return found
-        done.add(name)
-        return None
-
-    return next((found for name in specs if (found := walk(name, ())) is not None), None)
+    """Aliases that lead to each other in a cycle, or None."""
+    try:
+        TopologicalSorter({name: [each for _, each in spec.named_aliases] for name, spec in specs.items()}).prepare()
+    except CycleError as error:
+        # The sorter goes from what is led to, to what leads there, and names the first again at the end.
+        cycle: list[str] = error.args[1][:0:-1]
+        start = cycle.index(next(name for name in specs if name in cycle))
+        return (*cycle[start:], *cycle[:start])
+    return None
 
 
 class ProviderAssembly:
-    """Makes the providers of one chamber from what is said about its aliases, each once.
+    """Builds the providers of one chamber from the settings of its aliases, each once.
 
-    `model` gives the bare model of an alias, and must give one of this chamber each time. An alias that others lead to
-    is the same there: its budget and its circuit breaker are shared.
+    An alias that others lead to is the same object there, so its budget and its circuit breaker are shared.
+
+    Args:
+        model: Returns the bare model of an alias, which must be of this chamber.
+        cache: Where replies are stored for aliases with `cache`.
+        accept: Judges the replies of cascades.
     """
 
     def __init__(
@@ -102,13 +101,13 @@ class ProviderAssembly:
         self._made: dict[str, Provider] = {}
 
     def provider(self, name: str) -> Provider:
-        """The provider of an alias with everything around it; those it leads to have their own around them."""
+        """The provider of an alias with its wrappers."""
         if name not in self._made:
             self._made[name] = self._wrap_provider(name, self._specs.get(name, PLAIN_SPEC))
         return self._made[name]
 
     def _wrap_provider(self, name: str, spec: AliasSpec) -> Provider:
-        """From the inside out: kept replies, further tries, a second request, a budget, other models."""
+        """The wrappers from the inside out: cache, retry, hedge, budget, fallback."""
         if spec.cascade:
             stages = [self.provider(each) for each in spec.cascade]
             provider: Provider = Cascade(*stages, accept=self._accept, settle=spec.settle)

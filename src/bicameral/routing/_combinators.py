@@ -5,40 +5,45 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias, TypeVar, cast
 
 from bicameral.errors import ModelError
-from bicameral.models import ModelReply, ModelRequest, Provider, Route, reply_chunks, schema_violation, stream_chunks
+from bicameral.models import ModelReply, ModelRequest, Provider, Route, schema_violation
 from bicameral.routing._context import Deadline, cancel_tasks
 from bicameral.routing._recovery import can_fall_back, failure_reason, is_refusal
 from bicameral.routing._wrapper import (
+    AskModel,
+    AttemptingWrapper,
     FailedAttempts,
     OpenedStream,
     ProviderWrapper,
+    Served,
     StreamStarter,
     add_attempts,
     amend_end,
-    close_stream,
+    closing_stream,
     mark_degraded,
-    open_stream,
+    reply_pieces,
 )
 
 T = TypeVar("T")
 
 Accept: TypeAlias = Callable[[ModelRequest, ModelReply], "Awaitable[str | None] | str | None"]
-"""Sees a request and a reply to it: None if the reply will do, or else why it will not."""
+"""Judges the reply to a request: None if it is accepted, or else the reason."""
 
 
 class Cascade(ProviderWrapper):
-    """Models from the cheapest on; each further one is asked only if the reply before it was not accepted.
+    """Models, the cheapest first; the next one is called only if the reply of the one before was not accepted.
 
-    `accept` looks at request and reply (is the schema met, does the checker pass, what does a verifier say) and gives
-    the reason to go on, or None. The reasons are on the reply's route. What the last model says is the reply even if it
-    is not accepted, and is then degraded. With `settle`, a reply that was not accepted is also taken, and degraded,
-    when no larger model can be asked. A refusal is final at every stage.
+    The reasons are on the reply's route. The reply of the last model is returned even if it is not accepted, and is
+    then degraded. A refusal is final at every stage.
+
+    Args:
+        accept: Looks at request and reply (schema, checker, verifier) and returns the reason to go on, or None.
+        settle: Whether a reply that was not accepted is returned, degraded, when no larger model answers.
 
     Example:
         >>> Cascade(small, large, accept=check_finished)
@@ -55,6 +60,7 @@ class Cascade(ProviderWrapper):
         for number, model in enumerate(self._providers, 1):
             last = number == len(self._providers)
             try:
+                # `accept` may ask a model itself, so it is under the deadline, too.
                 async with deadline.scope():
                     reply = await model.generate(deadline.limit_request(request))
                     reason = await _call_accept(self._accept, request, reply)
@@ -71,25 +77,23 @@ class Cascade(ProviderWrapper):
         raise AssertionError("a cascade without an end")
 
     async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
-        """The accepted reply, all at once: before it is whole nobody can accept it."""
-        reply = await self.generate(request)
-        pieces: Any = reply_chunks(reply) if start is stream_chunks else [reply.text] if reply.text else []
-        for piece in pieces:
+        """The accepted reply at once: only a complete reply can be judged."""
+        for piece in reply_pieces(await self.generate(request), start):
             yield piece
 
     def _settled_reply(
         self, error: ModelError, best: tuple[ModelReply, str] | None, failed: FailedAttempts
     ) -> ModelReply:
-        """The best reply so far where that is wanted, and where the error is no answer of its own."""
+        """The last reply that was not accepted, if `settle` allows it; a refusal and unknown errors are raised."""
         if best is None or not self._settle or not can_fall_back(error):
             raise error
         reply, why = best
-        said = f"{why}, and no larger model answered ({failure_reason(error)})"
-        return mark_degraded(add_attempts(reply, reply.model, "cascade", failed), said)
+        why = f"{why}, and no larger model answered ({failure_reason(error)})"
+        return mark_degraded(add_attempts(reply, reply.model, "cascade", failed), why)
 
 
 def check_finished(request: ModelRequest, reply: ModelReply) -> str | None:
-    """Accepts what ended by itself and, where a JSON Schema was given, fits it."""
+    """Accepts a reply that is not cut off and fits the JSON Schema of the request, if there is one."""
     if reply.finish == "length":
         return "it was cut off"
     if request.json_schema is None:
@@ -109,11 +113,15 @@ async def _call_accept(accept: Accept, request: ModelRequest, reply: ModelReply)
 R = TypeVar("R")
 
 
-class Hedged(ProviderWrapper):
-    """A model, and after `after` seconds without a reply the same or another beside it. The loser is called off.
+class Hedged(AttemptingWrapper):
+    """A model with a second request after a delay, to the same or another model. The slower call is cancelled.
 
-    There is exactly one reply; what the loser had cost until then is counted. A refusal of either is final, also when
-    the other has something to say. A failure of one is no failure as long as the other is asked.
+    There is exactly one reply; the cost of the cancelled call is counted. A refusal of either model is final, even if
+    the other one answers. A failure of one does not matter as long as the other is running.
+
+    Args:
+        after: Seconds without a reply before the second request.
+        second: The other model; without it the first is called again.
 
     Example:
         >>> Hedged(main, after=4.0, second=fast)
@@ -125,70 +133,38 @@ class Hedged(ProviderWrapper):
         super().__init__([first] if second is None else [first, second])
         self._after = after
 
-    async def generate(self, request: ModelRequest) -> ModelReply:
-        deadline = Deadline.of(request)
-
-        async def ask(model: Provider) -> ModelReply:
-            async with deadline.scope():
-                return await model.generate(deadline.limit_request(request))
-
-        ran = await self._race(ask)
-        return self._with_provenance(ran.result(), ran)
-
-    async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
-        """The reply whose first piece came first."""
-        deadline = Deadline.of(request)
-        ran = await self._race(lambda model: open_stream(start, model, request, deadline))
-        async with aclosing(ran.result().pieces()) as pieces:
-            async for piece in pieces:
-                yield amend_end(piece, lambda reply: self._with_provenance(reply, ran))
-
-    def _with_provenance(self, reply: ModelReply, ran: _Race[Any]) -> ModelReply:
-        """The reply; one of the second model says so."""
+    def _mark_second(self, first_failed: bool, reply: ModelReply) -> ModelReply:
+        """The reply of the second request, with the reason on its route."""
         first, second = self._providers[0].name, self._providers[-1].name
-        if ran.winner is ran.tasks[0]:
-            return reply
-        why = "it failed" if ran.has_first_failed else f"no reply within {self._after:g} s"
+        why = "it failed" if first_failed else f"no reply within {self._after:g} s"
         reply = add_attempts(reply, second, "hedge", [(first, why)])
         return reply if first == second else mark_degraded(reply, f"{second} answered instead of {first} ({why})")
 
-    async def _race(self, ask: Callable[[Provider], Coroutine[Any, Any, R]]) -> _Race[R]:
-        tasks = [asyncio.create_task(ask(self._providers[0]))]
+    async def _serve(self, deadline: Deadline, ask: AskModel[R]) -> Served[R]:
+        """The reply that came first, or the stream whose first piece did."""
+        tasks = [asyncio.create_task(ask(self._providers[0], deadline))]
         try:
             await asyncio.wait(tasks, timeout=self._after)
             if not tasks[0].done():
-                tasks.append(asyncio.create_task(ask(self._providers[-1])))
+                tasks.append(asyncio.create_task(ask(self._providers[-1], deadline)))
             winner = await _first_success(tasks)
             await _cancel_calls([task for task in tasks if task is not winner])
-            # A refusal that came while the loser was called off counts as well.
+            # A refusal that arrived while the other call was being cancelled counts as well.
             for task in tasks:
                 if _has_failed(task, is_refusal):
                     task.result()
         except BaseException:
             await _cancel_calls(tasks)
             raise
-        return _Race(tasks, winner)
-
-
-@dataclass(frozen=True, slots=True)
-class _Race(Generic[R]):
-    """One or two calls that have ended or were called off, and the one that won."""
-
-    tasks: list[asyncio.Task[R]]
-    winner: asyncio.Task[R]
-
-    def result(self) -> R:
-        return self.winner.result()
-
-    @property
-    def has_first_failed(self) -> bool:
-        """Whether the first call ended by itself, with an error."""
-        first = self.tasks[0]
-        return first.done() and not first.cancelled() and first.exception() is not None
+        if winner is tasks[0]:
+            return Served(winner.result(), lambda reply: reply)
+        # A call that was cancelled did not fail.
+        first_failed = tasks[0].done() and not tasks[0].cancelled() and tasks[0].exception() is not None
+        return Served(winner.result(), partial(self._mark_second, first_failed))
 
 
 async def _first_success(tasks: list[asyncio.Task[R]]) -> asyncio.Task[R]:
-    """The first of these that has a result. A failure that another model cannot mend ends the race."""
+    """The first task that has a result. An error that allows no fallback is raised at once."""
     pending: set[asyncio.Task[R]] = set(tasks)
     while pending:
         _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
@@ -211,16 +187,16 @@ def _is_any_error(error: BaseException) -> bool:
     return True
 
 
-def _has_failed(task: asyncio.Task[Any], how: Callable[[BaseException], bool]) -> bool:
-    """Whether it has ended with such an error."""
+def _has_failed(task: asyncio.Task[Any], is_kind: Callable[[BaseException], bool]) -> bool:
+    """Whether the task has ended with an error of this kind."""
     if not task.done():
         return False
     error = asyncio.CancelledError() if task.cancelled() else task.exception()
-    return error is not None and how(error)
+    return error is not None and is_kind(error)
 
 
 async def _cancel_calls(tasks: list[asyncio.Task[Any]]) -> None:
-    """Call these off; a reply that began to come meanwhile is closed."""
+    """Cancel these; a stream that was opened meanwhile is closed."""
     await cancel_tasks(*tasks)
     for task in tasks:
         if task.done() and not _has_failed(task, _is_any_error):
@@ -230,7 +206,7 @@ async def _cancel_calls(tasks: list[asyncio.Task[Any]]) -> None:
 
 
 class RouteTag(ProviderWrapper):
-    """One model, asked on a route that somebody else chose: a cascade of planners judges whole plans, not replies.
+    """A model on a route that the caller chose, such as a cascade of planners, which judges plans and not replies.
 
     Example:
         >>> RouteTag(large, Route("main", "cascade", "escalated", attempts=(("fast", "the plan had to be mended"),)))
@@ -244,14 +220,11 @@ class RouteTag(ProviderWrapper):
         return self._with_route(await self._providers[0].generate(request))
 
     async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
-        pieces = start(self._providers[0], request)
-        try:
+        async with closing_stream(start(self._providers[0], request)) as pieces:
             async for piece in pieces:
                 yield amend_end(piece, self._with_route)
-        finally:
-            await close_stream(pieces)
 
     def _with_route(self, reply: ModelReply) -> ModelReply:
-        """A model that is itself asked through others has a way of its own behind it, which comes last."""
+        """The reply on this route; attempts that the model itself records come last."""
         inner = () if reply.route is None else reply.route.attempts
         return replace(reply, route=replace(self._route, attempts=(*self._route.attempts, *inner)))

@@ -1,9 +1,9 @@
 """Conditions of routing rules: their words, the parser, and the compilation to a function.
 
-An atom either says that a field is one of a few words (`tools` is yes or no, `chamber`, `label`, `hint`, `role`,
-`phase`), or compares a number with a bound. Atoms are read here, token by token, so that a mistake has its column; the
-`and`, `or`, `not` and brackets around them are an expression of `bicameral.expressions`. Nothing is run as Python. A
-condition is compiled once: testing a call then costs a few lookups.
+An atom either tests a field (`tools` is yes or no, `chamber`, `label`, `hint`, `role`, `phase`) or compares a number
+with a bound. Atoms are parsed here, token by token, so that an error has its column; the `and`, `or`, `not` and
+brackets around them are an expression of `bicameral.expressions`. Nothing is run as Python. A condition is compiled
+once: testing a call then costs a few lookups.
 
 condition = both { "or" both }
 both      = one { "and" one }
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
 from bicameral.errors import ConfigError, Place, nearest_name
-from bicameral.expressions import AllOf, AnyOf, Language, Name, Node, Not, parse, replace_atoms
+from bicameral.expressions import COMPARISONS, AllOf, AnyOf, Language, Name, Node, Not, parse, replace_atoms
 from bicameral.models import ModelRequest
 from bicameral.routing._context import CallContext
 
@@ -42,14 +42,14 @@ FIELD_WORDS: dict[ConditionField, tuple[str, str]] = {
     "label": ("trusted", "untrusted"),
     "chamber": ("privileged", "quarantined"),
 }
-"""The fields with just two words; the others can have any name, or none."""
+"""The fields with two values; the others can have any name, or none."""
 WHOLE_QUANTITIES: frozenset[ConditionQuantity] = frozenset({"message_count", "prompt_tokens", "failures"})
 """Whole numbers from 0 on. The others may be fractions, may be negative, and are infinite where nothing bounds them."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldTest(Node):
-    """A field of the call is this word."""
+    """Whether a field of the call has this value."""
 
     field: ConditionField
     word: str
@@ -103,7 +103,7 @@ class _ConditionToken:
 
 
 def parse_condition(text: str) -> RoutingCondition:
-    """A condition as it is written in a configuration; `routing.bad-condition` or `routing.unknown-condition` if not.
+    """The condition that a configuration contains as text; `routing.bad-condition` or `routing.unknown-condition`.
 
     Example:
         >>> parse_condition("has_tools and message_count > 10")
@@ -131,9 +131,9 @@ def _tokenize(text: str) -> list[_ConditionToken]:
 
 
 class _AtomReader:
-    """Reads the atoms of a condition and leaves a name in the place of each.
+    """Parses the atoms of a condition and puts a name in the place of each.
 
-    It also checks what may follow what, so that the columns of mistakes are exact: the text that is left always parses.
+    It also checks the order of tokens, so that the columns of errors are exact: the remaining text always parses.
     """
 
     def __init__(self, text: str) -> None:
@@ -143,7 +143,7 @@ class _AtomReader:
         self._next = 0
 
     def read(self) -> list[str]:
-        """The tokens of the condition over the names of its atoms."""
+        """The tokens of the condition, with a name for each atom."""
         if self._peek.kind == "end":
             raise _bad_condition(self._text, 0, "it is empty", fix="Write `always` for a rule that matches every call.")
         found: list[str] = []
@@ -261,7 +261,7 @@ CHARACTERS_PER_TOKEN = 4
 
 
 def compile_condition(tree: RoutingCondition) -> ConditionTest:
-    """A condition as a function."""
+    """The function that tests a condition."""
     match tree:
         case FieldTest(field=field, word=word):
             return _field_test(field, word)
@@ -293,7 +293,7 @@ def _field_test(field: ConditionField, word: str) -> ConditionTest:
         case "schema":
             return lambda request, here, hint: (request.json_schema is not None) is yes
         case "label":
-            # Without a label the text counts as untrusted.
+            # Text without a label counts as untrusted.
             return lambda request, here, hint: (here.trusted is True) is yes
         case "chamber":
             return lambda request, here, hint: here.chamber == word
@@ -306,32 +306,15 @@ def _field_test(field: ConditionField, word: str) -> ConditionTest:
 
 
 def _comparison_test(quantity: ConditionQuantity, sign: ComparisonOperator, bound: float) -> ConditionTest:
-    """A comparison as one closure where it is a common one: a router spends most of its time here."""
-    if sign in ("==", "!="):
-        return _equality_test(_QUANTITY_READERS[quantity], bound, sign == "==")
-    # `a > b` is `not a <= b`, and `a >= b` is `not a < b`.
-    below, yes = sign in ("<", ">="), sign in ("<", "<=")
+    """The test of a number. The common numbers are read inline: a router spends most of its time here."""
+    compare, read = COMPARISONS[sign], _QUANTITY_READERS[quantity]
     match quantity:
-        case "message_count" if below:
-            return lambda request, here, hint: (len(request.messages) < bound) is yes
         case "message_count":
-            return lambda request, here, hint: (len(request.messages) <= bound) is yes
-        case "failures" if below:
-            return lambda request, here, hint: (here.failures < bound) is yes
+            return lambda request, here, hint: compare(len(request.messages), bound)
         case "failures":
-            return lambda request, here, hint: (here.failures <= bound) is yes
+            return lambda request, here, hint: compare(here.failures, bound)
         case _:
-            return _order_test(_QUANTITY_READERS[quantity], bound, below, yes)
-
-
-def _equality_test(read: QuantityReader, bound: float, yes: bool) -> ConditionTest:
-    return lambda request, here, hint: (read(request, here) == bound) is yes
-
-
-def _order_test(read: QuantityReader, bound: float, below: bool, yes: bool) -> ConditionTest:
-    if below:
-        return lambda request, here, hint: (read(request, here) < bound) is yes
-    return lambda request, here, hint: (read(request, here) <= bound) is yes
+            return lambda request, here, hint: compare(read(request, here), bound)
 
 
 def _negation_test(test: ConditionTest) -> ConditionTest:

@@ -1,8 +1,8 @@
 """Call context and deadline: what is known about a call besides the request, and how long it may take altogether.
 
-Sessions set the role, the chamber and whether the text may be trusted; strategies set the phase; budgets set what is
-left. A router reads all of it and nobody passes it along: it is kept per task (a `ContextVar`), so that concurrent
-calls do not see each other's. A deadline holds however many models are asked for one call.
+Sessions set the role, the chamber and whether the text is trusted; strategies set the phase; budgets set what is left.
+A router reads them from a `ContextVar`, so that they need not be passed along and concurrent calls do not see each
+other's. A deadline covers all models that are called for one request.
 
     with call_context(role="delta", chamber="privileged"):
         reply = await provider.generate(request)
@@ -24,11 +24,12 @@ from bicameral.models import Chamber, ModelRequest
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """The circumstances of one call. None says that nobody told, or that there is no bound.
+    """The circumstances of one call. None means not known, or not limited.
 
-    `trusted` is False as soon as the conversation holds anything that a stranger may have written. `failures` counts
-    the calls for the same job that failed or were not accepted. `cost_cap` is the most that this one call may cost.
-    Money is in the currency of the price table.
+    Args:
+        trusted: False as soon as the conversation contains untrusted text.
+        failures: The calls for the same job that failed or were not accepted.
+        cost_cap: The most that this call may cost. Money is in the currency of the price table.
     """
 
     role: str | None = None
@@ -47,15 +48,15 @@ _CURRENT_CONTEXT: ContextVar[CallContext] = ContextVar("bicameral_situation", de
 
 
 def current_context() -> CallContext:
-    """The circumstances of what runs now."""
+    """The context of the current task."""
     return _CURRENT_CONTEXT.get()
 
 
 @contextmanager
 def call_context(**changes: Any) -> Generator[CallContext]:
-    """The circumstances as they are now with these changes, as long as the block runs.
+    """The current context with these changes, within the block.
 
-    Not around a `yield` of an asynchronous generator: between two items its caller's circumstances hold.
+    Not for use around a `yield` of an asynchronous generator: between two items the caller's context must hold.
     """
     here = replace(_CURRENT_CONTEXT.get(), **changes)
     token = _CURRENT_CONTEXT.set(here)
@@ -66,23 +67,23 @@ def call_context(**changes: Any) -> Generator[CallContext]:
 
 
 CANCEL_GRACE_SECONDS = 1.0
-"""For so many seconds a call that was called off may still tidy up; then nobody waits for it."""
+"""Seconds that a cancelled call has to clean up; after that nobody waits for it."""
 
 
 def loop_time() -> float:
-    """Seconds on the clock of the event loop, which never goes back."""
+    """Seconds on the monotonic clock of the event loop."""
     return asyncio.get_running_loop().time()
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """When a call must have ended, by the clock of the event loop; None for whenever."""
+    """When a call must have ended, by the clock of the event loop; None for no deadline."""
 
     at: float | None
 
     @classmethod
     def of(cls, request: ModelRequest) -> Deadline:
-        """From what the request allows, and what is left to whoever makes it."""
+        """The deadline of a request: its timeout, or what the context leaves if that is less."""
         allowed = [left for left in (request.timeout, current_context().seconds_left) if left is not None]
         return cls(loop_time() + min(allowed) if allowed else None)
 
@@ -91,11 +92,11 @@ class Deadline:
         return None if self.at is None else self.at - loop_time()
 
     def is_after(self, moment: float) -> bool:
-        """Whether there is time until that moment and after it."""
+        """Whether the deadline is later than this moment."""
         return self.at is None or moment < self.at
 
     def limit_request(self, request: ModelRequest) -> ModelRequest:
-        """The request with the time that is left; raises when there is none."""
+        """The request with the remaining time as its timeout; `models.timeout` if there is none."""
         left = self.left
         if left is None:
             return request
@@ -104,12 +105,12 @@ class Deadline:
         return replace(request, timeout=left)
 
     def scope(self) -> _DeadlineScope:
-        """Stop what is inside at the deadline, also if it does not heed the timeout of its request."""
+        """Cancel the block at the deadline, also if a provider ignores the timeout of its request."""
         return _DeadlineScope(self.at)
 
 
 class _DeadlineScope:
-    """`asyncio.timeout_at`, with an error of ours; where there is no deadline it costs nothing."""
+    """`asyncio.timeout_at` with `models.timeout` as its error. Without a deadline it costs nothing."""
 
     __slots__ = ("_scope",)
 
@@ -128,14 +129,15 @@ class _DeadlineScope:
         try:
             await self._scope.__aexit__(kind, error, trace)
         except TimeoutError:
+            # Only an expired deadline raises here; a TimeoutError of the block passes unchanged.
             raise _deadline_error() from None
 
 
 async def cancel_tasks(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel these and wait until they have ended, though not for long: one that does not heed it is left behind."""
+    """Cancel these and wait a short time for them to end; a task that ignores it is left behind."""
     for task in tasks:
         task.cancel()
-        # What nobody waits for any more must not be complained about later.
+        # Otherwise asyncio would log an exception that was never retrieved.
         task.add_done_callback(_retrieve_exception)
     waiting = [task for task in tasks if not task.done()]
     if waiting:

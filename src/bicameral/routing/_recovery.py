@@ -7,30 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from functools import partial
+from typing import Literal, TypeVar
 
 from bicameral.errors import BicameralError, ModelError
 from bicameral.limits import BudgetSpent
-from bicameral.models import ModelReply, ModelRequest, Provider
+from bicameral.models import ModelReply, Provider
 from bicameral.routing._context import Deadline, loop_time
-from bicameral.routing._wrapper import (
-    FailedAttempts,
-    ProviderWrapper,
-    StreamStarter,
-    add_attempts,
-    amend_end,
-    mark_degraded,
-    open_stream,
-)
+from bicameral.routing._wrapper import AskModel, AttemptingWrapper, FailedAttempts, Served, add_attempts, mark_degraded
 
 REFUSAL_CODE = "models.refused"
-"""The model's own policy says no. That is an answer, and no other model is asked for a better one."""
+"""The model refuses by its own policy. That is an answer: no other model is asked for a better one."""
 
 RETRYABLE_CODES = frozenset({"models.rate-limited", "models.unavailable", "models.timeout", "models.bad-reply"})
-"""What may go well the next time with the same model."""
+"""Errors after which the same model may be called again."""
 
 FALLBACK_CODES = RETRYABLE_CODES | {
     "models.auth",
@@ -41,18 +33,18 @@ FALLBACK_CODES = RETRYABLE_CODES | {
     "models.missing-package",
     "models.missing-key",
 }
-"""What may go well with another model of the same side."""
+"""Errors after which another model of the same side may be called."""
 
 
 def is_retryable(error: BaseException) -> bool:
-    """Whether the same model may be asked once more."""
+    """Whether the same model may be called again."""
     return isinstance(error, ModelError) and error.code in RETRYABLE_CODES
 
 
 def can_fall_back(error: BaseException) -> bool:
-    """Whether another model may be asked instead. Unknown errors are nobody's business here and go up."""
+    """Whether another model may be called instead. Unknown errors are raised."""
     if isinstance(error, BudgetSpent):
-        # What one model may cost is spent, and not what the run may: another can go on.
+        # Only the budget of this model is spent, and not that of the run: another model can go on.
         return error.scope == "model"
     return isinstance(error, ModelError) and error.code in FALLBACK_CODES
 
@@ -62,14 +54,14 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def requested_delay(error: BaseException) -> float | None:
-    """For how many seconds the service asks to be left alone, if it says so."""
+    """The seconds that the server asks to wait, if it does."""
     wanted: object = getattr(error, "retry_after", None)
-    # Not a bool, and neither `nan` nor endless.
+    # Not a bool, and neither `nan` nor infinite.
     return float(wanted) if type(wanted) in (int, float) and 0 <= float(wanted) < 1e9 else None  # pyright: ignore[reportArgumentType]
 
 
 def failure_reason(error: BaseException) -> str:
-    """A failure in a few words, for the reply that came from elsewhere."""
+    """An error in a few words, for the route of the reply."""
     if not isinstance(error, BicameralError):
         return type(error).__name__
     return error.code.partition(".")[2].replace("-", " ")
@@ -77,12 +69,12 @@ def failure_reason(error: BaseException) -> str:
 
 BreakerState = Literal["closed", "open", "half-open"]
 _MAX_REST_SECONDS = 300.0
-"""A service that wants to be left alone for longer is tried again after this."""
+"""A server that asks for a longer rest is tried again after this."""
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerSettings:
-    """After so many failures in a row a model is not asked for so many seconds."""
+    """After `failures` failures in a row a model is not called for `rest` seconds."""
 
     failures: int = 5
     rest: float = 30.0
@@ -93,9 +85,9 @@ class BreakerSettings:
 
 
 class CircuitBreaker:
-    """Closed: every call passes. Open: none does. Half-open: one passes, and how that ends decides.
+    """Closed: every call passes. Open: none does. Half-open: one passes, and its outcome decides.
 
-    Every call that `allows` let through ends in exactly one of `succeeded`, `failed` and `released`.
+    Every call that `allows` let through ends in exactly one of `record_success`, `record_failure` and `release`.
     """
 
     def __init__(self, settings: BreakerSettings | None = None, clock: Callable[[], float] = loop_time) -> None:
@@ -112,7 +104,7 @@ class CircuitBreaker:
         return "open" if self._clock() < self._until else "half-open"
 
     def allows(self) -> bool:
-        """Whether a call may be made now. In the half-open state the first who asks may, and the others wait."""
+        """Whether a call may be made now. In the half-open state only the first caller may."""
         state = self.state
         if state == "half-open" and not self._trying:
             self._trying = True
@@ -120,25 +112,24 @@ class CircuitBreaker:
         return state == "closed"
 
     def record_success(self) -> None:
-        """The model answered, if only with a no."""
+        """The model answered; a refusal is an answer, too."""
         self._failures, self._until, self._trying = 0, None, False
 
     def record_failure(self, retry_after: float | None = None) -> None:
-        """The model did not answer; `retry_after` is for how long it asked to be left alone."""
+        """The model did not answer; `retry_after` are the seconds that it asks to wait."""
         self._failures += 1
         self._trying = False
         rest = self._settings.rest if self._until is not None or self._failures >= self._settings.failures else 0.0
         rest = max(rest, min(retry_after or 0.0, _MAX_REST_SECONDS))
         if rest > 0:
-            # Calls that were begun before it opened do not open it for longer than the last of them says.
+            # Calls that began before it opened extend the rest only as far as the last of them asks.
             self._until = max(self._until or 0.0, self._clock() + rest)
 
     def release(self) -> None:
-        """The call was called off: nothing is known of the model."""
+        """The call was cancelled, which says nothing about the model."""
         self._trying = False
 
 
-T = TypeVar("T")
 R = TypeVar("R")
 
 _RANDOM_SHARE: Callable[[], float] = secrets.SystemRandom().random
@@ -146,11 +137,15 @@ _RANDOM_SHARE: Callable[[], float] = secrets.SystemRandom().random
 
 @dataclass(frozen=True, slots=True)
 class RetrySettings:
-    """How often a model is asked at most, and how long is waited before each further time.
+    """How often a model is called at most, and the delay before each retry.
 
-    The wait begins at `first` seconds and doubles up to `most`; up to `jitter` of it (from 0 to 1) is left off by
-    chance, so that callers who failed together do not come back together. A service that says when to come back is
-    believed; for one that says more than `patience` seconds nobody waits. `each` bounds a single attempt.
+    Args:
+        attempts: Calls in all.
+        first: The first delay in seconds; it doubles up to `most`.
+        jitter: The share of a delay, from 0 to 1, of which a random part is left off, so that callers that failed
+            together do not return together.
+        patience: The longest delay that a server may ask for; if it asks for more, the error is raised.
+        each: The most seconds for one attempt.
     """
 
     attempts: int = 3
@@ -161,21 +156,21 @@ class RetrySettings:
     each: float | None = None
 
     def __post_init__(self) -> None:
-        right = self.attempts >= 1 and 0 <= self.first <= self.most and 0 <= self.jitter <= 1 and self.patience >= 0
-        if not right or (self.each is not None and not self.each > 0):
+        valid = self.attempts >= 1 and 0 <= self.first <= self.most and 0 <= self.jitter <= 1 and self.patience >= 0
+        if not valid or (self.each is not None and not self.each > 0):
             raise ModelError("models.bad-setting", f"these settings for trying again make no sense: {self}")
 
     def wait(self, attempt: int, wanted: float | None, chance: float) -> float:
-        """How long to wait after so many attempts; never less than the service wants."""
-        # The exponent is bounded since 2.0 to a large power is no number any more.
+        """The delay after this many attempts; never less than the server wants."""
+        # The exponent is bounded: a large power of 2.0 overflows.
         delay = min(self.most, self.first * 2.0 ** min(attempt - 1, 60))
         return max(delay * (1 - self.jitter * chance), wanted or 0.0)
 
 
-class Retry(ProviderWrapper):
-    """The same model, asked again after a rate limit, an outage, a time-out or a reply that cannot be read.
+class Retry(AttemptingWrapper):
+    """A model that is called again after a rate limit, an outage, a timeout or a malformed reply.
 
-    Never after a refusal, never past the deadline of the call, and never once a part of the reply was shown.
+    Never after a refusal, never past the deadline of the call, and never once a part of the reply was yielded.
 
     Example:
         >>> Retry(provider, RetrySettings(attempts=5))
@@ -188,31 +183,13 @@ class Retry(ProviderWrapper):
         self._settings = settings or RetrySettings()
         self._chance = chance
 
-    async def generate(self, request: ModelRequest) -> ModelReply:
-        async def ask(one: Deadline) -> ModelReply:
-            async with one.scope():
-                return await self._providers[0].generate(one.limit_request(request))
-
-        reply, failed = await self._ask_with_retries(Deadline.of(request), ask)
-        return add_attempts(reply, self.name, "retry", failed)
-
-    async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
-        deadline = Deadline.of(request)
-        reply, failed = await self._ask_with_retries(
-            deadline, lambda one: open_stream(start, self._providers[0], request, deadline, one)
-        )
-        async with aclosing(reply.pieces()) as pieces:
-            async for piece in pieces:
-                yield amend_end(piece, lambda reply: add_attempts(reply, self.name, "retry", failed))
-
-    async def _ask_with_retries(
-        self, deadline: Deadline, ask: Callable[[Deadline], Awaitable[R]]
-    ) -> tuple[R, FailedAttempts]:
-        """What came back in the end, and the failures before it."""
+    async def _serve(self, deadline: Deadline, ask: AskModel[R]) -> Served[R]:
+        """The first success, with the failures before it."""
         failed: FailedAttempts = []
         while True:
             try:
-                return await ask(self._attempt_deadline(deadline)), failed
+                result = await ask(self._providers[0], self._attempt_deadline(deadline))
+                return Served(result, lambda reply: add_attempts(reply, self.name, "retry", failed))
             except ModelError as error:
                 await self._wait_or_raise(error, len(failed) + 1, deadline)
                 failed.append((self.name, failure_reason(error)))
@@ -224,7 +201,7 @@ class Retry(ProviderWrapper):
         return Deadline(loop_time() + each)
 
     async def _wait_or_raise(self, error: ModelError, attempt: int, deadline: Deadline) -> None:
-        """Wait until it makes sense to ask again; raise the error where it never will, or not in time."""
+        """Wait for the next attempt; raise the error if there is none, or not before the deadline."""
         wanted = requested_delay(error)
         if not is_retryable(error) or attempt >= self._settings.attempts or (wanted or 0.0) > self._settings.patience:
             raise error
@@ -234,11 +211,15 @@ class Retry(ProviderWrapper):
         await asyncio.sleep(delay)
 
 
-class Fallback(ProviderWrapper):
-    """The first of these models that answers. An answer of any but the first says so: it is degraded.
+class Fallback(AttemptingWrapper):
+    """The first of these models that answers. A reply of any but the first is degraded, and says why.
 
-    A model that keeps failing is left alone for a while (see `CircuitBreaker`). A refusal is an answer: it goes up, and
-    no other model is asked. `breakers`, by the name of the model, are shared between all who fall back on it.
+    A model that keeps failing is not called for a while (see `CircuitBreaker`). A refusal is an answer: it is raised,
+    and no other model is called.
+
+    Args:
+        breaker: The settings of the circuit breakers.
+        breakers: Circuit breakers by the name of the model, to share them between several fallbacks.
 
     Example:
         >>> Fallback([main, fast, local])
@@ -256,30 +237,8 @@ class Fallback(ProviderWrapper):
         known = breakers or {}
         self._breakers = tuple(known.get(each.name) or CircuitBreaker(breaker, clock) for each in self._providers)
 
-    async def generate(self, request: ModelRequest) -> ModelReply:
-        deadline = Deadline.of(request)
-
-        async def ask(model: Provider) -> ModelReply:
-            async with deadline.scope():
-                return await model.generate(deadline.limit_request(request))
-
-        served = await self._ask_in_order(ask)
-        return served.with_provenance(served.result)
-
-    async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
-        deadline = Deadline.of(request)
-        served = await self._ask_in_order(lambda model: open_stream(start, model, request, deadline))
-        try:
-            async with aclosing(served.result.pieces()) as pieces:
-                async for piece in pieces:
-                    yield amend_end(piece, served.with_provenance)
-        except ModelError as error:
-            # It cannot be had from elsewhere any more, but the next call can.
-            _record_outcome(served.breaker, error)
-            raise
-
-    async def _ask_in_order(self, ask: Callable[[Provider], Awaitable[R]]) -> _FirstAnswer[R]:
-        """What the first model that serves gave, after those that did not."""
+    async def _serve(self, deadline: Deadline, ask: AskModel[R]) -> Served[R]:
+        """The result of the first model that answers."""
         failed: FailedAttempts = []
         errors: list[ModelError] = []
         for model, breaker in zip(self._providers, self._breakers, strict=True):
@@ -287,7 +246,7 @@ class Fallback(ProviderWrapper):
                 failed.append((model.name, "circuit open"))
                 continue
             try:
-                result = await ask(model)
+                result = await ask(model, deadline)
             except ModelError as error:
                 _record_outcome(breaker, error)
                 if not can_fall_back(error):
@@ -295,16 +254,17 @@ class Fallback(ProviderWrapper):
                 failed.append((model.name, failure_reason(error)))
                 errors.append(error)
             except BaseException:
-                # Called off, or a fault of somebody's code: nothing is known of the model.
+                # Cancelled, or a bug: it says nothing about the model.
                 breaker.release()
                 raise
             else:
                 breaker.record_success()
-                return _FirstAnswer(result, model.name, failed, breaker)
+                # A stream that fails later cannot fall back any more, but the breaker must know it for the next call.
+                return Served(result, partial(_mark_fallback, model.name, failed), partial(_record_outcome, breaker))
         raise self._all_failed_error(failed, errors)
 
     def _all_failed_error(self, failed: FailedAttempts, errors: list[ModelError]) -> ModelError:
-        """One failure is told as it is, several by one error with all of them."""
+        """The one failure as it is, or one error that names them all."""
         if len(failed) == 1 and errors:
             return errors[0]
         if not errors:
@@ -319,27 +279,17 @@ class Fallback(ProviderWrapper):
         return error
 
 
-@dataclass(frozen=True, slots=True)
-class _FirstAnswer(Generic[R]):
-    """What a model gave, and who was asked before it."""
-
-    result: R
-    name: str
-    failed: FailedAttempts
-    breaker: CircuitBreaker
-
-    def with_provenance(self, reply: ModelReply) -> ModelReply:
-        """The reply; any but the first model's says that it is less than what was wanted."""
-        if not self.failed:
-            return reply
-        first, why = self.failed[0]
-        return mark_degraded(
-            add_attempts(reply, self.name, "fallback", self.failed), f"{self.name} answered instead of {first} ({why})"
-        )
+def _mark_fallback(name: str, failed: FailedAttempts, reply: ModelReply) -> ModelReply:
+    """The reply; one of any but the first model is degraded."""
+    if not failed:
+        return reply
+    first, why = failed[0]
+    reply = add_attempts(reply, name, "fallback", failed)
+    return mark_degraded(reply, f"{name} answered instead of {first} ({why})")
 
 
 def _record_outcome(breaker: CircuitBreaker, error: ModelError) -> None:
-    """What a failure says about the model: one that refuses or finds fault with the request is there and well."""
+    """Tell the breaker of an error. A model that refuses, or rejects the request, is available."""
     if can_fall_back(error) and error.code not in ("models.prompt-too-long", "models.budget-spent"):
         breaker.record_failure(requested_delay(error))
     else:

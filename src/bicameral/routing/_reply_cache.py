@@ -9,24 +9,14 @@ from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
 from bicameral.limits import Asked, Charge, current_accounts
-from bicameral.models import (
-    EndChunk,
-    ModelReply,
-    ModelRequest,
-    Provider,
-    ReplyToken,
-    ToolCall,
-    Usage,
-    reply_chunks,
-    stream_chunks,
-)
+from bicameral.models import EndChunk, ModelReply, ModelRequest, Provider, ReplyToken, ToolCall, Usage
 from bicameral.routing._context import current_context
-from bicameral.routing._wrapper import ProviderWrapper, StreamStarter, close_stream
+from bicameral.routing._wrapper import ProviderWrapper, StreamStarter, closing_stream, reply_pieces
 
 T = TypeVar("T")
 
 _ENTRY_VERSION = 1
-"""Counts up whenever an entry would be read differently, so that old ones are not read at all."""
+"""Part of the key: it is increased when the format changes, so that old entries are not found."""
 
 
 def _unchanged_request(request: ModelRequest) -> ModelRequest:
@@ -34,12 +24,14 @@ def _unchanged_request(request: ModelRequest) -> ModelRequest:
 
 
 class CachedProvider(ProviderWrapper):
-    """A model whose replies are kept, by everything in the request and the exact name of the model.
+    """A model whose replies are cached; the key is the whole request and the exact name of the model.
 
-    Only what would be the same again is kept: replies at temperature 0 that are not degraded; never an error, and so
-    never a refusal. The two chambers do not share entries. A kept reply costs nothing. `cache` is any mapping of texts,
-    such as a `FolderCache`; an entry that cannot be read is none. `given` is how the provider changes a request before
-    the model gets it, since that is what the reply depends on.
+    Only reproducible replies are stored: at temperature 0 and not degraded; never an error, and so never a refusal. The
+    two chambers do not share entries. A cached reply costs nothing.
+
+    Args:
+        cache: Any mapping of texts, such as a `FolderCache`; an entry that cannot be read counts as missing.
+        given: How the provider changes a request before the model receives it, since the reply depends on that.
 
     Example:
         >>> CachedProvider(provider, FolderCache(folder))
@@ -57,42 +49,46 @@ class CachedProvider(ProviderWrapper):
         self._given = given
 
     async def generate(self, request: ModelRequest) -> ModelReply:
-        key = self._key(request)
-        kept = None if key is None else _reply_from_json(self._cache.get(key))
-        if kept is not None:
-            _report_cache_hit(self.name, request)
-            return kept
+        key, cached = self._find(request)
+        if cached is not None:
+            return cached
         reply = await self._providers[0].generate(request)
-        if key is not None and reply.degraded is None:
-            self._cache[key] = _reply_to_json(reply)
+        self._store(key, reply)
         return reply
 
     async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
-        """What is kept comes at once; what is not is kept when it has come whole."""
-        key = self._key(request)
-        kept = None if key is None else _reply_from_json(self._cache.get(key))
-        if kept is not None:
-            _report_cache_hit(self.name, request)
-            pieces: Any = reply_chunks(kept) if start is stream_chunks else [kept.text] if kept.text else []
-            for piece in pieces:
+        """A cached reply at once; another one as it is generated, and stored when it is complete."""
+        key, cached = self._find(request)
+        if cached is not None:
+            for piece in reply_pieces(cached, start):
                 yield piece
             return
-        live = start(self._providers[0], request)
-        try:
+        async with closing_stream(start(self._providers[0], request)) as live:
             async for piece in live:
-                if isinstance(piece, EndChunk) and key is not None and piece.reply.degraded is None:
-                    self._cache[key] = _reply_to_json(piece.reply)
+                if isinstance(piece, EndChunk):
+                    self._store(key, piece.reply)
                 yield piece
-        finally:
-            await close_stream(live)
+
+    def _find(self, request: ModelRequest) -> tuple[str | None, ModelReply | None]:
+        """The cache key of a request and its cached reply, which is reported to the accounts."""
+        key = self._key(request)
+        cached = None if key is None else _reply_from_json(self._cache.get(key))
+        if cached is not None:
+            _report_cache_hit(self.name, request)
+        return key, cached
+
+    def _store(self, key: str | None, reply: ModelReply) -> None:
+        # A degraded reply is not stored: the next call may get what was requested.
+        if key is not None and reply.degraded is None:
+            self._cache[key] = _reply_to_json(reply)
 
     def _key(self, request: ModelRequest) -> str | None:
-        """What a reply depends on; None if it also depends on chance."""
+        """The cache key of a request; None if the reply is random."""
         request = self._given(request)
         if request.temperature > 0:
             return None
         content = asdict(request)
-        # How long one is ready to wait changes nothing about a reply that came.
+        # The timeout does not change the reply.
         del content["timeout"]
         trained = None if request.adapter is None else self.adapters.get(request.adapter)
         parts = ["reply", _ENTRY_VERSION, self.name, self.chamber, trained, content]
@@ -100,7 +96,7 @@ class CachedProvider(ProviderWrapper):
 
 
 def _report_cache_hit(model: str, request: ModelRequest) -> None:
-    """A call that was not made is told too: nothing was begun, and it cost nothing."""
+    """Report the reply to the accounts as a call that was not made and cost nothing."""
     here = current_context()
     asked = Asked(model, request, here.role, 0, has_price=True, is_real=False)
     charge = Charge(model, Usage(), 0.0, 0.0, "remembered", here.role, here.phase)

@@ -14,28 +14,25 @@ from bicameral.expressions import Node, Not, replace_atoms
 from bicameral.limits import quota_slot
 from bicameral.models import Chamber, EndChunk, ModelReply, ModelRequest, Provider, ReplyChunk, Route, stream_chunks
 from bicameral.routing._aliases import Alias, Aliases
-from bicameral.routing._conditions import (
-    ALWAYS_TRUE,
-    ConditionTest,
-    FieldTest,
-    RoutingCondition,
-    compile_condition,
-)
+from bicameral.routing._conditions import ALWAYS_TRUE, ConditionTest, FieldTest, RoutingCondition, compile_condition
 from bicameral.routing._context import CallContext, current_context
 from bicameral.routing._selection import RoutingRule, Selection, can_hold, unknown_alias_error
 from bicameral.routing._wrapper import model_names, replace_reply_fields
 
 
 class Router:
-    """A drop-in `Provider` over several. What it chooses by, in this order:
+    """A `Provider` that chooses one of several models for every call. It chooses, in this order, by
 
     1. the alias that the call names in `model`,
     2. the first rule whose condition holds,
     3. the phase map, 4. the role map, 5. the default.
 
-    A `model` that is no alias is a hint: rules can test it, and one that is the name of a phase or role counts as
-    that. Without a hint the role is the hint. Aliases that this chamber does not have are passed over, and a call that
-    names one is refused.
+    A `model` that is no alias is a hint: rules can test it, and the name of a phase or role counts as that. Without a
+    hint the role is the hint. Aliases of the other chamber are skipped, and a call that names one is refused.
+
+    Args:
+        aliases: The models of one chamber.
+        role: The role of all its calls, if they have one.
 
     Example:
         >>> router = Router(aliases, Selection("main", rules=(RoutingRule.of("no_tools", "fast"),)))
@@ -44,7 +41,7 @@ class Router:
     """
 
     counts = True
-    """The calls of its models are counted, so the router itself is not."""
+    """Its models are metered, so the router itself is not."""
 
     def __init__(self, aliases: Aliases, selection: Selection, *, role: str | None = None) -> None:
         if selection.default not in aliases:
@@ -52,6 +49,7 @@ class Router:
         self.aliases = aliases
         self.selection = selection
         self.role = role
+        # Rules, maps and routes are prepared here, so that a call costs only lookups and tests.
         self._rules = tuple(_reachable_rules(aliases, selection.rules))
         self._tests = tuple((test, route) for test, _, route, _ in self._rules)
         self._by_call = {name: Route(name, "call", f"the call names {name!r}") for name in aliases.names}
@@ -71,18 +69,13 @@ class Router:
         return self.aliases.credentials
 
     @property
-    def name(self) -> str:
-        """The one model that it can choose, or else a name that changes with the selection."""
-        return self._name
-
-    @property
     def models(self) -> tuple[str, ...]:
-        """The names of all models that it can choose, and of those that may stand in for them."""
+        """The names of all models that it can choose, with their fallbacks."""
         return tuple(dict.fromkeys(name for alias in self.reachable for name in self._model_names(alias)))
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash over everything that decides which model answers, with which parameters."""
+        """A hash of everything that decides which model answers, and with which parameters."""
         chosen = self.selection
         facts = {
             "aliases": [(each.name, each.identity, repr(each.parameters)) for each in self.reachable],
@@ -96,35 +89,28 @@ class Router:
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
-    def grammars(self) -> bool:
-        """Whether every model that it can choose honours grammars."""
-        return self._grammars
-
-    @property
-    def adapters(self) -> Mapping[str, str]:
-        """The jobs that every model it can choose was trained for."""
-        return self._adapters
-
-    @cached_property
-    def _name(self) -> str:
+    def name(self) -> str:
+        """The one model that it can choose, or else a name that changes with the selection."""
         reachable = self.reachable
         if len(reachable) == 1 and reachable[0].parameters is None:
             return reachable[0].identity
         return f"router:{self.fingerprint}"
 
-    @cached_property
-    def _grammars(self) -> bool:
+    @property
+    def grammars(self) -> bool:
+        """Whether every model that it can choose honours grammars."""
         return all(alias.grammars for alias in self.reachable)
 
-    @cached_property
-    def _adapters(self) -> Mapping[str, str]:
+    @property
+    def adapters(self) -> Mapping[str, str]:
+        """The jobs that every model it can choose was trained for."""
         reachable = self.reachable
         jobs = [job for job in reachable[0].adapters if all(job in alias.adapters for alias in reachable)]
         return {job: "+".join(dict.fromkeys(alias.adapters[job] for alias in reachable)) for job in sorted(jobs)}
 
     @cached_property
     def reachable(self) -> tuple[Alias, ...]:
-        """The aliases that a call without an alias of its own can lead to, in this role if it has one."""
+        """The aliases that a call can lead to if it names none, in this role if there is one."""
         names = [rule.model for _, rule, _, tree in self._rules if self._can_match(tree)]
         names += [route.alias for route in self._by_phase.values()]
         by_role = [self._by_role[self.role]] if self.role in self._by_role else []
@@ -134,24 +120,25 @@ class Router:
         return tuple(self.aliases[name] for name in dict.fromkeys(names))
 
     def for_role(self, role: str) -> Router:
-        """The same router for calls of one role: its name, grammars and adapters are those of what it can choose."""
+        """The router for calls of one role: its name, grammars and adapters are those of the models for that role."""
         return Router(self.aliases, self.selection, role=role)
 
     def choose(self, request: ModelRequest, here: CallContext | None = None) -> Route:
-        """The route of a call: which model, by what, and why. No model is called."""
+        """The route of a call: which model, chosen by what, and why. No model is called."""
         here = current_context() if here is None else here
         hint = request.model
         if hint is not None:
             route = self._by_call.get(hint)
             if route is not None:
                 return route
+            # Otherwise the rules would choose another model, and the caller would not know.
             if hint in self.aliases.elsewhere:
                 raise self.aliases.unknown_alias_error(hint)
         role = here.role or self.role
         if self._rules:
-            asked = hint if hint is not None else role
+            tested_hint = hint if hint is not None else role
             for test, route in self._tests:
-                if test(request, here, asked):
+                if test(request, here, tested_hint):
                     return route
         return self._mapped_route(hint, here.phase, role)
 
@@ -164,12 +151,12 @@ class Router:
         return _with_route(reply, route, provider.name)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[str]:
-        """The reply's text as it is written."""
+        """The text of the reply as it is generated."""
         provider, request = self._prepare_call(self.choose(request), request)
         return provider.stream(request)
 
     async def chunks(self, request: ModelRequest) -> AsyncGenerator[ReplyChunk, None]:
-        """The reply as it is written; at its end is the reply with the route on it."""
+        """The chunks of the reply; the last one has the reply with its route."""
         route = self.choose(request)
         provider, request = self._prepare_call(route, request)
         async with quota_slot("model", route.alias), aclosing(stream_chunks(provider, request)) as chunks:
@@ -193,18 +180,15 @@ class Router:
     def _prepare_call(self, route: Route, request: ModelRequest) -> tuple[Provider, ModelRequest]:
         alias = self.aliases[route.alias]
         provider = self.aliases.provider(route.alias)
-        if alias.parameters is not None:
-            request = alias.parameters.apply_to(request)
-        adapter = None if request.adapter is None or request.adapter not in alias.adapters else request.adapter
-        if request.model is not None or adapter != request.adapter:
-            request = replace(request, model=None, adapter=adapter)
-        return provider, request
+        request = alias.prepare_request(request)
+        # The name in `model` was for the router; a router behind the alias must choose for itself.
+        return provider, request if request.model is None else replace(request, model=None)
 
     def _model_names(self, alias: Alias) -> tuple[str, ...]:
         try:
             return model_names(self.aliases.provider(alias.name))
         except BicameralError:
-            # It cannot be made now; a call would fail with the same error.
+            # The provider cannot be made; a call would fail with the same error.
             return (alias.identity,)
 
     def _can_match(self, tree: RoutingCondition) -> bool:
@@ -222,7 +206,7 @@ def _with_route(reply: ModelReply, route: Route, model: str) -> ModelReply:
 def _reachable_rules(
     aliases: Aliases, rules: Iterable[RoutingRule]
 ) -> list[tuple[ConditionTest, RoutingRule, Route, RoutingCondition]]:
-    """The rules that can match in this chamber and lead to a model of it, each with its number among all rules."""
+    """The rules that can match in this chamber and lead to one of its models, with their numbers among all rules."""
     found: list[tuple[ConditionTest, RoutingRule, Route, RoutingCondition]] = []
     for number, rule in enumerate(rules):
         tree = _condition_in_chamber(rule.tree, aliases.chamber)
@@ -233,7 +217,7 @@ def _reachable_rules(
 
 
 def _condition_in_chamber(tree: RoutingCondition, chamber: Chamber) -> RoutingCondition:
-    """A condition for calls of one chamber: its tests of the chamber are decided."""
+    """A condition for calls of one chamber, in which tests of the chamber are decided."""
 
     def decide(atom: Node) -> Node:
         if not isinstance(atom, FieldTest) or atom.field != "chamber":
@@ -248,5 +232,5 @@ def _map_routes(aliases: Aliases, by: str, map_: Mapping[str, str]) -> dict[str,
 
 
 def provider_for_role(provider: Provider, role: str) -> Provider:
-    """A provider for calls of one role: a router looks only at what that role can reach."""
+    """The provider for calls of one role; a router is restricted to the models for that role."""
     return provider.for_role(role) if isinstance(provider, Router) else provider

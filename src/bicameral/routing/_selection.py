@@ -36,7 +36,7 @@ _OPPOSITE: dict[ComparisonOperator, ComparisonOperator] = {
 
 
 class _Constraints:
-    """What must be so of a call: the words that fields are or are not, and the closed interval of each number."""
+    """What must hold for a call: the values that fields have or do not have, and the closed interval of each number."""
 
     def __init__(self, base: _Constraints | None = None) -> None:
         self._words: dict[ConditionField, str] = dict(base._words) if base else {}
@@ -44,7 +44,7 @@ class _Constraints:
         self._intervals: dict[ConditionQuantity, tuple[float, float]] = dict(base._intervals) if base else {}
 
     def add_word(self, test: FieldTest, is_so: bool) -> bool:
-        """Whether this can still be."""
+        """Add a test of a field; whether the constraints can still hold."""
         if not is_so and (pair := FIELD_WORDS.get(test.field)) is not None:
             return self.add_word(FieldTest(test.field, pair[test.word == pair[0]]), True)
         if not is_so:
@@ -53,7 +53,7 @@ class _Constraints:
         return self._words.setdefault(test.field, test.word) == test.word and test not in self._excluded
 
     def add_comparison(self, test: QuantityComparison) -> bool:
-        """Whether this can still be; `!=` has two sides and is an alternative instead."""
+        """Add a comparison other than `!=`, which is two alternatives; whether the constraints can still hold."""
         whole = test.quantity in WHOLE_QUANTITIES
         low, high = self._intervals.get(test.quantity, (0, math.inf) if whole else (-math.inf, math.inf))
         least = most = test.bound
@@ -72,7 +72,8 @@ def _next_number(bound: float, towards: float, whole: bool) -> float:
 
 
 def can_hold(conditions: Iterable[RoutingCondition], base: _Constraints | None = None) -> bool:
-    """Whether these conditions may hold at once; False if they contradict each other."""
+    """Whether these conditions may hold for the same call; False if they contradict each other."""
+    # A copy, so that the constraints of one alternative do not hold for the next.
     known = _Constraints(base)
     alternatives: list[tuple[Node, ...]] = []
     pending = list(conditions)
@@ -108,7 +109,7 @@ def can_hold(conditions: Iterable[RoutingCondition], base: _Constraints | None =
 
 
 ROLES = ("echo", "delta", "quarantined", "planning", "reasoning", "acting", "reflecting", "summarizing")
-"""The purposes of calls. `delta` writes whole plans: without an entry of its own it takes that of `planning`."""
+"""The purposes of calls. `delta` writes plans: without an entry of its own it uses that of `planning`."""
 PHASES = ("sense", "plan", "act", "reflect", "final_answer")
 """The steps of strategies."""
 ROLE_FALLBACKS = {"delta": "planning"}
@@ -136,8 +137,9 @@ class RoutingRule:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """How an alias is chosen: the one that a call names, else the first rule that matches, else the phase map, else the
-    role map, else the default.
+    """How an alias is chosen: by the first rule that matches, else the phase map, else the role map, else the default.
+
+    A call that names an alias gets that one.
     """
 
     default: str
@@ -163,7 +165,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class SelectionMistake:
-    """A mistake in a selection and its key. One that is not severe is reported and changes nothing."""
+    """A mistake in a selection and its key. One that is not severe is only a warning."""
 
     path: SettingPath
     error: ConfigError
@@ -229,39 +231,21 @@ def _unreachable_rules(rules: tuple[RoutingRule, ...]) -> Iterator[SelectionMist
     live: list[tuple[int, RoutingRule]] = []
     for index, rule in enumerate(rules):
         path: SettingPath = ("routing", "rules", index, "condition")
+        subject = f"the rule {rule.condition!r}"
         if not can_hold([rule.tree]):
-            yield SelectionMistake(path, _contradiction_error(rule))
+            why, fix = "can never match: its parts contradict each other", "Mend the condition, or remove the rule."
+            yield SelectionMistake(path, ConfigError("routing.never-matches", f"{subject} {why}", fix=fix))
             continue
         over = next((at for at, before in live if not can_hold([rule.tree, Not(before.tree)])), None)
         if over is not None:
-            yield SelectionMistake(path, _shadowed_error(rule, over, rules[over]))
+            why = f"is never reached: rule {over} ({rules[over].condition!r}) matches all that it would"
+            fix = "Put it before that rule, or remove it."
+            yield SelectionMistake(path, ConfigError("routing.shadowed", f"{subject} {why}", fix=fix))
         elif live and not can_hold([rule.tree, *(Not(before.tree) for _, before in live)]):
-            yield SelectionMistake(path, _covered_error(rule), is_severe=False)
+            why, fix = "the rules before it together match all that it would", "Put it before them, or remove it."
+            error = ConfigError("routing.covered", f"{subject} is never reached: {why}", fix=fix)
+            yield SelectionMistake(path, error, is_severe=False)
         live.append((index, rule))
-
-
-def _contradiction_error(rule: RoutingRule) -> ConfigError:
-    return ConfigError(
-        "routing.never-matches",
-        f"the rule {rule.condition!r} can never match: its parts contradict each other",
-        fix="Mend the condition, or remove the rule.",
-    )
-
-
-def _shadowed_error(rule: RoutingRule, over: int, before: RoutingRule) -> ConfigError:
-    return ConfigError(
-        "routing.shadowed",
-        f"the rule {rule.condition!r} is never reached: rule {over} ({before.condition!r}) matches all that it would",
-        fix="Put it before that rule, or remove it.",
-    )
-
-
-def _covered_error(rule: RoutingRule) -> ConfigError:
-    return ConfigError(
-        "routing.covered",
-        f"the rule {rule.condition!r} is never reached: the rules before it together match all that it would",
-        fix="Put it before them, or remove it.",
-    )
 
 
 def is_quarantined_only(rule: RoutingRule) -> bool:

@@ -1,9 +1,9 @@
 """Provider wrappers: a provider around providers of one chamber, which counts every call of a model.
 
-A combination that held a model of each chamber could hand untrusted text to the privileged key, or the planner's
-prompt to whoever serves the quarantine. So none is ever built, and what a model says of itself is read again before
-each call. A streamed reply can still be had from another model as long as nothing of it was shown. A reply says how
-it came about: which models were asked before, and in what way it is less than what was wanted.
+A wrapper around models of both chambers could send untrusted text with the privileged key, or the planner's prompt to
+the quarantined model's server. So none is ever built, and what a model declares about itself is read again before each
+call. A stream can fall back to another model as long as nothing of it was yielded. A reply records how it came about:
+which models were called before, and in what way it is degraded.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
@@ -28,6 +28,7 @@ from bicameral.models import (
     Route,
     StreamingProvider,
     Usage,
+    reply_chunks,
     stream_chunks,
     stream_texts,
 )
@@ -37,17 +38,17 @@ from bicameral.routing._context import Deadline, current_context, loop_time
 
 @dataclass(frozen=True, slots=True)
 class ProviderSide:
-    """What a provider says of itself: its chamber, and the fingerprints of the keys behind it."""
+    """What a provider declares about itself: its chamber, and the fingerprints of its keys."""
 
     chamber: Chamber | None
     credentials: frozenset[str] = frozenset()
 
 
 def provider_side(provider: Provider) -> ProviderSide:
-    """The side of one provider. One that does not say it, or says what cannot be, is refused."""
-    unsaid = object()
-    chamber: object = getattr(provider, "chamber", unsaid)
-    # By the very type: a class of somebody's own may equal every chamber there is.
+    """The side of a provider; refused if it is not declared, or contradicts itself."""
+    undeclared = object()
+    chamber: object = getattr(provider, "chamber", undeclared)
+    # The exact type: an instance of another class may claim to equal every chamber.
     if chamber is not None and (type(chamber) is not str or chamber not in ("privileged", "quarantined")):
         raise _wrong_chamber(f"{type(provider).__name__!r} does not say of which chamber it is")
     credentials = credentials_of(provider)
@@ -59,9 +60,9 @@ def provider_side(provider: Provider) -> ProviderSide:
 
 
 def declared_side(provider: object) -> tuple[object, ...]:
-    """What a provider says of itself, to be compared with what it said before; `provider_side` judges it.
+    """What a provider declares about itself, to compare with what it declared before; `provider_side` judges it.
 
-    The types are part of it: something of another type may equal whatever it likes.
+    The types are compared, too: an instance of another class may claim to equal anything.
     """
     chamber: object = getattr(provider, "chamber", None)
     one: object = getattr(provider, "credential", None)
@@ -71,7 +72,7 @@ def declared_side(provider: object) -> tuple[object, ...]:
 
 
 def credentials_of(provider: object) -> frozenset[str]:
-    """The fingerprints of all keys behind a provider, however deep they are."""
+    """The fingerprints of all keys of a provider and of those that it wraps."""
     several: Any = getattr(provider, "credentials", None)
     if several is not None:
         if type(several) is not frozenset:
@@ -82,9 +83,9 @@ def credentials_of(provider: object) -> frozenset[str]:
 
 
 def common_side(providers: Sequence[Provider]) -> ProviderSide:
-    """The side of several models that are to stand in for each other; refused unless they are on the same one.
+    """The common side of several models; refused if they are of different chambers.
 
-    A model that holds nothing may stand on either side.
+    A model without tools and keys may be on either side.
     """
     sides = [provider_side(provider) for provider in providers]
     chambers: set[Chamber] = {side.chamber for side in sides if side.chamber is not None}
@@ -123,11 +124,11 @@ def replace_reply_fields(reply: ModelReply, **changes: Any) -> ModelReply:
 
 
 FailedAttempts: TypeAlias = list[tuple[str, str]]
-"""Those that were asked and did not serve, each with the reason."""
+"""The models that failed or were not accepted, each with the reason."""
 
 
 def add_attempts(reply: ModelReply, alias: str, by: str, failed: FailedAttempts) -> ModelReply:
-    """The reply with those on its route that did not serve before it, first things first."""
+    """The reply with the failed attempts before it on its route, in order."""
     if not failed:
         return reply
     inner = reply.route.attempts if reply.route is not None else ()
@@ -137,28 +138,34 @@ def add_attempts(reply: ModelReply, alias: str, by: str, failed: FailedAttempts)
 
 
 def mark_degraded(reply: ModelReply, why: str) -> ModelReply:
-    """The reply, which says that it is less than what was wanted; what it said of that before stays."""
+    """The reply marked as degraded; an earlier mark stays."""
     return replace(reply, degraded=f"{why}; {reply.degraded}" if reply.degraded else why)
 
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 StreamStarter: TypeAlias = Callable[[Provider, ModelRequest], AsyncIterator[T]]
-"""How a reply is read from a model piece by piece: as text, or as chunks."""
+"""Starts the stream of a reply: as texts, or as chunks."""
 
 
 def stream_text(provider: Provider, request: ModelRequest) -> AsyncIterator[str]:
     return provider.stream(request)
 
 
+def reply_pieces(reply: ModelReply, start: StreamStarter[T]) -> Iterable[T]:
+    """The pieces of a reply that is complete, as `start` would give them."""
+    return cast("Iterable[T]", reply_chunks(reply) if start is stream_chunks else filter(None, (reply.text,)))
+
+
 class OpenedStream(Generic[T]):
-    """A reply of which the first piece has come; None if it had none."""
+    """A stream whose first piece has arrived; None if it is empty."""
 
     def __init__(self, first: T | None, rest: AsyncIterator[T], deadline: Deadline) -> None:
         self._first, self._rest, self._deadline = first, rest, deadline
 
     async def pieces(self) -> AsyncGenerator[T, None]:
-        """All of it."""
+        """Every piece."""
         try:
             piece = self._first
             while piece is not None:
@@ -173,16 +180,12 @@ class OpenedStream(Generic[T]):
 
 
 async def open_stream(
-    start: StreamStarter[T],
-    provider: Provider,
-    request: ModelRequest,
-    deadline: Deadline,
-    first_by: Deadline | None = None,
+    start: StreamStarter[T], provider: Provider, request: ModelRequest, deadline: Deadline, first_by: Deadline
 ) -> OpenedStream[T]:
-    """Wait for the first piece; whatever goes wrong until then went wrong before anything was shown."""
+    """Wait for the first piece. An error until then leaves nothing yielded, so another model can be called."""
     pieces = aiter(start(provider, deadline.limit_request(request)))
     try:
-        async with (first_by or deadline).scope():
+        async with first_by.scope():
             first = await anext(pieces, None)
     except BaseException:
         await close_stream(pieces)
@@ -191,21 +194,30 @@ async def open_stream(
 
 
 def amend_end(piece: T, change: Callable[[ModelReply], ModelReply]) -> T:
-    """The piece; where it is the end, with the reply changed."""
+    """The piece; at the end of the stream with its reply changed."""
     return EndChunk(change(piece.reply)) if isinstance(piece, EndChunk) else piece  # pyright: ignore[reportReturnType]
 
 
 async def close_stream(pieces: AsyncIterator[T]) -> None:
-    """A generator that nobody closes keeps its connection until it is collected."""
+    """Close a generator at once: otherwise it keeps its connection until it is collected."""
     if isinstance(pieces, AsyncGenerator):
         await pieces.aclose()
 
 
+@asynccontextmanager
+async def closing_stream(pieces: AsyncIterator[T]) -> AsyncGenerator[AsyncIterator[T], None]:
+    """The pieces, which are closed at the end of the block."""
+    try:
+        yield pieces
+    finally:
+        await close_stream(pieces)
+
+
 class ProviderWrapper(ABC):
-    """A provider around others. They are of one chamber, which is checked when it is made and before each call."""
+    """A provider around others of one chamber, which is checked when it is made and before each call."""
 
     counts = True
-    """Its models' calls are counted each for itself; those of the whole would count twice."""
+    """Its models are metered, so it is not: every call would count twice."""
 
     def __init__(self, providers: Sequence[Provider]) -> None:
         if not providers:
@@ -215,13 +227,13 @@ class ProviderWrapper(ABC):
 
     @property
     def name(self) -> str:
-        """Of one model its name, since that identifies it exactly; of several, all of them."""
+        """The name of its one model, or the names of all, since names are part of cache keys."""
         names = tuple(dict.fromkeys(each.name for each in self._providers))
         return names[0] if len(names) == 1 else f"{type(self).__name__.lower()}({', '.join(names)})"
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The names of all models behind it."""
+        """The names of all models that it wraps."""
         return tuple(dict.fromkeys(name for each in self._providers for name in model_names(each)))
 
     @property
@@ -234,17 +246,17 @@ class ProviderWrapper(ABC):
 
     @property
     def credentials(self) -> frozenset[str]:
-        """The fingerprints of all keys behind it."""
+        """The fingerprints of all keys of its models."""
         return self._side.credentials
 
     @property
     def tools(self) -> tuple[Any, ...]:
-        """What the models behind it hold, so that nobody takes it for one that holds nothing."""
+        """The tools of its models, so that it does not pass for a provider without tools."""
         return tuple(tool for each in self._providers for tool in getattr(each, "tools", None) or ())
 
     @property
     def adapters(self) -> Mapping[str, str]:
-        """The jobs that all of them were trained for."""
+        """The jobs that all its models were trained for."""
         first, *others = (each.adapters for each in self._providers)
         return {
             job: _combined_training([training, *(other[job] for other in others)])
@@ -256,16 +268,16 @@ class ProviderWrapper(ABC):
     async def generate(self, request: ModelRequest) -> ModelReply: ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[str]:
-        """The reply's text as it is written."""
+        """The text of the reply as it is generated."""
         return self._stream_pieces(request, stream_text)
 
     def chunks(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """The reply as it is written, with its calls, its cost and its end."""
+        """The chunks of the reply, with its calls, its usage and its end."""
         return self._stream_pieces(request, stream_chunks)
 
     @abstractmethod
     def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
-        """The reply piece by piece, read from a model with `start`."""
+        """The pieces of the reply, read from a model with `start`."""
         ...
 
     async def aclose(self) -> None:
@@ -273,14 +285,61 @@ class ProviderWrapper(ABC):
         await asyncio.gather(*(each.aclose() for each in each_once.values()))
 
 
-class MeteredProvider(ProviderWrapper):
-    """A model whose every call is counted: refused where an account has nothing left, told what it cost at the end.
+@dataclass(frozen=True, slots=True)
+class Served(Generic[R]):
+    """What a model gave, a reply or an opened stream, and what has to be done to the reply and after a failure.
 
-    Every model that is put into a part becomes one, so nobody needs to make them.
+    Args:
+        amend: Adds to the reply how it came about.
+        on_failure: Called when a stream fails after its first piece.
+    """
+
+    result: R
+    amend: Callable[[ModelReply], ModelReply]
+    on_failure: Callable[[ModelError], None] = lambda _: None
+
+
+AskModel: TypeAlias = Callable[[Provider, Deadline], Coroutine[Any, Any, R]]
+"""Asks a model, which must begin to answer by a deadline."""
+
+
+class AttemptingWrapper(ProviderWrapper):
+    """A wrapper that asks its models until one serves, in the same way for a whole reply and for a stream."""
+
+    @abstractmethod
+    async def _serve(self, deadline: Deadline, ask: AskModel[R]) -> Served[R]:
+        """What the models give in the end; an error if none serves."""
+        ...
+
+    async def generate(self, request: ModelRequest) -> ModelReply:
+        async def ask(model: Provider, by: Deadline) -> ModelReply:
+            async with by.scope():
+                return await model.generate(by.limit_request(request))
+
+        served = await self._serve(Deadline.of(request), ask)
+        return served.amend(served.result)
+
+    async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
+        deadline = Deadline.of(request)
+        served = await self._serve(deadline, lambda model, by: open_stream(start, model, request, deadline, by))
+        try:
+            async with aclosing(served.result.pieces()) as pieces:
+                async for piece in pieces:
+                    yield amend_end(piece, served.amend)
+        except ModelError as error:
+            # Something was shown, so no other model can be asked for the rest.
+            served.on_failure(error)
+            raise
+
+
+class MeteredProvider(ProviderWrapper):
+    """A model whose calls are charged to the current accounts: refused if one has nothing left, charged at the end.
+
+    Wrappers make one for every model that they get.
     """
 
     def __init__(self, provider: Provider) -> None:
-        # Not through Part: this is where models become parts.
+        # Not by `super`, which would wrap the provider in another meter.
         self._provider = provider
         self._own = provider_side(provider)
         self._said = declared_side(provider)
@@ -290,6 +349,7 @@ class MeteredProvider(ProviderWrapper):
 
     async def generate(self, request: ModelRequest) -> ModelReply:
         provider = self._checked_provider()
+        # Without accounts there is nothing to count.
         if not current_accounts():
             return self._with_model_name(await provider.generate(request))
         with _CountedCall(provider, self._price(), request) as call:
@@ -298,7 +358,7 @@ class MeteredProvider(ProviderWrapper):
         return self._with_model_name(reply)
 
     async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
-        # A model that tells its cost only with chunks is read in chunks, also where the text alone is wanted.
+        # The usage is in the chunks, so they are read even if only the text is wanted.
         if start is stream_text and isinstance(self._provider, StreamingProvider):
             texts: Any = stream_texts(self._stream_pieces(request, stream_chunks))
             async with aclosing(texts):
@@ -307,15 +367,14 @@ class MeteredProvider(ProviderWrapper):
             return
         with _CountedCall(self._checked_provider(), self._price(), request) as call:
             characters = 0
-            pieces = start(self._provider, request)
             try:
-                async for piece in pieces:
-                    if isinstance(piece, EndChunk):
-                        call.usage = piece.reply.usage
-                    characters += len(piece) if isinstance(piece, str) else 0
-                    yield amend_end(piece, self._with_model_name)
+                async with closing_stream(start(self._provider, request)) as pieces:
+                    async for piece in pieces:
+                        if isinstance(piece, EndChunk):
+                            call.usage = piece.reply.usage
+                        characters += len(piece) if isinstance(piece, str) else 0
+                        yield amend_end(piece, self._with_model_name)
             finally:
-                await close_stream(pieces)
                 if call.usage is None:
                     call.usage, call.estimated = Usage(prompt=call.asked.prompt_tokens, output=characters // 4), True
 
@@ -323,14 +382,14 @@ class MeteredProvider(ProviderWrapper):
         return reply if reply.model else replace_reply_fields(reply, model=self._provider.name)
 
     def _price(self) -> Price | None:
-        """What it costs by the prices in force; they seldom change from one call to the next."""
+        """Its price in the current table, which seldom changes from one call to the next."""
         table, price = self._priced
         if table is not (now_ := current_prices()):
             table, price = self._priced = now_, now_.of(self._provider.name)
         return price
 
     def _checked_provider(self) -> Provider:
-        """The model, if it is still what it said it was."""
+        """The model; refused if it declares another side than before, or is not of the caller's chamber."""
         here, own = current_context().chamber, self._own.chamber
         if declared_side(self._provider) != self._said or (here is not None and own is not None and own != here):
             raise ModelError(
@@ -342,7 +401,7 @@ class MeteredProvider(ProviderWrapper):
 
 
 class _CountedCall:
-    """One call of one model, counted by every account around it."""
+    """One call of one model, charged to every current account."""
 
     def __init__(self, provider: Provider, price: Price | None, request: ModelRequest) -> None:
         here = current_context()
@@ -360,7 +419,7 @@ class _CountedCall:
                 account.begin(self.asked)
                 begun += 1
         except BaseException:
-            # Whoever counted it already must know that it was not made.
+            # The accounts that have counted it must know that it was not made.
             nothing = Charge(self.asked.model, Usage(), 0.0, 0.0, "failed", self.asked.role, self._phase)
             for account in self._accounts[:begun]:
                 account.end(self.asked, nothing)
@@ -382,12 +441,12 @@ class _CountedCall:
         return Charge(asked.model, usage, seconds, money, ending, asked.role, self._phase, estimated)
 
     def _estimated_usage(self, error: BaseException | None) -> tuple[Usage, bool]:
-        """What a call without a reply cost: an error may say it; what was called off or cut off was at least read."""
-        told: object = getattr(error, "usage", None)
-        if isinstance(told, Usage) and told != Usage():
-            return told, False
-        turned_away = isinstance(error, BicameralError) and error.code not in ("models.timeout", "models.bad-reply")
-        return (Usage(), False) if turned_away else (Usage(prompt=self.asked.prompt_tokens), True)
+        """The usage of a call without a reply: as the error says, or the prompt if the model was reading it already."""
+        usage: object = getattr(error, "usage", None)
+        if isinstance(usage, Usage) and usage != Usage():
+            return usage, False
+        is_rejected = isinstance(error, BicameralError) and error.code not in ("models.timeout", "models.bad-reply")
+        return (Usage(), False) if is_rejected else (Usage(prompt=self.asked.prompt_tokens), True)
 
 
 def _call_ending(error: BaseException | None) -> CallEnding:
@@ -397,12 +456,12 @@ def _call_ending(error: BaseException | None) -> CallEnding:
 
 
 def meter_provider(provider: Provider) -> Provider:
-    """The provider with its calls counted; a part counts those of its own models already."""
+    """The provider with its calls metered; wrappers meter their models already."""
     return provider if getattr(provider, "counts", False) is True else MeteredProvider(provider)
 
 
 def model_names(provider: object) -> tuple[str, ...]:
-    """The names of the models behind a provider: of a part those of its models, of a model its own."""
+    """The names of the models behind a provider; a plain model has its own."""
     several: object = getattr(provider, "models", None)
     if isinstance(several, tuple):
         return cast("tuple[str, ...]", several)
@@ -410,5 +469,5 @@ def model_names(provider: object) -> tuple[str, ...]:
 
 
 def _combined_training(trainings: list[str]) -> str:
-    """What identifies the training of several models."""
+    """One name for the training of several models."""
     return trainings[0] if len(set(trainings)) == 1 else hashlib.sha256("\n".join(trainings).encode()).hexdigest()

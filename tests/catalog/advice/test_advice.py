@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -327,7 +326,11 @@ def test_advice_is_whole(told: dict[str, Any]) -> None:
 
 
 def test_the_facts_are_those_that_can_be_asked_for() -> None:
-    assert [each.name for each in fields(TaskFacts) if not each.name.startswith("_")] == list(questions())
+    assert {name: getattr(TaskFacts(), name) for name in questions()} == dict.fromkeys(questions())
+    with pytest.raises(CatalogError, match=r"there is no fact 'tolls'.*tools"):
+        TaskFacts(tolls=3)
+    with pytest.raises(AttributeError, match="tolls"):
+        TaskFacts().value("tolls")
     used = {fact for rule in rulebook().rules.values() for fact in condition_facts(rule.condition)}
     told = {"money_budget", "structured_output", "window_tokens", "schema_tokens"}
     assert set(questions()) - used <= told

@@ -1,8 +1,8 @@
-"""The advisor: measured facts in, the smallest stack that is enough out.
+"""The advisor: facts about a task in, the smallest sufficient stack out.
 
-Facts have names and units (`questions()`), and each may be left open. Rules in `data/flows.yaml` choose patterns by
-them; what the chosen cannot do without comes with them. An `Advice` says of each pattern which rule chose it, what was
-ruled out by which fact, what is not known and what would change if it were, and in which order to build.
+Facts have names and units (`questions()`), and each may be unknown. Rules in `data/flows.yaml` choose patterns by them,
+and the patterns that those need are added. An `Advice` says which rule chose each pattern, what was ruled out by which
+fact, what is not known and what it would change, and in which order to build.
 """
 
 from bicameral.catalog.advice._advice import Advice, advise, broken_rules

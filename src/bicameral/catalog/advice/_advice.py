@@ -1,11 +1,12 @@
-"""Advice: the smallest stack that is enough for what is known, how it came about, and that stack as YAML."""
+"""Advice: the smallest stack that is sufficient for the known facts, the reasons, and the stack as YAML."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 from bicameral.catalog.advice._facts import TaskFacts, facts_from_mapping
 from bicameral.catalog.advice._selection import (
@@ -23,11 +24,12 @@ from bicameral.catalog.advice._selection import (
 )
 from bicameral.catalog.costs import Estimate, Rates, estimate
 from bicameral.catalog.facts import Requirement, catalog
-from bicameral.catalog.stacks import Stack, stack_of
+from bicameral.catalog.facts._records import json_fields
+from bicameral.catalog.stacks import Leg, Stack, stack_of
 
 _FAN_OUTS = frozenset({"O4", "O6", "O7"})
 _WORKER_CATEGORIES = ("S", "K", "R", "I")
-"""Under a fan-out, what patterns of these categories do is done by the workers."""
+"""Under a fan-out, patterns of these categories belong to the workers."""
 
 _SHARED_FACTS = (
     "production",
@@ -44,7 +46,7 @@ _SHARED_FACTS = (
     "typed_output",
     "shared_prefix_tokens",
 )
-"""Facts that have the same name in a stack."""
+"""Facts of the task that a stack declares under the same name."""
 
 
 def describe_stack(name: str, choices: Mapping[str, Choice], facts: TaskFacts) -> dict[str, Any]:
@@ -53,16 +55,7 @@ def describe_stack(name: str, choices: Mapping[str, Choice], facts: TaskFacts) -
     found: dict[str, Any] = {"name": name}
     inner = [id for id in choices if id[0] in _WORKER_CATEGORIES] if chosen & _FAN_OUTS else []
     found["patterns"] = [id for id in choices if id not in inner]
-    found |= {key: value for key, value in _sections(chosen, facts).items() if value}
-    if inner:
-        tools = found.pop("tools", None)
-        # Each worker has bounds of its own, so that one without an end cannot starve the others.
-        found["agents"] = {"worker": {"patterns": [*inner, "V9"]} | ({"tools": tools} if tools else {})}
-    return found
-
-
-def _sections(chosen: frozenset[str], facts: TaskFacts) -> dict[str, Any]:
-    return {
+    sections: dict[str, Any] = {
         "facts": _stack_facts(chosen, facts),
         "declares": _statements(chosen, facts),
         "tools": _tools(chosen, facts),
@@ -71,6 +64,12 @@ def _sections(chosen: frozenset[str], facts: TaskFacts) -> dict[str, Any]:
         "loops": _loops(chosen, facts),
         "actions": _actions(chosen, facts),
     }
+    found |= {key: value for key, value in sections.items() if value}
+    if inner:
+        tools = found.pop("tools", None)
+        # Each worker has bounds of its own, so that an endless one cannot use up those of the others.
+        found["agents"] = {"worker": {"patterns": [*inner, "V9"]} | ({"tools": tools} if tools else {})}
+    return found
 
 
 def _stack_facts(chosen: frozenset[str], facts: TaskFacts) -> dict[str, Any]:
@@ -83,19 +82,15 @@ def _stack_facts(chosen: frozenset[str], facts: TaskFacts) -> dict[str, Any]:
         "tasks_recur": _map_known(facts.recurring_shapes, lambda share: share >= 0.5),
         "same_system": _map_known(facts.other_vendors, lambda others: not others),
         "workers": facts.subtasks if chosen & {"O6", "O7"} else None,
-        "structured_output": _structured_output(chosen, facts),
+        "structured_output": _map_known(
+            facts.structured_output, lambda held: ("used" if "S6" in chosen else "available") if held else "unavailable"
+        ),
     }
     return found | {name: value for name, value in derived.items() if value is not None}
 
 
-def _map_known(value: Any, say: Callable[[Any], Any]) -> Any:
-    return None if value is None else say(value)
-
-
-def _structured_output(chosen: frozenset[str], facts: TaskFacts) -> str | None:
-    if facts.structured_output is None:
-        return None
-    return ("used" if "S6" in chosen else "available") if facts.structured_output else "unavailable"
+def _map_known(value: Any, function: Callable[[Any], Any]) -> Any:
+    return None if value is None else function(value)
 
 
 def _statements(chosen: frozenset[str], facts: TaskFacts) -> dict[str, str | bool]:
@@ -108,7 +103,7 @@ def _statements(chosen: frozenset[str], facts: TaskFacts) -> dict[str, str | boo
 
 
 def _tools(chosen: frozenset[str], facts: TaskFacts) -> dict[str, int]:
-    """The tools that are before the model at a time: with V13 never more than it allows."""
+    """The tools that a model sees at a time: with V13 not more than it allows."""
     found = {name: value for name, value in (("count", facts.tools), ("schema_tokens", facts.schema_tokens)) if value}
     if "V13" in chosen and "count" in found:
         shown = min(found["count"], int(catalog().pattern("V13").defaults["max_tools"]))
@@ -117,11 +112,9 @@ def _tools(chosen: frozenset[str], facts: TaskFacts) -> dict[str, int]:
 
 
 def _legs(facts: TaskFacts) -> list[str] | None:
-    """The legs, where all three are known: a leg that nobody spoke of is not known to be missing."""
-    legs = ("private_data", "untrusted_content", "external_comms")
-    if any(getattr(facts, leg) is None for leg in legs):
-        return None
-    return [leg for leg in legs if getattr(facts, leg)]
+    """The legs, if all three are known: an unknown leg may be there."""
+    legs = {leg: facts.value(leg) for leg in get_args(Leg)}
+    return None if None in legs.values() else [leg for leg, is_there in legs.items() if is_there]
 
 
 def _guards(chosen: frozenset[str]) -> list[str]:
@@ -131,7 +124,7 @@ def _guards(chosen: frozenset[str]) -> list[str]:
 
 
 def _loops(chosen: frozenset[str], facts: TaskFacts) -> dict[str, Any]:
-    """Every loop with the bound that the catalogue has for it, where budgets of money and time were named too."""
+    """Every loop with its bound in the catalogue, if the budgets of money and time are known, too."""
     found: dict[str, Any] = {}
     if not facts.money_budget or not facts.latency_budget_s:
         return found
@@ -145,21 +138,17 @@ def _loops(chosen: frozenset[str], facts: TaskFacts) -> dict[str, Any]:
 
 
 def _actions(chosen: frozenset[str], facts: TaskFacts) -> dict[str, Any]:
-    """Each action with its gate: a person before what cannot be undone, a watcher beside the rest."""
+    """Each action with its gate: V1 (approval) if it is irreversible or reaches far, else V2 (supervision) or none."""
     found: dict[str, Any] = {}
-    far = facts.blast_radius is not None and facts.blast_radius >= 4
+    reach = facts.blast_radius
+    far = reach is not None and reach >= 4
+    known = {} if reach is None else {"blast_radius": "low" if reach <= 3 else "high"}
     for action in facts.irreversible_actions or ():
         found[action] = {"reversible": False, "gate": "V1"}
     for action in facts.reversible_actions or ():
         gate = "V1" if far else "V2" if "V2" in chosen else "none"
-        found.setdefault(action, {"reversible": True, "gate": gate} | _blast_radius(facts))
+        found.setdefault(action, {"reversible": True, "gate": gate} | known)
     return found
-
-
-def _blast_radius(facts: TaskFacts) -> dict[str, str]:
-    if facts.blast_radius is None:
-        return {}
-    return {"blast_radius": "low" if facts.blast_radius <= 3 else "high"}
 
 
 def render_stack(described: Mapping[str, Any], choices: Mapping[str, Choice]) -> str:
@@ -168,7 +157,7 @@ def render_stack(described: Mapping[str, Any], choices: Mapping[str, Choice]) ->
 
     rest = {key: value for key, value in described.items() if key not in ("name", "patterns", "agents")}
     lines = [
-        f"name: {_yaml_string(str(described['name']))}",
+        f"name: {json.dumps(str(described['name']), ensure_ascii=False)}",
         "patterns:",
         *_pattern_lines(described["patterns"], choices, 2),
     ]
@@ -187,17 +176,11 @@ def _pattern_lines(patterns: Sequence[str], choices: Mapping[str, Choice], inden
     return [f"{' ' * indent}- {id:<4} # {choices[id].rule}: {choices[id].why}" for id in patterns]
 
 
-def _yaml_string(text: str) -> str:
-    import json
-
-    return json.dumps(text, ensure_ascii=False)
-
-
 @dataclass(frozen=True)
 class Advice:
-    """What to build: each pattern with the rule that chose it, what was ruled out, what is open, in which order.
+    """What to build: each pattern with the rule that chose it, what was ruled out, open questions, and the order.
 
-    `settled` is false while something is open that bears on safety: then the stack may lack a wall that it needs.
+    `settled` is false while a question of safety is open: the stack may then lack a protection that it needs.
     """
 
     facts: TaskFacts
@@ -206,14 +189,14 @@ class Advice:
     open: tuple[OpenQuestion, ...]
     order: tuple[tuple[str, ...], ...]
     wanted: tuple[Requirement, ...]
-    """What the chosen patterns should have and do not: strong needs, which the linter warns of."""
+    """Strong requirements of the chosen patterns that are not met; the linter warns about them."""
     described: Mapping[str, Any] = field(repr=False)
     rates: Mapping[str, Rates] | None = field(default=None, repr=False)
     sizes: Mapping[str, float] | None = field(default=None, repr=False)
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The ids of what was chosen, in the order in which to build it."""
+        """The ids of the chosen patterns, in the order in which to build them."""
         return tuple(id for stage in self.order for id in stage)
 
     @property
@@ -222,52 +205,49 @@ class Advice:
 
     @property
     def next_question(self) -> OpenQuestion | None:
-        """The question that is worth asking next."""
+        """The most useful question to ask next."""
         return self.open[0] if self.open else None
 
     @cached_property
     def stack(self) -> Stack:
-        """The stack, which the linter finds no error in."""
+        """The stack, in which the linter finds no error."""
         return stack_of(self.described)
 
     @cached_property
     def estimate(self) -> Estimate:
-        """What a run of it takes."""
+        """The cost of a run."""
         return estimate(self.stack, self.sizes, self.rates)
 
     @cached_property
     def over_budget(self) -> tuple[str, ...]:
-        """Where the expected cost is above a budget, and what could be smaller."""
+        """The budgets that the expected cost exceeds, and what could be smaller."""
         usual = self.estimate.expected
-        found: list[str] = []
+        lines: list[str] = []
         for name, value, budget in (
             ("seconds", usual.seconds, self.facts.latency_budget_s),
             ("money", usual.money, self.facts.money_budget),
         ):
             if value is not None and budget is not None and value > budget:
-                found.append(f"{name}: {value:,.4g} expected, {budget:g} allowed{self._smaller(name)}")
-        return tuple(found)
+                lines.append(f"{name}: {value:,.4g} expected, {budget:g} allowed{self._smaller(name)}")
+        return tuple(lines)
 
     def _smaller(self, name: str) -> str:
-        """The pattern that takes most, and what the catalogue has below it."""
+        """The most expensive pattern, and its smaller alternatives in the catalogue."""
         by_pattern = {id: getattr(usual, name) or 0.0 for id, (usual, _) in self.estimate.by_pattern().items()}
         dearest = max(by_pattern, key=lambda id: by_pattern[id])
         smaller = [id for id in catalog().pattern(dearest).shrinks_to if id not in self.choices and id[0] == dearest[0]]
         return f"; {dearest} takes most" + (f", and {' or '.join(smaller)} would be smaller" if smaller else "")
 
     def yaml(self) -> str:
-        """The stack as a file, with the rule beside each pattern."""
+        """The stack as YAML, with the rule beside each pattern."""
         return render_stack(self.described, self.choices)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "facts": self.facts.to_json(),
             "patterns": list(self.patterns),
-            "choices": [_choice_json(choice) for choice in self.choices.values()],
-            "ruled_out": [
-                {"pattern": out.pattern, "rule": out.rule, "why": out.why, "facts": dict(out.facts)}
-                for out in self.ruled_out.values()
-            ],
+            "choices": [json_fields(each, "one_of") | {"facts": dict(each.facts)} for each in self.choices.values()],
+            "ruled_out": [json_fields(each) | {"facts": dict(each.facts)} for each in self.ruled_out.values()],
             "open": [each.to_json() for each in self.open],
             "settled": self.settled,
             "order": [list(stage) for stage in self.order],
@@ -278,17 +258,6 @@ class Advice:
         }
 
 
-def _choice_json(choice: Choice) -> dict[str, Any]:
-    return {
-        "pattern": choice.pattern,
-        "rule": choice.rule,
-        "why": choice.why,
-        "by": list(choice.by),
-        "facts": dict(choice.facts),
-        "needed_by": list(choice.needed_by),
-    }
-
-
 def advise(
     facts: TaskFacts | Mapping[str, Any],
     *,
@@ -296,7 +265,12 @@ def advise(
     rates: Mapping[str, Rates] | None = None,
     sizes: Mapping[str, float] | None = None,
 ) -> Advice:
-    """The smallest stack that is enough for what is known.
+    """The smallest stack that is sufficient for the known facts.
+
+    Args:
+        facts: Facts by their names; those that are left out are unknown.
+        rates: The prices and speeds of models, for the estimate.
+        sizes: Measured sizes, for the estimate.
 
     Example:
         >>> advise({"tools": 4, "calls_independent": True}).patterns

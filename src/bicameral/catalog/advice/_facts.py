@@ -1,14 +1,14 @@
 """Facts about a task, each with a name, a unit and a question, and conditions over them.
 
-Every fact may be left open. A condition is true, false or open, and its verdict has the facts that decided it or are
-missing.
+Every fact may be unknown. A condition is true, false or undecided, and its verdict names the facts that decided it or
+are missing.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, cast
 
@@ -38,7 +38,7 @@ FactQuestionKind = Literal["yes", "count", "number", "share", "choice", "names",
 
 @dataclass(frozen=True, slots=True)
 class FactQuestion:
-    """A fact that can be told: of which kind it is, how it is asked for, and what it decides."""
+    """A fact about a task: its kind, the question for it, and what it decides."""
 
     id: str
     kind: FactQuestionKind
@@ -49,11 +49,11 @@ class FactQuestion:
     least: int | float | None = None
     most: int | float | None = None
     safety: bool = False
-    """Whether it must not stay open: something could go wrong that a rule would have held."""
+    """Whether it must be answered: while it is unknown, the stack may lack a protection."""
 
     @property
     def expected_input(self) -> str:
-        """What to type, in words."""
+        """The answers that are accepted, in words."""
         match self.kind:
             case "yes":
                 return "yes or no"
@@ -73,166 +73,72 @@ class FactQuestion:
 
 @cache
 def questions() -> Mapping[str, FactQuestion]:
-    """Everything that the advisor can be told, by name."""
+    """Every fact that the advisor uses, by name."""
     return load_records("questions.yaml", FactQuestion)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class TaskFacts:
-    """What is known of a task. None is not known; the names, units and questions are those of `questions()`.
+    """What is known of a task. The names, units and kinds of facts are those of `questions()`.
+
+    Each fact is an attribute, and None where it is not known. An unknown name is `catalog.unknown-fact`, a value of
+    another kind `catalog.bad-fact`.
 
     Example:
-        >>> TaskFacts(tools=4, calls_independent=True, external_input=True)
+        >>> TaskFacts(tools=4, calls_independent=True).tools
+        4
     """
 
-    production: bool | None = None
-    stakes: Literal["low", "medium", "high"] | None = None
-    safety_critical: bool | None = None
-    requests_per_day: int | None = None
-    latency_budget_s: float | None = None
-    money_budget: float | None = None
-    format_consistency: float | None = None
-    few_shot_lift: float | None = None
-    machine_reads_output: bool | None = None
-    structured_output: bool | None = None
-    parse_failures: float | None = None
-    persona_gain: float | None = None
-    turns: int | None = None
-    prohibitions: int | None = None
-    must_hold: bool | None = None
-    judgement_rules: bool | None = None
-    prompt_tuning_stalled: bool | None = None
-    steps_known: bool | None = None
-    steps: int | None = None
-    skip_rate: float | None = None
-    checks_between_steps: bool | None = None
-    plan_reviewed: bool | None = None
-    tools: int | None = None
-    schema_tokens: int | None = None
-    calls_independent: bool | None = None
-    action_known: bool | None = None
-    cli_exists: bool | None = None
-    credential_isolation: bool | None = None
-    typed_output: bool | None = None
-    shared_tools: int | None = None
-    agents: int | None = None
-    numeric_work: bool | None = None
-    acts_by_code: bool | None = None
-    code_execution: bool | None = None
-    host_tools: bool | None = None
-    error_share: float | None = None
-    quality_gap: float | None = None
-    reasoning_lift: float | None = None
-    external_success_signal: bool | None = None
-    evaluator_accuracy: float | None = None
-    one_right_answer: bool | None = None
-    errors_scattered: bool | None = None
-    refine_preferred: float | None = None
-    self_accepts_bad: float | None = None
-    invented_facts: float | None = None
-    question_hops: int | None = None
-    recurring_shapes: float | None = None
-    output_tokens: int | None = None
-    sections_independent: bool | None = None
-    deliberation_share: float | None = None
-    corpus_tokens: int | None = None
-    window_tokens: int | None = None
-    queries_per_session: int | None = None
-    citations_needed: bool | None = None
-    retrieval_recall: float | None = None
-    multi_hop_share: float | None = None
-    question_levels: int | None = None
-    ungrounded_rate: float | None = None
-    same_fields: bool | None = None
-    assembly_share: float | None = None
-    peak_context_share: float | None = None
-    spent_context_share: float | None = None
-    remembers_facts: bool | None = None
-    reads_per_write: float | None = None
-    input_types: int | None = None
-    router_agreement: float | None = None
-    subtasks: int | None = None
-    subtasks_independent: bool | None = None
-    subtasks_vary: bool | None = None
-    shared_prefix_tokens: int | None = None
-    other_vendors: bool | None = None
-    conversation_moves: bool | None = None
-    external_input: bool | None = None
-    private_data: bool | None = None
-    untrusted_content: bool | None = None
-    external_comms: bool | None = None
-    irreversible_actions: tuple[str, ...] | None = None
-    reversible_actions: tuple[str, ...] | None = None
-    blast_radius: int | None = None
-    must_resume: bool | None = None
-    answer_owed: bool | None = None
-    failure_modes: int | None = None
-    labelled_cases: int | None = None
-    multi_session: bool | None = None
-    same_agent: bool | None = None
-    failure_recurrence: float | None = None
-    task_recurrence: float | None = None
-    style_corrections: float | None = None
-    core_written: str | bool | None = None
-    returning_users: float | None = None
-    consent: bool | None = None
-    stalls: bool | None = None
-    open_ended: bool | None = None
-    idle_seconds: float | None = None
-    reflection_lift: float | None = None
-    success_spread: float | None = None
-    principle_gap: float | None = None
-    governance_staffed: bool | None = None
-    config_drift: float | None = None
-    _places: Mapping[str, Place] = field(default_factory=dict[str, Place], repr=False, compare=False)
+    known: Mapping[str, Any]
+    """The facts that are known, in the order of the questions."""
+    _places: Mapping[str, Place] = field(compare=False)
 
-    def __post_init__(self) -> None:
-        for question in questions().values():
-            value: Any = getattr(self, question.id)
-            if value is not None:
-                object.__setattr__(self, question.id, check_fact(question, value, self._places.get(question.id)))
+    def __init__(self, places: Mapping[str, Place] | None = None, /, **facts: Any) -> None:
+        places = places or {}
+        for name in facts:
+            _known_question(name, places.get(name))
+        values = ((question, facts.get(name)) for name, question in questions().items())
+        known = {each.id: check_fact(each, value, places.get(each.id)) for each, value in values if value is not None}
+        object.__setattr__(self, "known", known)
+        object.__setattr__(self, "_places", places)
 
-    @property
-    def known(self) -> dict[str, Any]:
-        """Those that are known, by name."""
-        pairs = ((name, getattr(self, name)) for name in questions())
-        return {name: value for name, value in pairs if value is not None}
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in questions():
+            raise AttributeError(f"there is no fact {name!r}")
+        return self.known.get(name)
+
+    def __repr__(self) -> str:
+        return f"TaskFacts({', '.join(f'{name}={value!r}' for name, value in self.known.items())})"
 
     def value(self, name: str) -> Any:
-        """The value of a fact, or of one that follows from two others: what share the first is of the second."""
+        """The value of a fact, or of a derived share; None if it is not known."""
         if name not in DERIVED_FACTS:
             return getattr(self, name)
-        part, whole = (getattr(self, each) for each in DERIVED_FACTS[name])
+        part, whole = (self.known.get(each) for each in DERIVED_FACTS[name])
         return None if part is None or not whole else part / whole
 
     def with_facts(self, **more: Any) -> TaskFacts:
         """These facts and more; `catalog.unknown-fact` for a name that is none."""
-        for name in more:
-            _known_question(name, self._places.get(name))
-        return replace(self, **more)
+        return TaskFacts(self._places, **{**self.known, **more})
 
     def to_json(self) -> dict[str, Any]:
-        names = {name for name, question in questions().items() if question.kind == "names"}
-        return {name: list(value) if name in names else value for name, value in self.known.items()}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in self.known.items()}  # pyright: ignore[reportUnknownArgumentType]
 
 
 DERIVED_FACTS: Mapping[str, tuple[str, str]] = {
     "corpus_share": ("corpus_tokens", "window_tokens"),
     "schema_share": ("schema_tokens", "window_tokens"),
 }
-"""Shares that follow from two facts: how much of the window documents and schemas take."""
+"""Derived shares: how much of the context window documents and schemas take."""
 
 
 def facts_from_mapping(given: Mapping[str, Any], places: Mapping[str, Place] | None = None) -> TaskFacts:
-    """Facts from a mapping, such as a file: an unknown name or a wrong value is told with its place."""
-    places = places or {}
-    for name in given:
-        _known_question(name, places.get(name))
-    return TaskFacts(**given, _places=places)
+    """Facts from a mapping, such as a file: an unknown name or a wrong value is reported with its place."""
+    return TaskFacts(places, **given)
 
 
 def parse_fact(name: str, text: str) -> Any:
-    """A value that somebody typed, for the fact of this name."""
+    """The value of the fact of this name that a user typed."""
     question = _known_question(name, None)
     given = text.strip()
     lowered = given.lower()
@@ -249,7 +155,7 @@ def parse_fact(name: str, text: str) -> Any:
 
 
 def check_fact(question: FactQuestion, value: Any, place: Place | None = None) -> Any:
-    """The value as the fact has it; `catalog.bad-fact` if it is of another kind or out of bounds."""
+    """The normalised value of a fact; `catalog.bad-fact` if it is of another kind or out of bounds."""
     match question.kind:
         case "yes" if isinstance(value, bool):
             return value
@@ -277,8 +183,8 @@ def _name_list(value: Any) -> tuple[str, ...] | None:
     if not isinstance(value, list | tuple):
         return None
     items = cast("list[object]", value)
-    found = tuple(each for each in items if isinstance(each, str) and each.strip())
-    return found if len(found) == len(items) else None
+    names = tuple(each for each in items if isinstance(each, str) and each.strip())
+    return names if len(names) == len(items) else None
 
 
 def _is_in_bounds(question: FactQuestion, value: Any) -> bool:
@@ -289,19 +195,19 @@ def _is_in_bounds(question: FactQuestion, value: Any) -> bool:
 
 
 def _parse_number(text: str) -> int | float | None:
-    """A number as people write it; a share may be a percentage."""
+    """The number in a text; a share may be a percentage."""
     percent = text.endswith("%")
     try:
-        found = float(text.rstrip("%"))
+        number = float(text.rstrip("%"))
     except ValueError:
         return None
-    found = found / 100 if percent else found
-    return int(found) if math.isfinite(found) and found == int(found) and not percent else found
+    number = number / 100 if percent else number
+    return int(number) if math.isfinite(number) and number == int(number) and not percent else number
 
 
 def _known_question(name: str, place: Place | None) -> FactQuestion:
-    found = questions().get(name)
-    if found is None:
+    question = questions().get(name)
+    if question is None:
         raise CatalogError(
             "catalog.unknown-fact",
             f"there is no fact {name[:60]!r}",
@@ -309,7 +215,7 @@ def _known_question(name: str, place: Place | None) -> FactQuestion:
             nearest=nearest_name(name, questions()),
             fix="`bicameral advise --list` has them all.",
         )
-    return found
+    return question
 
 
 _COMPARISON_WORDS = {"==": "", "<": "below ", "<=": "at most ", ">=": "at least ", ">": "above "}
@@ -322,7 +228,7 @@ _CONDITION_FUNCTIONS: Mapping[str, tuple[int, int | None]] = {
 
 
 def parse_fact_condition(text: str, spot: DataPlace) -> Node:
-    """A condition from a file. Every fact and pattern in it exists, and each of its tests compares a fact."""
+    """The condition of a rule. Every fact and pattern in it must exist, and each test must compare a fact."""
 
     def error(text: str, what: str) -> CatalogError:
         return spot.error(f"{text!r} is no condition: {what}", expected="facts, and, or, not, comparisons, unless(...)")
@@ -388,7 +294,7 @@ def _judge_test(test: Binary, facts: TaskFacts) -> Verdict:
     value, bound = facts.value(*names(test)), cast("Constant", test.right).value
     if value is None:
         return Verdict(None, missing=tuple(name for name in sources if facts.value(name) is None))
-    # A list that is not empty is a yes, and so is the place where something is written.
+    # A list that is not empty counts as yes, and so does the place of a document.
     value = bool(value) if isinstance(bound, bool) else value
     return Verdict(COMPARISONS[test.operator](value, bound), sources)
 

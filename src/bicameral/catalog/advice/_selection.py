@@ -1,8 +1,8 @@
 """Selection of patterns: the rules of the flows, what the chosen patterns need, conflicts, build order, open questions.
 
-The result is the smallest set that breaks no rule: what excludes each other is resolved, and an alternative that is no
-longer needed is dropped. Patterns that others need are built first, then by stages; a stage is advice, and where a need
-says the opposite, the need wins.
+The result is the smallest set that breaks no rule: conflicts are resolved, and an alternative that is no longer needed
+is dropped. Patterns that others need are built first, then by stages; where a stage contradicts a requirement, the
+requirement wins.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from bicameral.catalog.advice._facts import (
 )
 from bicameral.catalog.facts import IDS, Requirement, catalog
 from bicameral.catalog.facts._reader import DataPlace, load_rows, read_record
+from bicameral.catalog.facts._records import json_fields
 from bicameral.errors import nearest_name
-from bicameral.expressions import Node, Verdict
+from bicameral.expressions import Node
 
 
 @dataclass(frozen=True, slots=True)
 class AdviceRule:
-    """If this is so, then these patterns: why, and which laws, decisions and conflicts it rests on."""
+    """A condition with the patterns to use if it holds: why, and the laws, decisions and conflicts behind it."""
 
     id: str
     condition: Node
@@ -41,7 +42,7 @@ class AdviceRule:
 
 @dataclass(frozen=True, slots=True)
 class RuleFlow:
-    """Rules in an order: the first that is so, or each of them."""
+    """Rules in order, of which the first that holds is taken, or each."""
 
     id: str
     take: Literal["first", "each"]
@@ -50,7 +51,7 @@ class RuleFlow:
 
 @dataclass(frozen=True, slots=True)
 class PatternDecision:
-    """Two patterns between which one question decides."""
+    """Two patterns and the fact that decides between them."""
 
     id: str
     between: tuple[str, ...]
@@ -60,7 +61,7 @@ class PatternDecision:
 
 @dataclass(frozen=True, slots=True)
 class AdoptionSequence:
-    """Stages in which patterns are taken up, the earlier first."""
+    """The stages in which patterns are adopted."""
 
     id: str
     stages: tuple[tuple[str, ...], ...]
@@ -68,7 +69,7 @@ class AdoptionSequence:
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """Patterns that are not used together on one task."""
+    """Patterns that must not be used together for one task."""
 
     id: str
     patterns: tuple[str, ...]
@@ -77,7 +78,7 @@ class Exclusion:
 
 @dataclass(frozen=True)
 class Rulebook:
-    """Everything that the advisor goes by."""
+    """All rules of the advisor."""
 
     flows: tuple[RuleFlow, ...]
     decisions: Mapping[str, PatternDecision]
@@ -91,13 +92,13 @@ class Rulebook:
         return {rule.id: rule for flow in self.flows for rule in flow.rules}
 
     def hard_needs(self, pattern: str) -> list[Requirement]:
-        """What a pattern cannot do without, whatever the facts are; what hangs on a fact is a rule of the flows."""
+        """The unconditional hard requirements of a pattern; conditional ones are rules of the flows."""
         return [need for need in self.needs if need.strength == "hard" and need.when is None and need.binds(pattern)]
 
 
 @cache
 def rulebook() -> Rulebook:
-    """The rules that come with the package."""
+    """The rules of the package."""
     flows: list[RuleFlow] = []
     decisions: dict[str, PatternDecision] = {}
     sequences: list[AdoptionSequence] = []
@@ -120,13 +121,13 @@ def rulebook() -> Rulebook:
 
 
 def is_met(need: Requirement, chosen: frozenset[str]) -> bool:
-    """Whether these patterns have what one of them needs."""
+    """Whether these patterns meet a requirement."""
     return chosen.issuperset(need.all_of) and (not need.any_of or not chosen.isdisjoint(need.any_of))
 
 
 @dataclass(frozen=True, slots=True)
 class _WrittenRule:
-    """A rule as it stands in the file."""
+    """A rule as it is in the file."""
 
     id: str
     condition: str
@@ -154,7 +155,7 @@ def _check_known(names: Sequence[str], known: Mapping[str, Any], spot: DataPlace
 
 
 def _exclusions() -> tuple[Exclusion, ...]:
-    """The conflicts that say of patterns that they must not be used together."""
+    """The conflicts between patterns that must not be used together."""
     return tuple(
         Exclusion(conflict.id, tuple(check["all"]), conflict.why)
         for conflict in catalog().conflicts.values()
@@ -165,23 +166,23 @@ def _exclusions() -> tuple[Exclusion, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A pattern that was chosen: by which rule, why, and which facts decided."""
+    """A chosen pattern: by which rule, why, and which facts decided."""
 
     pattern: str
     rule: str
     why: str
     by: tuple[str, ...] = ()
-    """What the rule rests on: laws, decisions, conflicts, cache rules."""
+    """The laws, decisions, conflicts and cache rules behind the rule."""
     facts: tuple[tuple[str, Any], ...] = ()
     needed_by: tuple[str, ...] = ()
-    """The patterns that cannot do without it."""
+    """The patterns that need it."""
     one_of: bool = False
-    """Whether another pattern would have done as well."""
+    """Whether another pattern would meet the same requirement."""
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedPattern:
-    """A pattern that was looked at and not taken, and what decided that."""
+    """A pattern that was considered and not chosen, and why."""
 
     pattern: str
     rule: str
@@ -191,17 +192,17 @@ class RejectedPattern:
 
 @dataclass(frozen=True, slots=True)
 class UndecidedRule:
-    """A rule that cannot be judged, or could still turn out otherwise: which facts are missing."""
+    """A rule that is undecided, or could change: which facts are missing."""
 
     rule: AdviceRule
     missing: tuple[str, ...]
     is_taken: bool
-    """Whether its patterns are chosen as long as nobody says otherwise."""
+    """Whether its patterns are chosen while the facts are missing."""
 
 
 @dataclass(slots=True)
 class PatternSelection:
-    """What was chosen so far, and all that was noted on the way."""
+    """The patterns chosen so far, those ruled out, and undecided rules."""
 
     choices: dict[str, Choice] = field(default_factory=dict[str, Choice])
     ruled_out: dict[str, RejectedPattern] = field(default_factory=dict[str, RejectedPattern])
@@ -213,8 +214,9 @@ class PatternSelection:
 
 
 def choose_patterns(facts: TaskFacts, book: Rulebook) -> PatternSelection:
-    """The smallest set of patterns that breaks no rule, with how it came about."""
+    """The smallest set of patterns that breaks no rule, with the reasons."""
     banned: dict[str, RejectedPattern] = {}
+    # Every round bans one more pattern, so the loop ends.
     while True:
         draft = _add_needed_patterns(_apply_flows(facts, book, banned), book)
         clash = _first_conflict(draft, book)
@@ -228,7 +230,7 @@ def choose_patterns(facts: TaskFacts, book: Rulebook) -> PatternSelection:
 
 
 def broken_rule_ids(patterns: Iterable[str], facts: TaskFacts, book: Rulebook) -> list[str]:
-    """The ids of all rules, needs and exclusions that a set of patterns breaks; none for what the advisor chose."""
+    """The ids of all rules, requirements and conflicts that a set of patterns breaks; none for an advised one."""
     have = frozenset(patterns)
     found = [
         rule.id
@@ -242,7 +244,7 @@ def broken_rule_ids(patterns: Iterable[str], facts: TaskFacts, book: Rulebook) -
 
 
 def _active_rules(flow: RuleFlow, facts: TaskFacts, chosen: frozenset[str], book: Rulebook) -> list[AdviceRule]:
-    """The rules of a flow that ask for something, of the first kind at most one; not for what something excludes."""
+    """The rules of a flow that hold and do not conflict with the chosen patterns; one at most if the first is taken."""
     found = [
         rule
         for rule in flow.rules
@@ -261,6 +263,7 @@ def _would_conflict(chosen: frozenset[str], more: frozenset[str], book: Rulebook
 def _apply_flows(facts: TaskFacts, book: Rulebook, banned: dict[str, RejectedPattern]) -> PatternSelection:
     draft = PatternSelection()
     for flow in book.flows:
+        # The base rules test whether anything was chosen, so the needed patterns must be there.
         if flow.id == "base":
             _add_needed_patterns(draft, book)
         _apply_flow(flow, facts, draft, banned)
@@ -276,37 +279,21 @@ def _apply_flow(flow: RuleFlow, facts: TaskFacts, draft: PatternSelection, banne
                 draft.ruled_out.setdefault(pattern, RejectedPattern(pattern, taken.id, why))
             continue
         verdict = judge_condition(rule.condition, facts, draft.patterns)
+        decisive = tuple((name, facts.value(name)) for name in verdict.decided_by)
         if verdict.holds and not any(pattern in banned for pattern in rule.then):
             taken = rule
-            _choose_rule_patterns(rule, verdict, facts, draft)
-        elif verdict.holds is False:
-            _reject_rule_patterns(rule, verdict, facts, draft)
+            for pattern in rule.then:
+                draft.choices.setdefault(pattern, Choice(pattern, rule.id, rule.why, rule.by, decisive))
+        elif verdict.holds is False and decisive:
+            why = f"it would be for: {rule.why}"
+            for pattern in rule.then:
+                draft.ruled_out.setdefault(pattern, RejectedPattern(pattern, rule.id, why, decisive))
         if verdict.missing:
             draft.undecided.append(UndecidedRule(rule, verdict.missing, bool(verdict.holds)))
 
 
-def _choose_rule_patterns(rule: AdviceRule, verdict: Verdict, facts: TaskFacts, draft: PatternSelection) -> None:
-    for pattern in rule.then:
-        draft.choices.setdefault(
-            pattern, Choice(pattern, rule.id, rule.why, rule.by, _fact_values(verdict.decided_by, facts))
-        )
-
-
-def _reject_rule_patterns(rule: AdviceRule, verdict: Verdict, facts: TaskFacts, draft: PatternSelection) -> None:
-    if not verdict.decided_by:
-        return
-    decided = _fact_values(verdict.decided_by, facts)
-    for pattern in rule.then:
-        said = f"it would be for: {rule.why}"
-        draft.ruled_out.setdefault(pattern, RejectedPattern(pattern, rule.id, said, decided))
-
-
-def _fact_values(names: Iterable[str], facts: TaskFacts) -> tuple[tuple[str, Any], ...]:
-    return tuple((name, facts.value(name)) for name in names)
-
-
 def _add_needed_patterns(draft: PatternSelection, book: Rulebook) -> PatternSelection:
-    """What the chosen cannot do without: first what there is no choice about, then one of several, the smallest."""
+    """Add what the chosen patterns need: first what is required without a choice, then the smallest alternative."""
     while True:
         wanting = [
             (id, need) for id in draft.choices for need in book.hard_needs(id) if not is_met(need, draft.patterns)
@@ -321,7 +308,7 @@ def _add_needed_patterns(draft: PatternSelection, book: Rulebook) -> PatternSele
 
 
 def _smallest_alternative(need: Requirement, draft: PatternSelection, book: Rulebook) -> str:
-    """The one that brings least with it; of equals, the one named first."""
+    """The alternative that needs the fewest further patterns; of equals, the first."""
 
     def brings(pattern: str) -> int:
         wanted, found = [pattern], set(draft.patterns)
@@ -336,23 +323,19 @@ def _smallest_alternative(need: Requirement, draft: PatternSelection, book: Rule
 
 
 def _first_conflict(draft: PatternSelection, book: Rulebook) -> RejectedPattern | None:
-    """Of two that exclude each other, the one that goes: not the one that others need, else the one chosen later."""
+    """Of conflicting patterns the one to drop: rather one that no other needs, else the one chosen later."""
     for exclusion in book.exclusions:
         if draft.patterns.issuperset(exclusion.patterns):
             order = list(draft.choices)
             needed = {need for id in draft.choices for each in book.hard_needs(id) for need in each.all_of}
             goes = max(exclusion.patterns, key=lambda id: (id not in needed, order.index(id)))
-            return _exclusion_rejection(goes, exclusion)
+            others = ", ".join(id for id in exclusion.patterns if id != goes)
+            return RejectedPattern(goes, exclusion.id, f"it does not go with {others}: {exclusion.why}")
     return None
 
 
-def _exclusion_rejection(pattern: str, exclusion: Exclusion) -> RejectedPattern:
-    others = ", ".join(id for id in exclusion.patterns if id != pattern)
-    return RejectedPattern(pattern, exclusion.id, f"it does not go with {others}: {exclusion.why}")
-
-
 def _prune_alternatives(draft: PatternSelection, facts: TaskFacts, book: Rulebook) -> None:
-    """Drop what was one of several and is not needed any more, since another of them came in later."""
+    """Drop alternatives that are not needed any more because another one was chosen later."""
     for pattern in reversed([id for id, choice in draft.choices.items() if choice.one_of]):
         if not broken_rule_ids(draft.patterns - {pattern}, facts, book):
             del draft.choices[pattern]
@@ -362,7 +345,7 @@ def _prune_alternatives(draft: PatternSelection, facts: TaskFacts, book: Ruleboo
 
 
 _BUILT_FIRST = ("V9", "V14")
-"""Whatever is built has a bound and a record from the first day on."""
+"""Bounds and traces come before everything else."""
 
 
 def adoption_order(chosen: Iterable[str], book: Rulebook) -> tuple[tuple[str, ...], ...]:
@@ -384,7 +367,7 @@ def adoption_order(chosen: Iterable[str], book: Rulebook) -> tuple[tuple[str, ..
 
 
 def _add_order(before: dict[str, set[str]], id: str, other: str) -> None:
-    """A stage is advice: where a need says the opposite, the need wins."""
+    """Order two patterns by their stages, unless a requirement says the opposite."""
     if id == other or id in _BUILT_FIRST:
         return
     before[id].add(other)
@@ -407,13 +390,13 @@ def _build_stages(before: dict[str, set[str]], have: list[str]) -> tuple[tuple[s
 
 @dataclass(frozen=True, slots=True)
 class PatternChange:
-    """What an answer could change: patterns that would come, or go, if the fact were so, and by which rule."""
+    """What an answer could change: patterns that a rule would add or remove."""
 
     test: str
     patterns: tuple[str, ...]
     rule: str
     also: tuple[str, ...] = ()
-    """Other facts that have to be known before it is decided."""
+    """Other facts that are needed to decide it."""
     goes: bool = False
 
     def __str__(self) -> str:
@@ -423,12 +406,12 @@ class PatternChange:
 
 @dataclass(frozen=True, slots=True)
 class OpenQuestion:
-    """A fact that is not known, how it is asked for, and what would change if it were."""
+    """An unknown fact, the question for it, and what the answer could change."""
 
     question: FactQuestion
     changes: tuple[PatternChange, ...]
     first: bool = True
-    """Whether a rule waits for just this; otherwise something else has to be known before."""
+    """Whether a rule needs this fact first; otherwise another one must be known before."""
 
     @property
     def fact(self) -> str:
@@ -436,7 +419,7 @@ class OpenQuestion:
 
     @property
     def safety(self) -> bool:
-        """Whether the advice is not settled without it."""
+        """Whether the advice is unsettled without it."""
         return self.question.safety and self.first
 
     def to_json(self) -> dict[str, Any]:
@@ -447,21 +430,17 @@ class OpenQuestion:
             "wanted": self.question.expected_input,
             "safety": self.safety,
             "first": self.first,
-            "changes": [
-                {"test": each.test, "patterns": list(each.patterns), "rule": each.rule, "also": list(each.also)}
-                | ({"goes": True} if each.goes else {})
-                for each in self.changes
-            ],
+            "changes": [json_fields(each, *(() if each.goes else ("goes",))) for each in self.changes],
         }
 
 
 def open_questions(
     undecided: Iterable[UndecidedRule], facts: TaskFacts, chosen: frozenset[str]
 ) -> tuple[OpenQuestion, ...]:
-    """The facts that could change something, best first.
+    """The unknown facts that could change the advice, the most useful first.
 
-    Before all others come those that a rule asks for first, since the rest of it matters only then; of these the ones
-    that bear on safety, then those that decide most and need least besides.
+    Facts that a rule tests first come before all others, since its other facts matter only then; of these the ones of
+    safety come first, then those that decide most rules with the fewest other unknown facts.
     """
     changes: dict[str, list[PatternChange]] = {}
     weights: dict[str, float] = {}
@@ -470,18 +449,18 @@ def open_questions(
         affected = _affected_patterns(each, chosen)
         for fact in each.missing if affected else ():
             also = () if each.is_taken else judge_condition(each.rule.condition, facts, chosen, assumed=fact).missing
-            said = describe_tests(each.rule.condition, fact)
-            changes.setdefault(fact, []).append(PatternChange(said, affected, each.rule.id, also, each.is_taken))
+            test = describe_tests(each.rule.condition, fact)
+            changes.setdefault(fact, []).append(PatternChange(test, affected, each.rule.id, also, each.is_taken))
             weights[fact] = weights.get(fact, 0.0) + 1 / (1 + len(also))
         first.update(each.missing[:1] if affected else ())
     known = questions()
     order = {name: place for place, name in enumerate(known)}
-    found = [OpenQuestion(known[fact], tuple(told), fact in first) for fact, told in changes.items()]
+    found = [OpenQuestion(known[fact], tuple(each), fact in first) for fact, each in changes.items()]
     return tuple(
         sorted(found, key=lambda one: (not one.first, not one.question.safety, -weights[one.fact], order[one.fact]))
     )
 
 
 def _affected_patterns(undecided: UndecidedRule, chosen: frozenset[str]) -> tuple[str, ...]:
-    """The patterns of the rule that are not there yet, or those that would go."""
+    """The patterns of the rule that it would add, or that would go."""
     return tuple(id for id in undecided.rule.then if (id in chosen) == undecided.is_taken)

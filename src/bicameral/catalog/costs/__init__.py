@@ -1,8 +1,8 @@
-"""The cost model: what a stack takes before anything of it is built.
+"""The cost model: the cost of a stack before it is built.
 
-In come patterns with their knobs, sizes that were measured, and what models cost and how fast they are, all plain
-numbers; out goes an `Estimate` with calls, tokens, tools, money and seconds, expected and at worst, by part and in all.
-It counts contexts that grow, heads that are cached, prompts whose cost grows with the square, and who goes round whom.
+In come patterns with their knobs, measured sizes, and the prices and speeds of models; out goes an `Estimate` with
+calls, tokens, tool calls, money and seconds, expected and at worst, by part and in all. It models growing contexts,
+cached prefixes, attention cost that grows with the square of the prompt, and patterns that wrap others.
 """
 
 from bicameral.catalog.costs._estimate import Estimate, PatternList, estimate, estimate_tokens

@@ -1,15 +1,15 @@
-"""Costs of the patterns of one agent together: which wraps which, what comes on top, how often each repeats.
+"""Costs of the patterns of one agent together: which wraps which, what is added, and how often each repeats.
 
 | as | what it does in a stack |
 |---|---|
-| `wraps` | goes round what is deeper: its session `at` is where that runs, as often as the session is called |
-| `hosts` | is the call itself where nothing wraps; where something does, its session `at` counts nothing |
-| `shapes` | makes the innermost call longer, by what its session `at` has more than a plain call |
-| `adds` | its sessions come on top, once a run |
-| `apart` | happens beside runs (before a release, between sessions): reported, and not in the sum of a run |
+| `wraps` | wraps the deeper patterns: they run in its session `at`, as often as that is called |
+| `hosts` | is the call itself if nothing wraps; otherwise its session `at` counts nothing |
+| `shapes` | lengthens the innermost call by what its session `at` has more than a plain call |
+| `adds` | its sessions are added, once a run |
+| `apart` | happens outside of runs (before a release, between sessions): reported, and not in the sum of a run |
 
-What a pattern has beside its session `at` always comes on top. A pattern that is `part_of` another in the same agent
-counts nothing: the other's sessions are its own.
+Other sessions of a pattern than `at` are always added. A pattern that is `part_of` another in the same agent counts
+nothing: the other's sessions are its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from bicameral.catalog.costs._sessions import (
     NO_AMOUNTS,
@@ -37,7 +37,7 @@ from bicameral.errors import CatalogError, nearest_name
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """Something that is done again and again: so often as a rule, so often at most, so many side by side."""
+    """How often something is repeated, expected and at most, and how many run in parallel."""
 
     often: float = 1.0
     most: float = 1.0
@@ -47,7 +47,7 @@ class Repetition:
 def expected_repeated(
     session: SessionLoad, rates: Rates, levels: Sequence[Repetition], *, warmed: bool = False
 ) -> Amounts:
-    """What it takes as a rule. Its head is in the cache from the second time on, or from the second round."""
+    """The expected cost. The prefix is cached from the second repetition on, or from the second parallel round."""
     levels, session = _fit_lanes(levels, session, rates.lanes)
     often = math.prod(level.often for level in levels)
     if often <= 0 or session.calls <= 0:
@@ -67,7 +67,7 @@ def expected_repeated(
 def worst_repeated(
     session: SessionLoad, rates: Rates, levels: Sequence[Repetition], *, warmed: bool = False
 ) -> Amounts:
-    """What it takes at most: as often as it can be held, and the cache forgets everything."""
+    """The worst cost: every repetition, and nothing is found in the cache."""
     levels, session = _fit_lanes(levels, session, rates.lanes)
     again = math.prod(level.most for level in levels) > 1
     found = worst_amounts(replace(session, later=session.later or again), rates, warmed=warmed)
@@ -79,7 +79,7 @@ def worst_repeated(
 def _fit_lanes(
     levels: Sequence[Repetition], session: SessionLoad, lanes: float
 ) -> tuple[list[Repetition], SessionLoad]:
-    """As many side by side as the model can do: the outermost are served first."""
+    """Limit parallel calls to what the model can do: the outermost level first."""
     found: list[Repetition] = []
     for level in levels:
         at_once = max(1.0, min(level.at_once, lanes))
@@ -93,15 +93,15 @@ NestingManner = Literal["wraps", "hosts", "shapes", "adds", "apart"]
 
 @dataclass(frozen=True, slots=True)
 class Nesting:
-    """How one pattern goes together with others."""
+    """How a pattern is combined with others."""
 
     id: str
     manner: NestingManner
     at: str = ""
     depth: int = 0
-    """Of those that wrap, the smallest is outermost; of those that host, the largest is the call itself."""
+    """Of patterns that wrap, the smallest is outermost; of patterns that host, the largest is the call itself."""
     hands_on: bool = False
-    """Whether what runs inside gets a brief in place of the task, and without O17 also what the outer one has read."""
+    """Whether inner sessions get a brief instead of the task, and without O17 also what the outer one has read."""
     part_of: tuple[str, ...] = ()
 
 
@@ -114,11 +114,11 @@ def nestings() -> Mapping[str, Nesting]:
 SizeValues = Mapping[str, float]
 
 MAX_SIZE = 1e12
-"""No size is larger; what is was mistyped."""
+"""No size is larger; a larger one is a typo."""
 
 
 def resolve_sizes(given: Mapping[str, Any] | None) -> dict[str, float]:
-    """All sizes: those given over those of a small task; `catalog.unknown-size` for one that does not exist."""
+    """All sizes: the given ones over those of a small task; `catalog.unknown-size` for an unknown name."""
     found = default_sizes()
     for name, value in (given or {}).items():
         if name not in SIZES:
@@ -133,7 +133,7 @@ def resolve_sizes(given: Mapping[str, Any] | None) -> dict[str, float]:
 
 
 def resolve_knobs(pattern: PatternFacts, sizes: SizeValues, knobs: Mapping[str, Any]) -> dict[str, float]:
-    """The values that the expressions of a pattern can name."""
+    """The values of all names in the expressions of a pattern."""
     values = {**sizes, **pattern.defaults}
     for name, value in knobs.items():
         knob = pattern.knobs.get(name)
@@ -150,35 +150,24 @@ def resolve_knobs(pattern: PatternFacts, sizes: SizeValues, knobs: Mapping[str, 
 
 
 def evaluate_session(cost: SessionCost, values: SizeValues) -> tuple[SessionLoad, SessionLoad]:
-    """A session as expected and at worst. What is expected never exceeds the bound that the worst case has.
+    """The expected and the worst load of a session. The expected one never exceeds the worst.
 
-    At worst there is as much to do as the knobs allow; what no knob bounds is as large as the sizes say.
+    At worst there is as much work as the knobs allow; what no knob bounds is as large as the sizes say.
     """
     most = _bounded_value(cost.most, values)
-    usual = SessionLoad(
-        calls=min(_non_negative_value(cost.calls, values), most),
-        stable=_non_negative_value(cost.stable, values),
-        prompt=_non_negative_value(cost.prompt, values),
-        grows=_non_negative_value(cost.grows, values),
-        output=_non_negative_value(cost.output, values),
-        parallel=max(1.0, _non_negative_value(cost.parallel, values)),
-    )
-    worst = SessionLoad(
-        calls=most,
-        stable=_bounded_value(cost.stable, values),
-        prompt=_bounded_value(cost.prompt, values),
-        grows=_bounded_value(cost.grows, values),
-        output=_bounded_value(cost.output, values),
-        parallel=usual.parallel,
-    )
-    return usual, worst
+    calls = min(_non_negative_value(cost.calls, values), most)
+    parallel = max(1.0, _non_negative_value(cost.parallel, values))
+    sizes = {name: cast("Expression", getattr(cost, name)) for name in ("stable", "prompt", "grows", "output")}
+    usual: dict[str, Any] = {name: _non_negative_value(each, values) for name, each in sizes.items()}
+    worst: dict[str, Any] = {name: _bounded_value(each, values) for name, each in sizes.items()}
+    return SessionLoad(calls, **usual, parallel=parallel), SessionLoad(most, **worst, parallel=parallel)
 
 
 def evaluate_tool_calls(pattern: PatternFacts, values: SizeValues, role: str = "") -> tuple[float, float]:
-    """Calls of tools as expected and at worst.
+    """The expected and the worst number of tool calls.
 
-    At worst there are as many as the knobs allow, however much there is to do, and they grow as the calls of the main
-    session do: that of this role, or the first.
+    At worst there are as many as the knobs allow, and they grow with the calls of the main session: the one of this
+    role, or the first.
     """
     counted, bound = _non_negative_value(pattern.cost.tools, values), _bounded_value(pattern.cost.tools, values)
     main = next((each for each in pattern.cost.sessions if each.role == role), next(iter(pattern.cost.sessions), None))
@@ -194,7 +183,7 @@ _COUNTS = tuple(name for name, size in SIZES.items() if size.unit == "count")
 
 
 def _bounded_value(expression: Expression, values: SizeValues) -> float:
-    """The most that an expression can be while knobs hold it; what grows with the work is what the sizes say."""
+    """The largest value of an expression if knobs bound it; otherwise its value for the sizes."""
     given = _non_negative_value(expression, values)
     if not expression.names.intersection(_COUNTS):
         return given
@@ -225,12 +214,12 @@ def _check_number(what: str, value: Any, least: float | None, most: float | None
 EMPTY_SESSION = SessionLoad(0)
 
 TOOLS_ROLE = "tools"
-"""The role under which the calls of tools are told."""
+"""The role of tool calls in a report."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostedPattern:
-    """A pattern of an agent with its knobs, and how it goes together with the others."""
+    """A pattern of an agent with its knobs and its nesting."""
 
     pattern: PatternFacts
     knobs: Mapping[str, Any]
@@ -242,7 +231,7 @@ class CostedPattern:
 
     @property
     def main_session(self) -> SessionCost | None:
-        """The session where what is deeper runs, or which is the call itself."""
+        """The session in which deeper patterns run, or which is the call itself."""
         sessions = self.pattern.cost.sessions
         return next((each for each in sessions if each.role == self.nesting.at), None)
 
@@ -260,25 +249,25 @@ class CostedPattern:
 
 @dataclass(frozen=True, slots=True)
 class AgentCosts:
-    """All that the cost of an agent depends on: its patterns, sizes, and which model a session has."""
+    """Everything that the cost of an agent depends on: patterns, sizes, and the model of each session."""
 
     name: str
     members: Sequence[CostedPattern]
     sizes: SizeValues
     rates: Callable[[SessionCost], Rates]
     beside: frozenset[str] = frozenset()
-    """Patterns of the whole, which hold for this agent too and are counted there."""
+    """Patterns of the whole, which apply to this agent and are counted there."""
     described: frozenset[str] = frozenset()
-    """Patterns whose tokens are in the sizes already, since the prompt was described part by part."""
+    """Patterns whose tokens are in the sizes already, because the prompt is described part by part."""
     late_tokens: SessionLoad = EMPTY_SESSION
-    """What every innermost call has at another place than the patterns say."""
+    """Tokens of every innermost call that move from the stable prefix to the rest."""
     tool_seconds: float = 0.0
 
     def has(self, id: str) -> bool:
         return id in self.beside or any(member.id == id for member in self.members)
 
     def of_manner(self, *manners: str) -> list[CostedPattern]:
-        """Those that go together with the others in one of these ways, and are no part of another that is there."""
+        """The members of these manners that are no part of another pattern of the agent."""
         return [
             member
             for member in self.members
@@ -288,9 +277,10 @@ class AgentCosts:
 
 @dataclass(frozen=True, slots=True)
 class CostContext:
-    """What is around a session: what repeats it, which patterns, and what lengthens its calls.
+    """The surroundings of a session: what repeats it, the patterns around it, and what lengthens its calls.
 
-    `briefed` says that what stands there is a part of the task, with the size of a brief.
+    Args:
+        briefed: Whether its input is a part of the task, with the size of a brief.
     """
 
     levels: tuple[Repetition, ...] = ()
@@ -302,13 +292,16 @@ class CostContext:
     def sizes(self, agent: AgentCosts) -> SizeValues:
         return {**agent.sizes, "input": agent.sizes["brief"]} if self.briefed else agent.sizes
 
+    def lengthened(self, usual: SessionLoad, most: SessionLoad | None = None) -> CostContext:
+        """The same with longer calls. A change may be negative as long as the call that it is added to is not."""
+        most = usual if most is None else most
+        return replace(self, usual=self.usual.plus(usual, least=-math.inf), most=self.most.plus(most, least=-math.inf))
+
 
 def agent_parts(agent: AgentCosts, outside: CostContext | None = None) -> Iterator[CostPart]:
-    """Every session of the agent with what it takes; `outside` is what goes round the whole agent."""
+    """The cost of every session of an agent; `outside` are the surroundings of the whole agent."""
     around = outside or CostContext()
-    around = replace(
-        around, usual=_add_sessions(around.usual, agent.late_tokens), most=_add_sessions(around.most, agent.late_tokens)
-    )
+    around = around.lengthened(agent.late_tokens)
     chain = wrapping_chain(agent)
     hosts = sorted(agent.of_manner("hosts"), key=lambda member: member.nesting.depth)
     shapes = agent.of_manner("shapes")
@@ -322,7 +315,7 @@ def agent_parts(agent: AgentCosts, outside: CostContext | None = None) -> Iterat
 
 
 def additional_parts(agent: AgentCosts, around: CostContext) -> Iterator[CostPart]:
-    """What comes on top of the calls of an agent, and what happens apart from its runs."""
+    """The sessions that are added to the calls of an agent, and those outside of its runs."""
     for member in agent.of_manner("adds", "apart"):
         apart = member.nesting.manner == "apart"
         yield from _session_parts(agent, member, member.pattern.cost.sessions, around, apart=apart)
@@ -330,14 +323,14 @@ def additional_parts(agent: AgentCosts, around: CostContext) -> Iterator[CostPar
 
 
 def wrapping_chain(agent: AgentCosts) -> list[CostedPattern]:
-    """The patterns of an agent that go round others, the outermost first."""
+    """The patterns of an agent that wrap others, the outermost first."""
     return sorted(agent.of_manner("wraps"), key=lambda member: member.nesting.depth)
 
 
 def wrapping_parts(
     whole: AgentCosts, chain: Sequence[CostedPattern], around: CostContext
 ) -> tuple[list[CostPart], CostContext]:
-    """What the chain of the whole takes by itself, and what it is for the agents inside."""
+    """The cost of the wrapping patterns of the whole, and the surroundings that they are for the agents."""
     found: list[CostPart] = []
     for member in chain:
         found += _session_parts(whole, member, member.other_sessions, around)
@@ -349,22 +342,18 @@ def wrapping_parts(
 
 
 def _longest_shape(shapes: Sequence[CostedPattern], sizes: SizeValues) -> list[CostedPattern]:
-    """Where nothing wraps and nothing hosts, the call is that of the shape which makes it longest."""
+    """The shape with the longest call, which is the call itself if nothing wraps or hosts."""
 
     def length(member: CostedPattern) -> float:
-        return (
-            evaluate_session(member.main_session, member.values(sizes))[0].first
-            if member.main_session is not None
-            else -1.0
-        )
+        main = member.main_session
+        return -1.0 if main is None else evaluate_session(main, member.values(sizes))[0].first
 
-    found = max(shapes, key=length, default=None)
-    return [] if found is None else [found]
+    return sorted(shapes, key=length, reverse=True)[:1]
 
 
 @dataclass(frozen=True, slots=True)
 class _PatternChain:
-    """Patterns one inside the other, with the shapes that lengthen the innermost call."""
+    """Patterns that wrap each other, with the shapes that lengthen the innermost call."""
 
     agent: AgentCosts
     shapes: Sequence[CostedPattern]
@@ -379,12 +368,12 @@ class _PatternChain:
         elif member.main_session is not None:
             innermost = self._lengthened(around)
             yield from _session_parts(self.agent, member, [member.main_session], innermost, lengthened=True)
-        # What a pattern says of its workers' tools is said by the pattern of the workers, where there is one.
+        # The tool calls of workers are counted by the pattern of the workers, if there is one.
         if not (member.nesting.hands_on and any(each.tools(around.sizes(self.agent))[0] for each in deeper)):
             yield from _tool_parts(self.agent, member, around)
 
     def _lengthened(self, around: CostContext) -> CostContext:
-        """The innermost call with what every shape adds; one that may call again makes the worst case longer."""
+        """The surroundings with the tokens of every shape; a shape that may repeat the call raises the worst case."""
         levels, further = list(around.levels), EMPTY_SESSION
         for shape in self.shapes:
             if shape.main_session is None:
@@ -392,40 +381,31 @@ class _PatternChain:
             values = shape.values(around.sizes(self.agent))
             usual, most = evaluate_session(shape.main_session, values)
             if shape.id not in self.agent.described:
-                further = _add_sessions(further, replace(_extra_tokens(usual, values, once=True), grows=usual.grows))
+                extra = replace(_extra_tokens(usual, values, once=True), grows=usual.grows)
+                further = further.plus(extra, least=-math.inf)
             if usual.calls > 0 and most.calls > usual.calls:
                 levels.append(Repetition(1.0, most.calls / usual.calls))
-        return replace(
-            around,
-            levels=tuple(levels),
-            usual=_add_sessions(around.usual, further),
-            most=_add_sessions(around.most, further),
-        )
+        return replace(around, levels=tuple(levels)).lengthened(further)
 
 
 def inner_context(agent: AgentCosts, member: CostedPattern, at: SessionCost, around: CostContext) -> CostContext:
-    """What is around those deeper: this pattern repeats them, and hands them a brief or lengthens their calls."""
+    """The surroundings of deeper patterns: this one repeats them, and gives them a brief or lengthens their calls."""
     values = member.values(around.sizes(agent))
     usual, most = evaluate_session(at, values)
     levels = (*around.levels, Repetition(usual.calls, most.calls, usual.parallel))
     inner = replace(around, levels=levels, patterns=(*around.patterns, member.id))
     if not member.nesting.hands_on:
-        return replace(
-            inner,
-            usual=_add_sessions(around.usual, _extra_tokens(usual, values)),
-            most=_add_sessions(around.most, _extra_tokens(most, values)),
-        )
+        return inner.lengthened(_extra_tokens(usual, values), _extra_tokens(most, values))
     inner = replace(inner, briefed=True)
     if agent.has("O17"):
         return inner
-    # Without a window of its own a worker also reads what stands before the one that sent it.
+    # Without a context of its own (O17) a worker also reads the context of the orchestrator.
     read = max((evaluate_session(other, values)[0].first for other in member.other_sessions), default=0.0)
-    seen = SessionLoad(0, prompt=read)
-    return replace(inner, usual=_add_sessions(inner.usual, seen), most=_add_sessions(inner.most, seen))
+    return inner.lengthened(SessionLoad(0, prompt=read))
 
 
 def _extra_tokens(session: SessionLoad, values: SizeValues, *, once: bool = False) -> SessionLoad:
-    """What a call has more than a plain one. What grows from call to call is on the mean in every one of them."""
+    """The tokens of a call beyond a plain one; growth from call to call is averaged over the calls."""
     grown = 0.0 if once else session.grows * max(0.0, session.calls - 1) / 2
     return SessionLoad(
         0,
@@ -433,17 +413,6 @@ def _extra_tokens(session: SessionLoad, values: SizeValues, *, once: bool = Fals
         session.prompt - values["input"] + grown,
         0.0,
         session.output - values["output"],
-    )
-
-
-def _add_sessions(one: SessionLoad, other: SessionLoad) -> SessionLoad:
-    """Both together; a part may be below nothing as long as the call it is added to is not."""
-    return replace(
-        one,
-        stable=one.stable + other.stable,
-        prompt=one.prompt + other.prompt,
-        grows=max(one.grows, other.grows),
-        output=one.output + other.output,
     )
 
 
@@ -461,12 +430,10 @@ def _session_parts(
     for cost in costs:
         usual, most = evaluate_session(cost, values)
         if lengthened:
-            usual, most = (
-                _compact_session(agent, usual.plus(around.usual)),
-                _compact_session(agent, most.plus(around.most)),
-            )
+            usual = _compact_session(agent, usual.plus(around.usual))
+            most = _compact_session(agent, most.plus(around.most))
         if member.id == "O18":
-            # Its warm-up stores the head for the workers, which all find it.
+            # Its warm-up call stores the prefix, which all workers then find in the cache.
             usual = replace(usual, later=cost.role != member.nesting.at, known=cost.role == member.nesting.at)
         rates = agent.rates(cost)
         yield CostPart(
@@ -482,7 +449,7 @@ def _session_parts(
 
 
 def _compact_session(agent: AgentCosts, session: SessionLoad) -> SessionLoad:
-    """With K6 a prompt grows to a share of the window and no further; each summary rewrites what lies behind it."""
+    """With K6 a prompt grows only to a share of the window; each summary invalidates the cache behind it."""
     member = next((each for each in agent.members if each.id == "K6"), None)
     if member is None or session.grows <= 0:
         return session

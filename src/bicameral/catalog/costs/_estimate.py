@@ -2,10 +2,10 @@
 
 | where | how it counts |
 |---|---|
-| a pattern of the whole that wraps | goes round all agents; each takes an equal share of the calls |
-| a pattern of the whole that shapes | makes the calls of every agent longer |
-| any other pattern of the whole | comes on top, once |
-| agents that nothing goes round | run once each, one after the other |
+| a pattern of the whole that wraps | wraps all agents; each takes an equal share of the calls |
+| a pattern of the whole that shapes | lengthens the calls of every agent |
+| any other pattern of the whole | is added once |
+| agents that nothing wraps | run once each, one after the other |
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, TypeAlias, cast
 
 from bicameral.catalog.costs._composition import (
@@ -32,17 +32,16 @@ from bicameral.catalog.costs._composition import (
 )
 from bicameral.catalog.costs._sessions import LOCAL_RATES, NO_AMOUNTS, TIERS, Amounts, CostPart, Rates, SessionLoad
 from bicameral.catalog.facts import IDS, SessionCost, catalog
-from bicameral.catalog.stacks import Stack
-from bicameral.catalog.stacks import StackMember as Said
+from bicameral.catalog.stacks import Stack, StackMember
 from bicameral.errors import CatalogError
 
 _PIECE = re.compile(r"[A-Za-z]+|\d|[^\W\d_]+|[^\w\s]+\n*|_+|\n\s*")
 _ONE_TOKEN = 8
-"""Words up to this length are one token as a rule; longer ones take one more for about every six letters."""
+"""Words up to this length are usually one token; longer ones have one more for about every six letters."""
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens a text is; on English, code and JSON within a tenth of what the local weights count.
+    """The estimated tokens of a text; for English, code and JSON within 10 % of the local tokenizer.
 
     Example:
         >>> estimate_tokens("The fee is 40 euros.")
@@ -57,7 +56,7 @@ def _piece_tokens(piece: str) -> int:
         return 1 if len(piece) <= _ONE_TOKEN else 1 + (len(piece) - 4) // 6
     if first.isdigit() or first == "\n":
         return 1
-    # Letters of other scripts, and runs of marks, come in pairs.
+    # Letters of other scripts, and runs of punctuation, have about two characters a token.
     return -(-len(piece.strip()) // 2)
 
 
@@ -65,15 +64,15 @@ PatternList: TypeAlias = Sequence[str | Mapping[str, Mapping[str, Any]]]
 """Ids, or ids with their knobs: `["O6", {"R4": {"max_steps": 8}}]`, as in a stack."""
 
 TOKENS_PER_TOOL = 200
-"""What the schema of a tool takes where nobody counted."""
+"""The tokens of a tool's schema if they are not known."""
 
 
 def agent_from_patterns(
-    what: PatternList, sizes: SizeValues, rates: Mapping[str, Rates], tool_seconds: float
+    patterns: PatternList, sizes: SizeValues, rates: Mapping[str, Rates], tool_seconds: float
 ) -> AgentCosts:
-    """Patterns that nothing else is said of, as one agent."""
+    """Patterns without a stack, as one agent."""
     members: dict[str, CostedPattern] = {}
-    for each in what:
+    for each in patterns:
         pairs = cast("Iterable[tuple[str, Any]]", [(each, {})] if isinstance(each, str) else each.items())
         for id, knobs in pairs:
             pattern = catalog().pattern(id)
@@ -84,7 +83,7 @@ def agent_from_patterns(
 def stack_parts(
     stack: Stack, sizes: SizeValues, rates: Mapping[str, Rates], tool_seconds: float
 ) -> tuple[list[CostPart], list[str]]:
-    """What every session of a stack takes, and what could not be counted."""
+    """The cost of every session of a stack, and notes on what could not be counted."""
     notes = [
         f"{id} is a pattern of your own, and nothing is known of its cost"
         for id in dict.fromkeys(use.id for member in stack.members for use in member.uses if use.id not in IDS)
@@ -96,18 +95,18 @@ def stack_parts(
     parts, around = wrapping_parts(whole, chain, CostContext())
     shapes = whole.of_manner("shapes")
     share = _share_levels(around, len(stack.agents)) if chain else around
-    for said in stack.agents:
-        agent = _agent_costs(said, stack.whole, sizes, rates, tool_seconds)
-        own = frozenset(member.id for member in agent.members)
-        more = [member for member in shapes if member.id not in own]
-        beside = frozenset(member.id for member in whole.members)
+    for member in stack.agents:
+        agent = _agent_costs(member, stack.whole, sizes, rates, tool_seconds)
+        own = frozenset(each.id for each in agent.members)
+        more = [each for each in shapes if each.id not in own]
+        beside = frozenset(each.id for each in whole.members)
         parts += agent_parts(replace(agent, members=[*agent.members, *more], beside=beside), share)
     parts += additional_parts(whole, CostContext())
     return parts, [*notes, *_cap_notes(stack)]
 
 
 def _share_levels(around: CostContext, agents: int) -> CostContext:
-    """The innermost of what repeats, in equal shares."""
+    """The innermost repetition, divided equally among the agents."""
     if not around.levels:
         return around
     last = around.levels[-1]
@@ -116,49 +115,46 @@ def _share_levels(around: CostContext, agents: int) -> CostContext:
 
 
 def _agent_costs(
-    said: Said, whole: Said | None, sizes: SizeValues, rates: Mapping[str, Rates], tool_seconds: float
+    member: StackMember, whole: StackMember | None, sizes: SizeValues, rates: Mapping[str, Rates], tool_seconds: float
 ) -> AgentCosts:
-    prompt = _PromptSizes.of(said)
-    members = [
-        CostedPattern(catalog().pattern(use.id), _cost_knobs(use.id, use.knobs), nestings()[use.id])
-        for use in said.uses
-        if use.id in IDS
-    ]
+    prompt = _PromptSizes.of(member)
+    patterns: list[CostedPattern] = []
+    for use in member.uses:
+        if use.id in IDS:
+            pattern = catalog().pattern(use.id)
+            # Keys that only say where a pattern is used cost nothing.
+            knobs = {name: value for name, value in use.knobs.items() if name in pattern.knobs}
+            patterns.append(CostedPattern(pattern, knobs, nestings()[use.id]))
     return AgentCosts(
-        said.name,
-        members,
-        {**sizes, **_tool_sizes(said), **prompt.sizes},
-        _rates_by_role(said, whole, rates),
+        member.name,
+        patterns,
+        {**sizes, **_tool_sizes(member), **prompt.sizes},
+        _rates_by_role(member, whole, rates),
         described=prompt.owners,
         late_tokens=prompt.late,
         tool_seconds=tool_seconds,
     )
 
 
-def _cost_knobs(id: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The knobs of the pattern. A stack may also say where a pattern is used, which costs nothing."""
-    return {name: value for name, value in given.items() if name in catalog().pattern(id).knobs}
-
-
-def _tool_sizes(said: Said) -> dict[str, float]:
-    if said.tools is None:
+def _tool_sizes(member: StackMember) -> dict[str, float]:
+    if member.tools is None:
         return {}
-    if said.tools.schema_tokens is not None:
-        return {"tools": said.tools.schema_tokens}
-    return {} if said.tools.count is None else {"tools": said.tools.count * TOKENS_PER_TOOL}
+    if member.tools.schema_tokens is not None:
+        return {"tools": member.tools.schema_tokens}
+    return {} if member.tools.count is None else {"tools": member.tools.count * TOKENS_PER_TOOL}
 
 
 @dataclass(frozen=True, slots=True)
 class _PromptSizes:
-    """A prompt that was described part by part: its sizes, whose they are, and what comes too late to be cached."""
+    """The sizes of a described prompt, the patterns of its parts, and the tokens that cannot be cached."""
 
     sizes: Mapping[str, float]
     owners: frozenset[str] = frozenset()
     late: SessionLoad = EMPTY_SESSION
 
     @staticmethod
-    def of(said: Said) -> _PromptSizes:
-        parts = [part for part in said.prompt or () if part.tokens is not None]
+    def of(member: StackMember) -> _PromptSizes:
+        parts = [part for part in member.prompt or () if part.tokens is not None]
         if not parts:
             return _PromptSizes({})
         fixed = [(number, part.tokens or 0) for number, part in enumerate(parts) if part.stable != "per_call"]
@@ -166,7 +162,7 @@ class _PromptSizes:
         sizes: dict[str, float] = {"setup": sum(tokens for _, tokens in fixed)}
         if varying:
             sizes["input"] = sum(tokens for _, tokens in varying)
-        # Behind the first word that varies nothing is found in the cache, however fixed it is.
+        # Behind the first part that varies nothing is found in the cache, even if it is fixed.
         first = min((number for number, _ in varying), default=len(parts))
         late = sum(tokens for number, tokens in fixed if number > first)
         owners = frozenset(part.part.partition(".")[0] for part in parts)
@@ -177,21 +173,23 @@ def _rates_by_tier(rates: Mapping[str, Rates]) -> Callable[[SessionCost], Rates]
     return lambda cost: rates["mid" if cost.tier == "any" else cost.tier]
 
 
-def _rates_by_role(said: Said, whole: Said | None, rates: Mapping[str, Rates]) -> Callable[[SessionCost], Rates]:
-    """The model of a session: what is said of a session of this name, else the agent's, the whole's, its class."""
-    named = {session.name.lower(): session.model for session in said.sessions or () if session.model}
-    usual = said.model or (whole.model if whole is not None else None)
+def _rates_by_role(
+    member: StackMember, whole: StackMember | None, rates: Mapping[str, Rates]
+) -> Callable[[SessionCost], Rates]:
+    """The model of a session: that of the session of this name, else of the agent, of the whole, or of its class."""
+    named = {session.name.lower(): session.model for session in member.sessions or () if session.model}
+    usual = member.model or (whole.model if whole is not None else None)
     by_tier = _rates_by_tier(rates)
 
-    def chosen(cost: SessionCost) -> Rates:
+    def rates_of(cost: SessionCost) -> Rates:
         name = named.get(cost.role.lower()) or usual
         return by_tier(cost) if name is None else rates.get(name) or Rates(name)
 
-    return chosen
+    return rates_of
 
 
 def _cap_notes(stack: Stack) -> Iterator[str]:
-    """What the loops of a stack cap, since a run ends there whatever the worst case is."""
+    """The caps of loops, at which a run ends before the worst case."""
     for member in stack.members:
         for loop in member.loops or ():
             caps = [f"{value:g} {name}" for name in ("tokens", "money", "seconds") if (value := getattr(loop, name))]
@@ -202,44 +200,35 @@ def _cap_notes(stack: Stack) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What everything takes, part by part and in all; `notes` say what was assumed or could not be known."""
+    """The cost of everything, by part and in all; `notes` say what was assumed or is not known."""
 
     parts: tuple[CostPart, ...]
     notes: tuple[str, ...] = ()
     unpriced: tuple[str, ...] = ()
-    """Models whose price is not known; what they cost is in no sum of money."""
+    """Models without a known price; their cost is in no sum of money."""
 
     @cached_property
     def expected(self) -> Amounts:
-        """A run as a rule."""
-        return total_amounts(part.expected for part in self.parts if not part.apart)
+        """The expected cost of a run."""
+        return reduce(Amounts.plus, (part.expected for part in self.parts if not part.apart), NO_AMOUNTS)
 
     @cached_property
     def worst(self) -> Amounts:
-        """A run at most: every bound reached, and nothing found in a cache."""
-        return total_amounts(part.worst for part in self.parts if not part.apart)
+        """The worst cost of a run: every bound is reached, and nothing is found in a cache."""
+        return reduce(Amounts.plus, (part.worst for part in self.parts if not part.apart), NO_AMOUNTS)
 
     @cached_property
     def apart(self) -> Amounts:
-        """What happens beside runs, such as the tests before a release; as a rule, and once."""
-        return total_amounts(part.expected for part in self.parts if part.apart)
+        """The expected cost outside of runs, such as the tests before a release."""
+        return reduce(Amounts.plus, (part.expected for part in self.parts if part.apart), NO_AMOUNTS)
 
     def by_pattern(self) -> dict[str, tuple[Amounts, Amounts]]:
         """Expected and worst of each pattern's own sessions."""
-        found: dict[str, tuple[Amounts, Amounts]] = {}
-        for part in self.parts:
-            usual, most = found.get(part.pattern, (NO_AMOUNTS, NO_AMOUNTS))
-            found[part.pattern] = (usual.plus(part.expected), most.plus(part.worst))
-        return found
+        return _group_amounts((part.pattern, part) for part in self.parts)
 
     def by_agent(self) -> dict[str, tuple[Amounts, Amounts]]:
         """Expected and worst of each agent of the stack."""
-        found: dict[str, tuple[Amounts, Amounts]] = {}
-        for part in self.parts:
-            if not part.apart:
-                usual, most = found.get(part.agent, (NO_AMOUNTS, NO_AMOUNTS))
-                found[part.agent] = (usual.plus(part.expected), most.plus(part.worst))
-        return found
+        return _group_amounts((part.agent, part) for part in self.parts if not part.apart)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -252,12 +241,12 @@ class Estimate:
         }
 
 
-def total_amounts(amounts: Iterable[Amounts]) -> Amounts:
-    """All of them, one after the other."""
-    found = NO_AMOUNTS
-    for each in amounts:
-        found = found.plus(each)
-    return found
+def _group_amounts(parts: Iterable[tuple[str, CostPart]]) -> dict[str, tuple[Amounts, Amounts]]:
+    groups: dict[str, tuple[Amounts, Amounts]] = {}
+    for key, part in parts:
+        usual, most = groups.get(key, (NO_AMOUNTS, NO_AMOUNTS))
+        groups[key] = (usual.plus(part.expected), most.plus(part.worst))
+    return groups
 
 
 def estimate(
@@ -267,8 +256,13 @@ def estimate(
     *,
     tool_seconds: float = 0.0,
 ) -> Estimate:
-    """What a stack takes, or patterns together. `rates` says which model is small, mid and large, and what others are
-    that a stack names; without it these are the local weights.
+    """The cost of a stack, or of patterns together.
+
+    Args:
+        what: A stack, or ids of patterns with their knobs.
+        sizes: Measured sizes; the others are those of a small task.
+        rates: The models for `small`, `mid` and `large`, and others that a stack names; the local weights by default.
+        tool_seconds: How long a tool call takes.
 
     Example:
         >>> estimate(["R4"], {"steps": 3}).expected.calls
@@ -288,13 +282,14 @@ def estimate(
 
 
 def _build_estimate(parts: Iterable[CostPart], rates: Mapping[str, Rates], notes: list[str]) -> Estimate:
-    """The parts with notes on what is not known: prices, speeds, and windows that are too small."""
+    """The estimate of these parts, with notes on unknown prices and speeds, and windows that are too small."""
     kept = tuple(part for part in parts if part.worst != NO_AMOUNTS)
     models = {rate.model: rate for rate in rates.values()}
     names = dict.fromkeys(part.model for part in kept if part.model)
     used = [models.get(name) or Rates(name) for name in names]
     unpriced = tuple(each.model for each in used if each.read is None or each.written is None)
-    notes += [f"the speed of {each.model} is not known" for each in used if _is_speed_unknown(each)]
+    unmeasured = (each.model for each in used if each.prompt_speed is None or each.output_speed is None)
+    notes += [f"the speed of {model} is not known" for model in unmeasured]
     for part in kept:
         window = models[part.model].window if part.model in models else None
         if window is not None and part.worst.longest > window:
@@ -303,7 +298,3 @@ def _build_estimate(parts: Iterable[CostPart], rates: Mapping[str, Rates], notes
                 f" the window of {part.model} ({window:,})"
             )
     return Estimate(kept, tuple(dict.fromkeys(notes)), unpriced)
-
-
-def _is_speed_unknown(rates: Rates) -> bool:
-    return rates.prompt_speed is None or rates.output_speed is None

@@ -1,8 +1,8 @@
-"""Amounts, rates, and what one session of a model takes: tokens read, cached and written, money, seconds and memory.
+"""Amounts, rates, and the cost of one session of a model: tokens read, cached and written, money, seconds and memory.
 
 A session that is called n times and grows by g tokens with each call reads the sum over k of stable + prompt + k*g.
-The stable head is found in the cache from the second call on, if it is long enough and the cache still holds it.
-Rates are plain numbers that the caller provides; money and seconds are None where a price or a speed is not known.
+The stable prefix is cached from the second call on, if it is long enough and has not expired. Rates are numbers that
+the caller provides; money and seconds are None if a price or a speed is not known.
 """
 
 from __future__ import annotations
@@ -12,17 +12,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
+from bicameral.catalog.facts._records import json_fields
 from bicameral.errors import CatalogError
 
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """What something takes. Expected amounts are averages, so they need not be whole numbers.
+    """A cost. Expected amounts are averages, so they need not be whole numbers.
 
-    `prompt` counts every token that is read, `cached` those of them that were read from a cache, `stored` those that
-    were written into one. `charged` is the prompt as it is billed: so many tokens at the full price would cost as much.
-    `longest` is the longest single call, prompt and reply; `memory` the bytes of the KV cache at the fullest moment.
-    Money and seconds are None where a price or a speed is not known, never 0.
+    Args:
+        prompt: All tokens that are read; `cached` of them from a cache, and `stored` of them are written into one.
+        charged: The tokens at the full price that would cost as much as the prompt.
+        tools: Tool calls.
+        money: None if a price is not known, never 0.
+        seconds: None if a speed is not known, never 0.
+        longest: The tokens of the longest call, prompt and reply.
+        memory: The largest size of the KV cache in bytes.
     """
 
     calls: float = 0.0
@@ -38,15 +43,12 @@ class Amounts:
     memory: float = 0.0
 
     def plus(self, other: Amounts) -> Amounts:
-        """This and then the other: the longest call and the memory are those of the larger."""
-        return _combine_amounts(self, other, beside=False)
-
-    def beside(self, other: Amounts) -> Amounts:
-        """This and the other at the same time: the time is that of the slower, the memory that of both."""
-        return _combine_amounts(self, other, beside=True)
+        """Both, one after the other: the longest call and the memory are those of the larger."""
+        sums = {name: _add_known(getattr(self, name), getattr(other, name)) for name in (*_ADDITIVE, "seconds")}
+        return Amounts(**sums, longest=max(self.longest, other.longest), memory=max(self.memory, other.memory))
 
     def times(self, often: float, at_once: float = 1.0) -> Amounts:
-        """The same so often, so many of them side by side."""
+        """The same repeated `often` times, `at_once` of them in parallel."""
         if often <= 0:
             return NO_AMOUNTS
         turns, together = round_count(often, at_once), max(1.0, min(often, at_once))
@@ -56,7 +58,7 @@ class Amounts:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The same for a program, without the noise of floating point."""
+        """The amounts as JSON, rounded."""
         return {
             each.name: None if (value := getattr(self, each.name)) is None else round_number(value)
             for each in fields(self)
@@ -69,7 +71,7 @@ NO_AMOUNTS = Amounts()
 
 
 def round_count(often: float, at_once: float) -> float:
-    """How many turns it takes to do something so often, so many at once; between whole numbers a straight line."""
+    """The rounds of `often` calls with `at_once` in parallel; linear between whole numbers."""
     at_once = max(1.0, math.floor(at_once))
     low = math.floor(often)
     below, above = math.ceil(low / at_once), math.ceil((low + 1) / at_once)
@@ -77,7 +79,7 @@ def round_count(often: float, at_once: float) -> float:
 
 
 def interpolate(low: Amounts, high: Amounts, part: float) -> Amounts:
-    """The mean of two cases, the second of which happens in this part of all: 0 is the first alone."""
+    """The mean of two cases; the second has this weight, from 0 to 1."""
     if part <= 0:
         return low
     names = (each.name for each in fields(low))
@@ -86,23 +88,13 @@ def interpolate(low: Amounts, high: Amounts, part: float) -> Amounts:
 
 
 def round_number(value: float) -> float | int:
-    """A number to print: whole where it is whole, and not more than nine digits after the point."""
+    """The number with at most nine decimals, and as an integer if it is whole."""
     rounded = round(value, 9)
     return int(rounded) if rounded == int(rounded) else rounded
 
 
 def _interpolate_value(low: float | None, high: float | None, part: float) -> float | None:
     return None if low is None or high is None else low + (high - low) * part
-
-
-def _combine_amounts(one: Amounts, other: Amounts, *, beside: bool) -> Amounts:
-    added = {name: _add_known(getattr(one, name), getattr(other, name)) for name in _ADDITIVE}
-    if beside:
-        slower = None if one.seconds is None or other.seconds is None else max(one.seconds, other.seconds)
-        memory = one.memory + other.memory
-    else:
-        slower, memory = _add_known(one.seconds, other.seconds), max(one.memory, other.memory)
-    return Amounts(**added, seconds=slower, longest=max(one.longest, other.longest), memory=memory)
 
 
 def _add_known(one: float | None, other: float | None) -> Any:
@@ -115,9 +107,11 @@ def _scale_known(value: float | None, often: float) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class CostPart:
-    """What one session of one pattern takes. `inside` are the patterns that go round it, outermost first.
+    """The cost of one session of one pattern.
 
-    What is `apart` happens beside runs and is in no sum of a run.
+    Args:
+        inside: The patterns that wrap it, the outermost first.
+        apart: Whether it happens outside of runs, and so is in no sum of a run.
     """
 
     agent: str
@@ -130,21 +124,12 @@ class CostPart:
     apart: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "agent": self.agent,
-            "pattern": self.pattern,
-            "role": self.role,
-            "model": self.model,
-            "inside": list(self.inside),
-            "apart": self.apart,
-            "expected": self.expected.to_json(),
-            "worst": self.worst.to_json(),
-        }
+        return json_fields(self)
 
 
 ModelTier = Literal["small", "mid", "large"]
 TIERS: tuple[ModelTier, ...] = get_args(ModelTier)
-"""Classes of models: the catalogue says which class a session wants, a table of rates which model that is."""
+"""Classes of models: the catalogue names the class of a session, and a table of rates the model."""
 
 _MILLION = 1_000_000
 
@@ -157,11 +142,13 @@ def _check_rate(name: str, value: float, *, least: float = 0.0, above_zero: bool
 
 @dataclass(frozen=True, slots=True)
 class Caching:
-    """How the head of a prompt is kept from one call to the next.
+    """How a model caches the prefix of a prompt.
 
-    A head of at least `minimum` tokens costs `write` of its price when it is stored and `read` of it when it is found
-    again within `ttl` seconds. `history` says that a conversation which only grows is found again whole, and not only
-    the head that is the same for all.
+    Args:
+        minimum: The fewest tokens that are cached.
+        write: The factor on the price of tokens that are stored.
+        read: The factor on the price of tokens that are found within `ttl` seconds.
+        history: Whether a conversation that only grows is found whole, and not only the stable prefix.
     """
 
     minimum: float = 1024
@@ -178,18 +165,22 @@ class Caching:
 
 
 LOCAL_CACHING = Caching(minimum=1, write=1.0, read=0.0, ttl=math.inf, history=True)
-"""An engine on one's own machine: what it has read before it does not read again, and nothing is charged."""
+"""A local engine: it never reads the same prefix twice, and nothing is charged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What a model takes. Money is for a million tokens, speeds are tokens a second; None is not known.
+    """Prices and speeds of a model; None means not known.
 
-    `square_at` is the length at which comparing all tokens with all others takes as long as everything else in
-    reading a prompt; shorter prompts take hardly more than their share, longer ones grow with the square. `kv_bytes`
-    is what the model keeps of a token: 2 x layers x key-value heads x width of a head x bytes of a number. `wait` is
-    the time a call takes before the model begins, `window` the most tokens it can have before it, `lanes` how many
-    calls it can do side by side without being slower.
+    Args:
+        read: The price of a million prompt tokens; `cached` that of cached ones, `written` that of reply tokens.
+        prompt_speed: Prompt tokens a second; `output_speed` reply tokens a second.
+        wait: Seconds before the model begins.
+        square_at: The length of a prompt at which attention takes as long as everything else in reading it. The time
+            of shorter prompts is nearly linear, that of longer ones grows with the square.
+        kv_bytes: Memory of a token: 2 x layers x key-value heads x width of a head x bytes of a number.
+        window: The most tokens of a call.
+        lanes: How many calls run in parallel without being slower.
 
     Example:
         >>> Rates("openai:gpt-5", read=1.25, written=10, cached=0.125, prompt_speed=5000, output_speed=80)
@@ -219,24 +210,24 @@ class Rates:
 
     @property
     def cached_share(self) -> float:
-        """What part of the price a token costs that is found in the cache."""
+        """The price of a cached token as a share of the full price."""
         if self.cached is not None and self.read:
             return self.cached / self.read
         return self.caching.read if self.caching is not None else 1.0
 
     def charged_tokens(self, fresh: float, stored: float, cached: float) -> float:
-        """So many tokens at the full price would cost as much."""
+        """The number of tokens at the full price that would cost as much."""
         write = self.caching.write if self.caching is not None else 1.0
         return fresh + write * stored + self.cached_share * cached
 
     def money(self, charged: float, output: float) -> float | None:
-        """What tokens cost, if the prices are known."""
+        """The price of these tokens, if prices are known."""
         if self.read is None or self.written is None:
             return None
         return (charged * self.read + output * self.written) / _MILLION
 
     def reading_seconds(self, until: float, squares: float) -> float | None:
-        """Seconds to read so many tokens; `squares` are the pairs they are compared in, beyond what was cached."""
+        """Seconds to read these tokens; `squares` are the pairs of tokens in attention, without cached ones."""
         if self.prompt_speed is None:
             return None
         return (until + squares / self.square_at) / self.prompt_speed
@@ -245,7 +236,7 @@ class Rates:
         return None if self.output_speed is None else output / self.output_speed
 
 
-# Measured on two cores of a small machine. The square's share and the bytes of a token follow from the shapes of the
+# Measured on two cores of a small machine. `square_at` and the bytes of a token follow from the shapes of the
 # models: 24 layers of 896 with 2 key-value heads of 64, and 28 layers of 1536 with 2 of 128, numbers of two bytes.
 SMALL_LOCAL_RATES = Rates(
     "local:0.5b",
@@ -272,12 +263,12 @@ LARGE_LOCAL_RATES = Rates(
     lanes=1,
 )
 LOCAL_RATES: Mapping[str, Rates] = {"small": SMALL_LOCAL_RATES, "mid": LARGE_LOCAL_RATES, "large": LARGE_LOCAL_RATES}
-"""The weights that come with Bicameral, by class: they cost nothing but time."""
+"""The local weights, by class: they cost only time."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionLoad:
-    """The calls of one role: how many, what each reads and writes, and how many go side by side."""
+    """The calls of one role: how many, the tokens of each, and how many run in parallel."""
 
     calls: float
     stable: float = 0.0
@@ -286,37 +277,41 @@ class SessionLoad:
     output: float = 0.0
     parallel: float = 1.0
     known: bool = False
-    """Whether the head is in the cache already, left there by the same session a moment ago."""
+    """Whether an earlier session of the same kind left the prefix in the cache."""
     later: bool = False
-    """Whether the same session is held again in a moment, so that its head is stored for that even by a single call."""
+    """Whether the session is repeated soon, so that even a single call stores its prefix."""
     cap: float = math.inf
-    """Tokens of prompt at which older ones are summed up, so that it grows no further."""
+    """The length of the prompt at which older tokens are summarised, so that it grows no further."""
     resets: float = 0.0
-    """In what part of the calls at the cap something was summed up: there the cache holds no more than the head."""
+    """The share of calls at the cap that follow a summary: for them only the prefix is cached."""
 
     @property
     def first(self) -> float:
-        """Tokens that the first call reads."""
+        """The prompt tokens of the first call."""
         return self.stable + self.prompt
 
     def parallel_calls(self, calls: int) -> int:
-        """How many of the calls go side by side."""
+        """How many of the calls run in parallel."""
         return max(1, min(calls, math.floor(self.parallel)))
 
-    def plus(self, other: SessionLoad) -> SessionLoad:
-        """The same calls with what another adds to each of them, or takes away."""
+    def plus(self, other: SessionLoad, *, least: float = 0.0) -> SessionLoad:
+        """The same calls with what another adds to each of them, or takes away.
+
+        Args:
+            least: What each size is at least; `-inf` where two changes are added, before a call has them.
+        """
         return replace(
             self,
-            stable=max(0.0, self.stable + other.stable),
-            prompt=max(0.0, self.prompt + other.prompt),
+            stable=max(least, self.stable + other.stable),
+            prompt=max(least, self.prompt + other.prompt),
             # The record of a session is one, whoever keeps it.
             grows=max(self.grows, other.grows),
-            output=max(0.0, self.output + other.output),
+            output=max(least, self.output + other.output),
         )
 
 
 def expected_amounts(session: SessionLoad, rates: Rates, *, warmed: bool = False) -> Amounts:
-    """What the session takes as a rule. `warmed`: one call goes ahead, so that those side by side find the cache.
+    """The expected cost of a session. `warmed`: one call goes first, so that parallel ones find the cache.
 
     Example:
         >>> twenty = SessionLoad(calls=20, stable=2000, parallel=20)
@@ -332,7 +327,7 @@ def expected_amounts(session: SessionLoad, rates: Rates, *, warmed: bool = False
 
 
 def worst_amounts(session: SessionLoad, rates: Rates, *, warmed: bool = False) -> Amounts:
-    """What it takes at most: every call, and nothing found in the cache, however often it was paid to be stored."""
+    """The worst cost: every call, and nothing is found in the cache although storing it was paid for."""
     return _session_amounts(session, rates, math.ceil(session.calls), warmed=warmed, forgets=True)
 
 
@@ -364,14 +359,14 @@ def _session_amounts(session: SessionLoad, rates: Rates, calls: int, *, warmed: 
 
 
 def _calls_before_cap(session: SessionLoad, calls: int) -> int:
-    # Calls that go side by side are no one conversation that could be summed up.
+    # Parallel calls are no single conversation that could be summarised.
     if session.grows <= 0 or session.parallel >= 2 or math.isinf(session.cap):
         return calls
     return max(1, min(calls, 1 + math.floor((session.cap - session.first) / session.grows)))
 
 
 def _capped_session(session: SessionLoad, rates: Rates) -> SessionLoad:
-    """Calls as long as they may be. What is summed up is rewritten, and behind that the cache knows nothing."""
+    """The calls at the cap. A summary changes the prompt, and nothing behind it is cached."""
     length = max(session.cap, session.first)
     head = min(session.stable, length)
     if rates.caching is not None and rates.caching.history:
@@ -382,17 +377,17 @@ def _capped_session(session: SessionLoad, rates: Rates) -> SessionLoad:
 
 @dataclass(frozen=True, slots=True)
 class _CacheUse:
-    """What a cache does for a session: tokens stored and found, and what that takes from the calls one waits for."""
+    """The effect of a cache on a session: tokens stored and found, and what it saves on the critical path."""
 
     stored: float = 0.0
     cached: float = 0.0
     skipped: float = 0.0
-    """Tokens that need not be read in the calls one waits for, one after the other."""
+    """Tokens on the critical path that need not be read."""
     skipped_squares: float = 0.0
 
 
 def _cache_use(session: SessionLoad, rates: Rates, calls: int, *, warmed: bool, forgets: bool) -> _CacheUse:
-    """A head is stored where a later call will find it. What is forgotten was stored all the same, and paid for."""
+    """The cache use of a session. A prefix that expires was stored, and paid for, all the same."""
     caching = rates.caching
     if caching is None or rates.cached_share >= 1 or _seconds_between_calls(session, rates) > caching.ttl:
         return _CacheUse()
@@ -404,7 +399,7 @@ def _cache_use(session: SessionLoad, rates: Rates, calls: int, *, warmed: bool, 
 
 
 def _head_cache_use(session: SessionLoad, calls: int, *, warmed: bool, forgets: bool) -> _CacheUse:
-    """The first call writes the head, the others read it. Calls that start at once each write it for themselves."""
+    """The first call stores the prefix, the others find it. Calls that start together each store it."""
     together = session.parallel_calls(calls)
     misses = 0 if session.known else 1 if warmed else together
     if calls <= misses and not session.later:
@@ -412,7 +407,7 @@ def _head_cache_use(session: SessionLoad, calls: int, *, warmed: bool, forgets: 
     if forgets:
         return _CacheUse(stored=calls * session.stable)
     hits = max(0, calls - misses)
-    # One call ahead takes the time to read the head once, and so does the first round without it.
+    # A warm-up call takes the time to read the prefix once, and so does the first round without one.
     turns = math.ceil(calls / together) - (misses > 0)
     return _CacheUse(
         min(calls, misses) * session.stable, hits * session.stable, turns * session.stable, turns * session.stable**2
@@ -420,7 +415,7 @@ def _head_cache_use(session: SessionLoad, calls: int, *, warmed: bool, forgets: 
 
 
 def _history_cache_use(session: SessionLoad, calls: int, least: float, *, forgets: bool) -> _CacheUse:
-    """A conversation that only grows: each call finds everything that the one before it has read."""
+    """A conversation that only grows: each call finds everything that the previous one has read."""
     before, first, grows = calls - 1, session.first, session.grows
     head = session.stable if session.known and session.stable >= least else 0.0
     if before == 0 and head == 0 and not session.later:
@@ -434,13 +429,13 @@ def _history_cache_use(session: SessionLoad, calls: int, least: float, *, forget
 
 
 def _seconds_between_calls(session: SessionLoad, rates: Rates) -> float:
-    """Seconds between two uses of the head: about what one call takes. What is not known counts as none."""
+    """Seconds between two uses of the prefix: about one call. Unknown speeds count as 0."""
     reading, writing = rates.reading_seconds(session.first, session.first**2), rates.writing_seconds(session.output)
     return (reading or 0.0) + (writing or 0.0) + rates.wait
 
 
 def _session_seconds(session: SessionLoad, rates: Rates, calls: int, kept: _CacheUse) -> float | None:
-    """One waits for the longest call of each round of those that go side by side."""
+    """The seconds of a session: the longest call of each parallel round."""
     together = session.parallel_calls(calls)
     turns = math.ceil(calls / together)
     grown, squares = _round_end_sums(calls, together, turns)
@@ -452,7 +447,7 @@ def _session_seconds(session: SessionLoad, rates: Rates, calls: int, kept: _Cach
 
 
 def _round_end_sums(calls: int, together: int, turns: int) -> tuple[float, float]:
-    """The sum of the numbers of the last calls of all rounds, counted from 0, and the sum of their squares."""
+    """The sum of the indices of the last call of each round, and the sum of their squares."""
     full = turns - 1
     numbers = together * full * turns / 2 - full
     squares = together**2 * full * turns * (2 * full + 1) / 6 - together * full * turns + full

@@ -1,7 +1,7 @@
 """The facts of the catalogue: what every pattern is, when it helps, what it costs, and why it works.
 
-In come the YAML files of `data`, each read when something in it is first asked for; out go frozen values, and a
-`Catalog` that finds them by id or by words. A file that is wrong is told with its place, and never half read.
+In come the YAML files of `data`, each read when it is first needed; out go frozen values, and a `Catalog` that finds
+them by id or by query. A mistake in a file is an error with its place; no file is read in part.
 """
 
 from bicameral.catalog.facts._catalog import Catalog, PatternHit, catalog

@@ -1,23 +1,22 @@
 """The catalogue: patterns, mechanisms and rules by id, and a search over them.
 
-Each file is read when something in it is first asked for, and once. The search cuts words to their stems, weighs rare
-words more than common ones and a word in the name more than one in a footnote, and matches an unknown word to the ones
-spelt nearly like it.
+Each file is read once, when it is first needed. The search compares stems, weighs rare words more than common ones and
+a word in the name more than one in a footnote, and matches an unknown word to those with nearly the same spelling.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import cast
 
 from bicameral.catalog.facts._expressions import SIZES
-from bicameral.catalog.facts._reader import DataPlace, bad_data_error, read_record, read_rows, rows_by_id
+from bicameral.catalog.facts._reader import DATA_FOLDER, DataPlace, bad_data_error, load_records
 from bicameral.catalog.facts._records import (
     CATEGORIES,
     IDS,
@@ -38,7 +37,7 @@ from bicameral.text import SHORTEST_ROOT, STOP_WORDS, rarity, root
 MAX_QUERY = 400
 _WORD = re.compile(r"[a-z0-9]+")
 _STOP_WORDS = STOP_WORDS | frozenset("but many much one too use used want".split())
-# What fits ten times worse than the best is not worth a line.
+# Hits with less than a tenth of the best score are dropped.
 _MIN_RELATIVE_SCORE = 0.1
 _ABBREVIATIONS = {
     "a2a": "agent to agent",
@@ -54,12 +53,12 @@ _ABBREVIATIONS = {
     "rag": "retrieval augmented generation",
     "tot": "tree of thoughts",
 }
-"""What the field's short names stand for: either finds the other."""
+"""The abbreviations of the field: either form finds the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class PatternHit:
-    """A pattern that was found, how well it fits, and which of the words that were asked for fit it."""
+    """A search result: the pattern, its score, and the words of the query that match it."""
 
     pattern: PatternFacts
     score: float
@@ -67,7 +66,7 @@ class PatternHit:
 
 
 class PatternIndex:
-    """The words of all patterns, and where they stand."""
+    """The stems of all patterns with their weights."""
 
     def __init__(self, patterns: Iterable[PatternFacts]) -> None:
         self._weights: dict[str, dict[str, float]] = {}
@@ -77,48 +76,48 @@ class PatternIndex:
                 self._weights.setdefault(word, {})[pattern.id] = weight
 
     def search(self, words: str, *, limit: int = 10) -> list[PatternHit]:
-        """The patterns that fit best; none if no word fits any."""
-        asked = _query_words(words[:MAX_QUERY])
+        """The patterns that match best; none if no word matches."""
+        query = _query_words(words[:MAX_QUERY])
         scores: dict[str, float] = {}
-        found: dict[str, dict[str, None]] = {}
-        for cut, said in asked.items():
-            for word, likeness in self._like(cut):
+        matches: dict[str, dict[str, None]] = {}
+        for query_stem, query_word in query.items():
+            for word, likeness in self._similar_stems(query_stem):
                 share = likeness * rarity(len(self._patterns), len(self._weights[word]))
                 for id, weight in self._weights[word].items():
                     scores[id] = scores.get(id, 0.0) + share * weight
-                    found.setdefault(id, {})[said] = None
+                    matches.setdefault(id, {})[query_word] = None
         for id in scores:
-            if " ".join(asked) in " ".join(_stemmed_words(self._patterns[id].name)):
+            if " ".join(query) in " ".join(_stemmed_words(self._patterns[id].name)):
                 scores[id] *= 2
-        # Who has more of the words comes first: two words that fit say more than one that fits well.
-        fits = {id: len(found[id]) * score for id, score in scores.items()}
+        # Two matching words say more than one that matches well.
+        ranks = {id: len(matches[id]) * score for id, score in scores.items()}
         places = {id: place for place, id in enumerate(self._patterns)}
-        order = sorted(fits, key=lambda id: (-fits[id], places[id]))
-        good = [id for id in order if fits[id] >= _MIN_RELATIVE_SCORE * fits[order[0]]]
-        return [PatternHit(self._patterns[id], round(scores[id], 3), tuple(found[id])) for id in good[:limit]]
+        order = sorted(ranks, key=lambda id: (-ranks[id], places[id]))
+        good = [id for id in order if ranks[id] >= _MIN_RELATIVE_SCORE * ranks[order[0]]]
+        return [PatternHit(self._patterns[id], round(scores[id], 3), tuple(matches[id])) for id in good[:limit]]
 
-    def _like(self, asked: str) -> Iterator[tuple[str, float]]:
-        """The words of the catalogue that this word means, and how surely."""
-        if asked in self._weights:
-            yield asked, 1.0
+    def _similar_stems(self, query: str) -> Iterator[tuple[str, float]]:
+        """The stems of the catalogue that a stem of the query can mean, each with its likeness."""
+        if query in self._weights:
+            yield query, 1.0
             return
-        if asked in _ABBREVIATIONS:
+        if query in _ABBREVIATIONS:
             return
-        begun = [word for word in self._weights if len(asked) >= SHORTEST_ROOT and word.startswith(asked)]
-        for word in begun:
+        longer = [word for word in self._weights if len(query) >= SHORTEST_ROOT and word.startswith(query)]
+        for word in longer:
             yield word, 0.6
-        if not begun and len(asked) > SHORTEST_ROOT:
-            for word in get_close_matches(asked, self._weights, n=3, cutoff=0.75):
+        if not longer and len(query) > SHORTEST_ROOT:
+            for word in get_close_matches(query, self._weights, n=3, cutoff=0.75):
                 yield word, 0.5
 
 
 def _word_weights(pattern: PatternFacts) -> dict[str, float]:
-    """Each word of a pattern with the weight of the best place where it stands."""
-    found: dict[str, float] = {}
+    """The stems of a pattern, each with the highest weight of the texts that contain it."""
+    weights: dict[str, float] = {}
     for text, weight in _weighted_texts(pattern):
         for word in _stemmed_words(text):
-            found[word] = max(found.get(word, 0.0), weight)
-    return found
+            weights[word] = max(weights.get(word, 0.0), weight)
+    return weights
 
 
 def _weighted_texts(pattern: PatternFacts) -> Iterator[tuple[str, float]]:
@@ -144,19 +143,16 @@ def _weighted_texts(pattern: PatternFacts) -> Iterator[tuple[str, float]]:
 
 
 def _query_words(words: str) -> dict[str, str]:
-    """The stem of each word that was asked for, with the word; short names in full beside themselves."""
-    found: dict[str, str] = {}
-    for said in _WORD.findall(words.lower()):
-        for word in _stemmed_words(f"{said} {_ABBREVIATIONS.get(said, '')}"):
-            found.setdefault(word, said)
-    return found
+    """The stems of a query, each with its word; abbreviations are also spelt out."""
+    stems: dict[str, str] = {}
+    for word in _WORD.findall(words.lower()):
+        for each in _stemmed_words(f"{word} {_ABBREVIATIONS.get(word, '')}"):
+            stems.setdefault(each, word)
+    return stems
 
 
 def _stemmed_words(text: str) -> list[str]:
     return [root(word) for word in _WORD.findall(text.lower()) if word not in _STOP_WORDS]
-
-
-T = TypeVar("T")
 
 
 @cache
@@ -167,11 +163,11 @@ def catalog() -> Catalog:
         >>> catalog().pattern("O4").name
         'Parallelization'
     """
-    return Catalog(Path(__file__).parents[1] / "data")
+    return Catalog(DATA_FOLDER)
 
 
 class Catalog:
-    """Patterns, mechanisms and rules by their ids, and how to find them."""
+    """Patterns, mechanisms and rules by their ids, and a search."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -183,7 +179,7 @@ class Catalog:
         return MappingProxyType({id: pattern for name in CATEGORIES for id, pattern in self.category(name).items()})
 
     def category(self, name: str) -> Mapping[str, PatternFacts]:
-        """The patterns of one category; `catalog.unknown-category` if there is none of this name."""
+        """The patterns of a category; `catalog.unknown-category` if there is none of this name."""
         if name not in CATEGORIES:
             raise CatalogError(
                 "catalog.unknown-category",
@@ -197,48 +193,48 @@ class Catalog:
         return self._read[known]
 
     def pattern(self, id: str) -> PatternFacts:
-        """The pattern with this id; `catalog.unknown-pattern` with the nearest one if there is none."""
+        """The pattern with this id; `catalog.unknown-pattern` with the nearest id if there is none."""
         wanted = id.strip().upper()
         if wanted not in IDS:
             raise self._unknown_pattern(id)
         return self.category(IDS[wanted])[wanted]
 
     def search(self, words: str, *, limit: int = 10) -> list[PatternHit]:
-        """The patterns that fit these words, best first; other forms and small misspellings of a word count too."""
+        """The patterns that match a query, best first; other forms and small misspellings of a word match, too."""
         return self._index.search(words, limit=limit)
 
     @cached_property
     def mechanisms(self) -> Mapping[str, Mechanism]:
         """The twelve mechanisms by their ids."""
-        return self._all("mechanisms.yaml", Mechanism)
+        return load_records("mechanisms.yaml", Mechanism, self._folder)
 
     @cached_property
     def requirements(self) -> Mapping[str, Requirement]:
-        """What patterns need beside them."""
-        return self._all("requirements.yaml", Requirement)
+        """The requirements: which patterns need which others."""
+        return load_records("requirements.yaml", Requirement, self._folder)
 
     @cached_property
     def conflicts(self) -> Mapping[str, Conflict]:
-        """Which patterns bear on each other."""
-        return self._all("conflicts.yaml", Conflict)
+        """The conflicts: which patterns affect each other."""
+        return load_records("conflicts.yaml", Conflict, self._folder)
 
     @cached_property
     def laws(self) -> Mapping[str, Law]:
-        """What holds for every stack."""
-        return self._all("laws.yaml", Law)
+        """The laws, which hold for every stack."""
+        return load_records("laws.yaml", Law, self._folder)
 
     @cached_property
     def anti_patterns(self) -> Mapping[str, AntiPattern]:
-        """Shapes that keep going wrong."""
-        return self._all("anti_patterns.yaml", AntiPattern)
+        """The anti-patterns."""
+        return load_records("anti_patterns.yaml", AntiPattern, self._folder)
 
     @cached_property
     def cache_rules(self) -> Mapping[str, CacheRule]:
-        """What keeps prompts cacheable."""
-        return self._all("cache_rules.yaml", CacheRule)
+        """The rules that keep prompts cacheable."""
+        return load_records("cache_rules.yaml", CacheRule, self._folder)
 
     def requirements_of(self, pattern: str) -> list[Requirement]:
-        """What a pattern needs."""
+        """The requirements of a pattern."""
         return [each for each in self.requirements.values() if each.binds(pattern)]
 
     def needed_by(self, pattern: str) -> list[Requirement]:
@@ -259,7 +255,7 @@ class Catalog:
 
     def _patterns_of(self, category: Category) -> Mapping[str, PatternFacts]:
         file = f"patterns/{category}.yaml"
-        found = self._all(file, PatternFacts, _check_pattern, category=category)
+        found = load_records(file, PatternFacts, self._folder, _check_pattern, category=category)
         wanted = CATEGORIES[category]
         if tuple(found) != wanted:
             missing = ", ".join(id for id in wanted if id not in found)
@@ -269,30 +265,11 @@ class Catalog:
             raise bad_data_error(f"these are not the patterns of {category}: {what}", place=place)
         return found
 
-    def _all(
-        self, file: str, kind: type[T], check: Callable[[T, DataPlace], None] | None = None, **given: Any
-    ) -> Mapping[str, T]:
-        """Every record of a file by its id."""
-        found: dict[str, T] = {}
-        for id, at in rows_by_id(self._rows(file)):
-            found[id] = read_record(kind, at, **given)
-            if check is not None:
-                check(found[id], at)
-        return MappingProxyType(found)
-
-    def _rows(self, file: str) -> list[DataPlace]:
-        try:
-            text = (self._folder / file).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            what = "the file is not there" if isinstance(error, FileNotFoundError) else "the file cannot be read"
-            raise bad_data_error(what, place=Place(f"data/{file}"), fix="Install the package again.") from None
-        return read_rows(text, f"data/{file}")
-
     def _unknown_pattern(self, id: str) -> CatalogError:
         wanted = id.strip().upper()
-        # A zero is easily written for the letter O.
+        # A zero is easily typed for the letter O.
         lettered = f"O{wanted[1:]}" if wanted.startswith("0") else wanted
-        close = MOVED_IDS.get(wanted) or nearest_name(lettered, IDS) or self._named(id)
+        close = MOVED_IDS.get(wanted) or nearest_name(lettered, IDS) or self._pattern_by_name(id)
         return CatalogError(
             "catalog.unknown-pattern",
             f"there is no pattern {id[:60]!r}",
@@ -300,7 +277,7 @@ class Catalog:
             fix="`bicameral patterns list` shows them all.",
         )
 
-    def _named(self, words: str) -> str | None:
+    def _pattern_by_name(self, words: str) -> str | None:
         """The pattern whose name was given instead of its id."""
         try:
             names = {pattern.name.lower(): pattern.id for pattern in self.patterns.values()}
@@ -311,7 +288,7 @@ class Catalog:
 
 
 def _check_pattern(pattern: PatternFacts, spot: DataPlace) -> None:
-    """What the parts of a pattern say of each other."""
+    """Check the references between the parts of a pattern."""
     for name, knob in pattern.knobs.items():
         _check_knob(name, knob, spot.child("knobs", name))
     for name in pattern.bounded_by:
@@ -327,20 +304,9 @@ def _check_pattern(pattern: PatternFacts, spot: DataPlace) -> None:
 
 
 def _expression_names(pattern: PatternFacts) -> frozenset[str]:
-    found: Iterable[frozenset[str]] = (
-        each.names
-        for session in pattern.cost.sessions
-        for each in (
-            session.calls,
-            session.most,
-            session.stable,
-            session.prompt,
-            session.grows,
-            session.output,
-            session.parallel,
-        )
-    )
-    return pattern.cost.tools.names.union(*found)
+    fields = ("calls", "most", "stable", "prompt", "grows", "output", "parallel")
+    expressions = (getattr(session, name) for session in pattern.cost.sessions for name in fields)
+    return pattern.cost.tools.names.union(*(each.names for each in expressions))
 
 
 def _check_knob(name: str, knob: Knob, spot: DataPlace) -> None:

@@ -57,7 +57,7 @@ class Expression:
         return cls(f"{value:g}", Constant(value), frozenset())
 
     def value(self, sizes: Mapping[str, float]) -> float:
-        """The number, with these values for its names; `catalog.no-value` if there is none."""
+        """The value with these sizes; `catalog.no-value` if it cannot be computed."""
         try:
             value = evaluate(self.tree, lambda name: _size_value(name, sizes), _FUNCTIONS)
             finite = math.isfinite(value)
@@ -74,7 +74,7 @@ class Expression:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """How a field of a record is read: a number or a text that is an expression."""
+        """How pydantic reads a field of a record: a number, or the text of an expression."""
         from pydantic_core import PydanticCustomError, core_schema
 
         def read(value: Any) -> Expression:
@@ -155,7 +155,7 @@ SIZES: Mapping[str, Size] = MappingProxyType(
         "tries": Size("count", 2, "tries that are expected"),
     }
 )
-"""Every size by its name."""
+"""Every size by name."""
 
 
 def default_sizes() -> dict[str, float]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
@@ -25,6 +24,8 @@ from bicameral.errors import CatalogError, Place
 
 T = TypeVar("T")
 
+DATA_FOLDER = Path(__file__).parents[1] / "data"
+"""The data files that come with the package."""
 _LIMITS = YamlLimits(values=1_000_000, depth=20, plain=True)
 # A text of nothing but white space is as bad as an empty one, and pydantic refuses only that.
 _BLANK_TEXT = re.compile(r'"(?:\s|\\[nrt])+"')
@@ -37,7 +38,7 @@ def bad_data_error(what: str, **more: Any) -> CatalogError:
 
 @dataclass(frozen=True, slots=True)
 class DataPlace:
-    """A value of a data file: the number of its row, and the keys to it."""
+    """A value of a data file: its document and the path to it, which begins with the number of the row."""
 
     document: YamlDocument
     path: KeyPath
@@ -82,19 +83,21 @@ def read_rows(text: str, file: str) -> list[DataPlace]:
     return [DataPlace(document, (number,)) for number in range(len(cast("list[Any]", document.settings)))]
 
 
-def load_rows(file: str) -> list[DataPlace]:
-    """The rows of a file that comes with the package."""
-    return read_rows((files("bicameral.catalog") / "data" / file).read_text(encoding="utf-8"), f"data/{file}")
+def load_rows(file: str, folder: Path = DATA_FOLDER) -> list[DataPlace]:
+    """The rows of a data file."""
+    try:
+        text = (folder / file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        what = "the file is not there" if isinstance(error, FileNotFoundError) else "the file cannot be read"
+        raise bad_data_error(what, place=Place(f"data/{file}"), fix="Install the package again.") from None
+    return read_rows(text, f"data/{file}")
 
 
 @cache
 def _adapter(kind: type[Any]) -> TypeAdapter[list[Any]]:
     # Records have no settings of their own: those of the list hold for them, too.
     settings = ConfigDict(
-        extra="forbid",
-        str_min_length=1,
-        allow_inf_nan=False,
-        alias_generator=lambda name: FILE_KEYS.get(name, name),
+        extra="forbid", str_min_length=1, allow_inf_nan=False, alias_generator=lambda name: FILE_KEYS.get(name, name)
     )
     rows: Any = list[kind]  # pyright: ignore[reportInvalidTypeForm]
     return TypeAdapter(rows, config=settings)
@@ -133,20 +136,26 @@ def _fault_error(error: ValidationError, kind: type[Any], at: DataPlace) -> Cata
             return at.child(*path).error(f"{shown} cannot stand here", expected=expected, nearest=fault.nearest)
 
 
-def rows_by_id(rows: list[DataPlace]) -> Iterator[tuple[str, DataPlace]]:
-    """Every row with its id, of which there is one each."""
-    seen: set[str] = set()
-    for at in rows:
+def load_records(
+    file: str,
+    kind: type[T],
+    folder: Path = DATA_FOLDER,
+    check: Callable[[T, DataPlace], None] | None = None,
+    **given: Any,
+) -> Mapping[str, T]:
+    """Every record of a data file by its id, of which there is one each.
+
+    Args:
+        check: Checks a record with what the types of its fields cannot say.
+        given: Fields that do not stand in the file.
+    """
+    records: dict[str, T] = {}
+    for at in load_rows(file, folder):
         if not isinstance(at.value.get("id"), str):
-            raise bad_data_error(
-                "a record has no id", place=Place(str(at.document.file), at.document.locate(at.path).line)
-            )
-        if at.id in seen:
+            raise bad_data_error("a record has no id", place=at.place)
+        if at.id in records:
             raise at.error("this id is there twice")
-        seen.add(at.id)
-        yield at.id, at
-
-
-def load_records(file: str, kind: type[T]) -> Mapping[str, T]:
-    """Every record of a file that comes with the package, by its id."""
-    return MappingProxyType({id: read_record(kind, at) for id, at in rows_by_id(load_rows(file))})
+        records[at.id] = read_record(kind, at, **given)
+        if check is not None:
+            check(records[at.id], at)
+    return MappingProxyType(records)

@@ -48,7 +48,7 @@ def _freeze(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class PatternAlternative:
-    """When a pattern is wrong, and which are right then (none where it should not be built at all)."""
+    """When a pattern is wrong, and which to use instead (none if nothing should be built)."""
 
     condition: str
     use: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class PatternAlternative:
 
 @dataclass(frozen=True, slots=True)
 class Participant:
-    """One who takes part in a pattern: what it does, and what it must never do."""
+    """A participant of a pattern: what it does, and what it must never do."""
 
     name: str
     kind: ParticipantKind
@@ -67,7 +67,7 @@ class Participant:
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """What always holds, and the strongest way in which it can be held."""
+    """What always holds, and the strongest way to enforce it."""
 
     rule: str
     held: Enforcement
@@ -75,7 +75,7 @@ class Invariant:
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """Something that can be set: a number with bounds, a word out of a few, or nothing until somebody says it."""
+    """A setting: a number with bounds, one of a few words, or without a default."""
 
     default: Any
     what: str
@@ -85,13 +85,13 @@ class Knob:
 
     @property
     def numeric(self) -> bool:
-        """Whether a cost expression may speak of it."""
+        """Whether a cost expression may name it."""
         return isinstance(self.default, int | float) and not isinstance(self.default, bool)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionCost:
-    """One kind of model call: how many, and how long they are."""
+    """One kind of model call: how many there are, and how long they are."""
 
     role: str
     tier: SessionTier
@@ -111,7 +111,7 @@ class SessionCost:
 
 @dataclass(frozen=True, slots=True)
 class PatternCost:
-    """What a pattern takes: model calls by role, and calls of tools."""
+    """The cost of a pattern: model calls by role, and tool calls."""
 
     sessions: tuple[SessionCost, ...]
     tools: Expression
@@ -119,7 +119,7 @@ class PatternCost:
 
 @dataclass(frozen=True, slots=True)
 class FailureMode:
-    """A way in which a pattern goes wrong, and what mends it."""
+    """A way in which a pattern fails, and what prevents it."""
 
     what: str
     mend: str
@@ -127,7 +127,7 @@ class FailureMode:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Another way to build the same pattern."""
+    """A variant of a pattern."""
 
     name: str
     what: str
@@ -135,7 +135,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number that somebody published, and where."""
+    """A published number and its source."""
 
     figure: str
     source: str
@@ -143,7 +143,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class PatternFacts(_FrozenMappings):
-    """Everything the catalogue says of one pattern.
+    """Everything that the catalogue says about a pattern.
 
     Example:
         >>> from bicameral.catalog import catalog
@@ -182,7 +182,7 @@ class PatternFacts(_FrozenMappings):
 
 @dataclass(frozen=True, slots=True)
 class Mechanism(_FrozenMappings):
-    """Why patterns work: a claim about models, how sure it is (A can be derived, B was measured), and what follows."""
+    """Why patterns work: a claim about models, its grade (A is derived, B is measured), and what follows from it."""
 
     id: str
     name: str
@@ -198,12 +198,12 @@ NeedStrength: TypeAlias = Literal["hard", "strong", "advisory"]
 RuleSeverity: TypeAlias = Literal["error", "warning", "note"]
 ConflictKind: TypeAlias = Literal["exclusive", "tension", "prerequisite", "interaction", "progression", "layers"]
 CheckSpec: TypeAlias = Mapping[str, Any]
-"""How a rule is held against a stack: its `kind`, and what that kind needs."""
+"""How the linter checks a rule: the `kind` of check, and its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What a pattern needs beside it: all of these, or one of those."""
+    """What a pattern needs: all of these patterns, or one of those."""
 
     id: str
     pattern: str
@@ -214,28 +214,13 @@ class Requirement:
     when: str | None = None
 
     def binds(self, pattern: str) -> bool:
-        """Whether it is about this pattern; `H*` is about every one whose id begins with an H."""
+        """Whether it applies to this pattern; `H*` applies to every id that begins with an H."""
         return self.pattern == pattern or (self.pattern.endswith("*") and pattern.startswith(self.pattern[:-1]))
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict(_FrozenMappings):
-    """Patterns that bear on each other, and the rule that keeps them from doing harm."""
-
-    id: str
-    name: str
-    kind: ConflictKind
-    patterns: tuple[str, ...]
-    severity: RuleSeverity
-    why: str
-    rule: str
-    fix: str
-    checks: tuple[CheckSpec, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Law(_FrozenMappings):
-    """What holds for every stack."""
+    """A rule that holds for every stack: what, why, how to mend it, and how the linter checks it."""
 
     id: str
     name: str
@@ -245,11 +230,18 @@ class Law(_FrozenMappings):
     why: str
     fix: str
     checks: tuple[CheckSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict(Law):
+    """Patterns that affect each other, and the rule that keeps them from doing harm."""
+
+    kind: ConflictKind
 
 
 @dataclass(frozen=True, slots=True)
 class AntiPattern(_FrozenMappings):
-    """A shape that keeps going wrong: how it shows, why, and which patterns mend it."""
+    """An architecture that keeps failing: its symptom, why, and which patterns mend it."""
 
     id: str
     name: str
@@ -270,19 +262,11 @@ class AntiPattern(_FrozenMappings):
         return self.mend
 
 
-@dataclass(frozen=True, slots=True)
-class CacheRule(_FrozenMappings):
-    """What keeps a prompt cacheable, and the mechanisms or patterns it comes from."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheRule(Law):
+    """A rule that keeps prompts cacheable, and the mechanisms or patterns that it follows from."""
 
-    id: str
-    name: str
-    severity: RuleSeverity
-    patterns: tuple[str, ...]
     origin: tuple[str, ...]
-    rule: str
-    why: str
-    fix: str
-    checks: tuple[CheckSpec, ...] = ()
 
 
 def _number_ids(letter: str, numbers: Iterable[int]) -> tuple[str, ...]:
@@ -306,11 +290,11 @@ IDS: Mapping[str, Category] = MappingProxyType({id: category for category, ids i
 """The category of every pattern."""
 
 MOVED_IDS: Mapping[str, str] = MappingProxyType({"S7": "R17", "S10": "K6", "R15": "H6"})
-"""Numbers that are not used any more, and where what they stood for is told now."""
+"""Ids that are no longer used, and the patterns that replace them."""
 
 
 def plain_record(value: object) -> Any:
-    """A fact as dictionaries, lists, texts and numbers; what may be left unsaid and is, is left out.
+    """A record as plain values with the keys of the data files; fields that are None or empty texts are left out.
 
     Example:
         >>> plain_record(Knob(default=5, what="workers in a run", most=10))
@@ -334,3 +318,14 @@ def plain_record(value: object) -> Any:
 
 
 _OMITTED: tuple[object, ...] = (None, "")
+
+
+def json_fields(record: Any, *without: str) -> dict[str, Any]:
+    """The fields of a report as JSON: tuples are lists, and a value that has `to_json` says itself how it looks."""
+    return {each.name: _json_value(getattr(record, each.name)) for each in fields(record) if each.name not in without}
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_json_value(each) for each in cast("tuple[Any, ...]", value)]
+    return value.to_json() if hasattr(value, "to_json") else value

@@ -1,7 +1,7 @@
-"""The linter: every rule of the catalogue, held against a stack.
+"""The linter: checks every rule of the catalogue on a stack.
 
-In comes a `Stack`; out comes a `LintReport` of findings, each with its rule, place, reason and fix. What several rules
-say of one thing is one finding. A rule that needs an undeclared fact reports that in a note.
+In comes a `Stack`; out comes a `LintReport` of findings, each with its rule, place, reason and fix. Several rules that
+report the same problem make one finding. A rule that needs an undeclared fact reports that in a note.
 """
 
 from bicameral.catalog.lint._linter import lint

@@ -19,7 +19,6 @@ from bicameral.catalog.lint._problems import (
     undeclared_fact,
 )
 from bicameral.catalog.lint._rules import (
-    SEVERITIES,
     CheckKind,
     LintReport,
     LintRule,
@@ -27,6 +26,7 @@ from bicameral.catalog.lint._rules import (
     RuleCheck,
     definition_rules,
     rules,
+    severity_rank,
 )
 from bicameral.catalog.lint._scope import AgentScope, StackCondition, agent_scopes
 from bicameral.catalog.lint._section_checks import SECTION_CHECKS
@@ -35,12 +35,12 @@ from bicameral.expressions import Unknown
 
 
 def run_check(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem]:
-    """What a check finds in an agent to which it applies."""
+    """The problems that a check finds in an agent."""
     return _CHECK_RUNNERS[check.kind](check, scope)
 
 
 def check_applies(check: RuleCheck, present: frozenset[str]) -> bool:
-    """Whether a check is about an agent that uses these patterns."""
+    """Whether a check applies to an agent with these patterns."""
     if not check.if_all <= present or not check.unless.isdisjoint(present):
         return False
     return not check.if_any or not check.if_any.isdisjoint(present)
@@ -49,7 +49,7 @@ def check_applies(check: RuleCheck, present: frozenset[str]) -> bool:
 def _decide_condition(
     condition: StackCondition | None, check: RuleCheck, scope: AgentScope
 ) -> tuple[bool, list[LintProblem]]:
-    """Whether a condition is so for one use at least, and what is not known where that cannot be said."""
+    """Whether a condition holds for one use at least, and problems for undeclared facts if that is not known."""
     if condition is None:
         return True, []
     unknown: set[str] = set()
@@ -63,7 +63,7 @@ def _decide_condition(
 
 
 def _check_path(check: RuleCheck, scope: AgentScope) -> StackPath:
-    """Where a check applies: at the first of the patterns that it is about."""
+    """Where a check reports: at the first of its trigger patterns."""
     used = next((id for id in scope.uses if id in check.triggers), "") if check.triggers else ""
     return scope.path_of(used)
 
@@ -73,9 +73,9 @@ def _trigger_patterns(check: RuleCheck, scope: AgentScope) -> tuple[str, ...]:
 
 
 def _check_required(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem]:
-    there = scope.everywhere if check.anywhere else scope.present
-    wanted: list[tuple[str, ...]] = [(id,) for id in check.all_of if id not in there]
-    if check.any_of and not there & set(check.any_of):
+    present = scope.everywhere if check.anywhere else scope.present
+    wanted: list[tuple[str, ...]] = [(id,) for id in check.all_of if id not in present]
+    if check.any_of and not present & set(check.any_of):
         wanted.append(check.any_of)
     if not wanted:
         return
@@ -87,47 +87,41 @@ def _check_required(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem
 
 
 def _check_together(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem]:
-    uses = [[use for use in scope.uses.get(id, ()) if not _is_exempt(check, use)] for id in check.all]
+    uses = [
+        [use for use in scope.uses.get(id, ()) if check.exempt.get(use.id, "") not in use.knobs] for id in check.all
+    ]
     for several in product(*uses):
         if not _is_apart(check, several):
             path = several[-1].path
-            what = f" {check.apart_by}" if check.apart_by else " agent"
-            message = f"{' and '.join(check.all)} are used for the same{what}"
+            message = f"{' and '.join(check.all)} are used for the same {check.apart_by or 'agent'}"
             yield LintProblem(("together", *sorted(check.all)), message, path, patterns=check.all)
             return
 
 
-def _is_exempt(check: RuleCheck, use: PatternUse) -> bool:
-    return check.exempt.get(use.id, "") in use.knobs
-
-
 def _is_apart(check: RuleCheck, uses: tuple[PatternUse, ...]) -> bool:
-    """Whether each says what it is used for, and they differ. A use that does not say is used for everything."""
-    said: list[Any] = [use.knobs.get(check.apart_by) for use in uses]
-    return None not in said and len(set(map(str, said))) == len(said)
+    """Whether the uses declare different purposes. A use without a purpose is used for everything."""
+    purposes: list[Any] = [use.knobs.get(check.apart_by) for use in uses]
+    return None not in purposes and len(set(map(str, purposes))) == len(purposes)
 
 
 def _check_declared(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem]:
-    said = scope.declares.get(check.name)
-    if said or (said is None and check.name == "action_gate_map" and _has_gates(scope)):
+    statement = scope.declares.get(check.name)
+    gated = bool(scope.actions) and all(action.gate is not None for action in scope.actions or ())
+    if statement or (statement is None and check.name == "action_gate_map" and gated):
         return
     so, unknown = _decide_condition(check.when, check, scope)
     yield from unknown
     if so:
         what = STATEMENTS[check.name].what
-        message = f"it is nowhere written down {what}" if said is False else f"declare `{check.name}`: {what}"
+        message = f"it is nowhere written down {what}" if statement is False else f"declare `{check.name}`: {what}"
         yield LintProblem(
             ("statement", check.name),
             message,
             _check_path(check, scope),
-            None if said is False else "warning",
+            None if statement is False else "warning",
             wants=(f"declares.{check.name}",),
             patterns=_trigger_patterns(check, scope),
         )
-
-
-def _has_gates(scope: AgentScope) -> bool:
-    return bool(scope.actions) and all(action.gate is not None for action in scope.actions or ())
 
 
 def _check_condition(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem]:
@@ -173,46 +167,44 @@ _CHECK_RUNNERS: Mapping[CheckKind, Callable[[RuleCheck, AgentScope], Iterator[Li
 
 
 def is_in_force(waiver: Waiver, today: date) -> bool:
-    """Whether a waiver has a reason and a last day, and that is not over."""
+    """Whether a waiver has a reason and a last day that is not over."""
     return waiver.reason is not None and waiver.until is not None and today <= waiver.until
 
 
 def apply_waivers(
-    stack: Stack, heard: Sequence[ReportedProblem], today: date
+    stack: Stack, problems: Sequence[ReportedProblem], today: date
 ) -> tuple[list[ReportedProblem], list[ReportedProblem]]:
-    """What remains, and what is waived, with the reason."""
-    if not stack.waivers:
-        return list(heard), []
-    kept: list[ReportedProblem] = []
-    given: list[ReportedProblem] = []
+    """The problems that remain, and those that are waived, with the reason."""
+    remaining: list[ReportedProblem] = []
+    waived: list[ReportedProblem] = []
     valid = [waiver for waiver in stack.waivers if is_in_force(waiver, today)]
-    for each in heard:
+    for each in problems:
         waiver = next((waiver for waiver in valid if _is_covered(waiver, each)), None)
         if waiver is None:
-            kept.append(each)
+            remaining.append(each)
         else:
-            given.append(replace(each, waived=waiver.reason))
-    return kept, given
+            waived.append(replace(each, waived=waiver.reason))
+    return remaining, waived
 
 
-def _is_covered(waiver: Waiver, heard: ReportedProblem) -> bool:
-    if heard.rule.id not in waiver.rules:
+def _is_covered(waiver: Waiver, reported: ReportedProblem) -> bool:
+    if reported.rule.id not in waiver.rules:
         return False
-    return waiver.covers(heard.trouble.path) or waiver.covers(heard.scope.path)
+    return waiver.covers(reported.problem.path) or waiver.covers(reported.scope.path)
 
 
 def waiver_problems(
-    stack: Stack, known: Mapping[str, LintRule], given: Sequence[ReportedProblem], today: date, scope: AgentScope
+    stack: Stack, known: Mapping[str, LintRule], waived: Sequence[ReportedProblem], today: date, scope: AgentScope
 ) -> Iterator[ReportedProblem]:
-    """What is wrong with the waivers themselves."""
+    """Problems of the waivers themselves."""
     for waiver in stack.waivers:
-        for id, message in _waiver_faults(waiver, given, today):
+        for id, message in _waiver_faults(waiver, waived, today):
             rule = known[id]
             key = ("waiver", id, dotted_path(waiver.path))
             yield ReportedProblem(rule, LintProblem(key, message, waiver.path), scope, rule.severity)
 
 
-def _waiver_faults(waiver: Waiver, given: Sequence[ReportedProblem], today: date) -> Iterator[tuple[str, str]]:
+def _waiver_faults(waiver: Waiver, waived: Sequence[ReportedProblem], today: date) -> Iterator[tuple[str, str]]:
     shown = ", ".join(waiver.rules)
     if waiver.reason is None:
         yield "W1", f"the waiver of {shown} gives no reason"
@@ -221,31 +213,31 @@ def _waiver_faults(waiver: Waiver, given: Sequence[ReportedProblem], today: date
     elif today > waiver.until:
         yield "W3", f"the waiver of {shown} was over on {waiver.until.isoformat()}"
     if is_in_force(waiver, today):
-        unused = [rule for rule in waiver.rules if not _is_used(rule, waiver, given)]
-        if unused:
+        used = {each.rule.id for each in waived if _is_covered(waiver, each)}
+        if unused := [rule for rule in waiver.rules if rule not in used]:
             yield "W4", f"the waiver of {', '.join(unused)} waives nothing"
 
 
-def _is_used(rule: str, waiver: Waiver, given: Sequence[ReportedProblem]) -> bool:
-    return any(each.rule.id == rule and _is_covered(waiver, each) for each in given)
-
-
 def lint(stack: Stack, *, today: date | None = None) -> LintReport:
-    """Everything that is wrong with a stack, or cannot be decided; `today` is for waivers.
+    """The findings of all rules in a stack.
+
+    Args:
+        today: The day for which waivers are checked.
 
     Example:
-        >>> lint(stack_of({"patterns": ["R13", "V9", "V14"]})).of("error")[0].wants
+        >>> lint(stack_of({"patterns": ["R13", "V9", "V14"]})).of_severity("error")[0].wants
         ('V8',)
     """
     known = rules_for_stack(stack)
+    # First: a waiver with a misspelt rule would seem to have an effect.
     check_waived_rules(stack, known)
     agents = agent_scopes(stack)
-    heard = [each for scope in agents for each in _collect_problems(known, scope)]
-    kept, given = apply_waivers(stack, heard, today or date.today())
-    found = merge_problems(
-        stack, [*kept, *waiver_problems(stack, known, given, today or date.today(), agents[0])], len(agents)
-    )
-    return LintReport(stack.name, stack.file, tuple(found), tuple(merge_problems(stack, given, len(agents))))
+    today = today or date.today()
+    problems = [each for scope in agents for each in _collect_problems(known, scope)]
+    remaining, waived = apply_waivers(stack, problems, today)
+    remaining += waiver_problems(stack, known, waived, today, agents[0])
+    findings, waived_findings = (merge_problems(stack, each, len(agents)) for each in (remaining, waived))
+    return LintReport(stack.name, stack.file, tuple(findings), tuple(waived_findings))
 
 
 def rules_for_stack(stack: Stack) -> Mapping[str, LintRule]:
@@ -260,14 +252,10 @@ def _collect_problems(known: Mapping[str, LintRule], scope: AgentScope) -> Itera
     for rule in known.values():
         for check in rule.checks:
             if check_applies(check, scope.present):
-                for trouble in run_check(check, scope):
-                    yield ReportedProblem(rule, trouble, scope, _effective_severity(rule, check, trouble))
+                for problem in run_check(check, scope):
+                    yield ReportedProblem(rule, problem, scope, _effective_severity(rule, check, problem))
 
 
-def _effective_severity(rule: LintRule, check: RuleCheck, trouble: LintProblem) -> LintSeverity:
-    """As severe as the rule, or milder where the check or what it found is."""
-    mild = rule.severity
-    for said in (check.severity, trouble.severity):
-        if said is not None and SEVERITIES.index(said) > SEVERITIES.index(mild):
-            mild = said
-    return mild
+def _effective_severity(rule: LintRule, check: RuleCheck, problem: LintProblem) -> LintSeverity:
+    """The mildest severity of the rule, the check and the problem."""
+    return max((each for each in (rule.severity, check.severity, problem.severity) if each), key=severity_rank)

@@ -14,15 +14,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from bicameral.catalog.facts import IDS, catalog
-from bicameral.catalog.lint._rules import (
-    SEVERITIES,
-    LintFinding,
-    LintReport,
-    LintRule,
-    LintSeverity,
-    most_severe,
-    rules,
-)
+from bicameral.catalog.lint._rules import LintFinding, LintReport, LintRule, LintSeverity, rules, severity_rank
 from bicameral.catalog.lint._scope import SECTION_OF_FACT, AgentScope
 from bicameral.catalog.stacks import FACTS, Stack, StackPath, dotted_path
 from bicameral.errors import BicameralError, Place
@@ -43,12 +35,12 @@ STACK_SECTIONS = {
     "policy": "the policy of each role",
     "owner": "who answers for each agent",
 }
-"""What a stack can describe beside facts, and what each section says."""
+"""The sections of a stack besides facts, and what each describes."""
 
 
 @dataclass(frozen=True, slots=True)
 class LintProblem:
-    """Something that is wrong or not decided: what, where, and what would help."""
+    """A problem that a check reports: what is wrong or undecided, where, and what would help."""
 
     key: ProblemKey
     message: str
@@ -64,23 +56,23 @@ class LintProblem:
         return self.key[0] == "undeclared"
 
 
+def problem_at(kind: str, path: StackPath, message: str, *patterns: str, wants: tuple[str, ...] = ()) -> LintProblem:
+    """A problem of one thing in the stack: whichever rule sees it there, it is the same."""
+    return LintProblem((kind, dotted_path(path)), message, path, wants=wants, patterns=patterns)
+
+
 def missing_pattern(
     alternatives: Iterable[str], path: StackPath, needed_by: Iterable[str] = (), says: str = ""
 ) -> LintProblem:
-    """That a pattern is not there, or none of several of which one would do."""
+    """The problem that a pattern is missing, or all of several alternatives."""
     wanted = "|".join(alternatives)
     return LintProblem(
-        ("missing", wanted),
-        says,
-        path,
-        wants=(wanted,),
-        patterns=tuple(wanted.split("|")),
-        needed_by=tuple(needed_by),
+        ("missing", wanted), says, path, wants=(wanted,), patterns=tuple(wanted.split("|")), needed_by=tuple(needed_by)
     )
 
 
 def undeclared_fact(name: str, path: StackPath) -> LintProblem:
-    """That a rule cannot be decided, because nobody said this."""
+    """The problem that a rule is undecided because this is not declared."""
     key, message, wants = _undeclared_parts(name)
     return LintProblem(key, message, path, "note", wants)
 
@@ -100,116 +92,121 @@ def _undeclared_parts(name: str) -> tuple[ProblemKey, str, tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class ReportedProblem:
-    """A trouble, the rule that told it, and the agent in which it was found."""
+    """A problem, the rule that reports it, and the agent in which it was found."""
 
     rule: LintRule
-    trouble: LintProblem
+    problem: LintProblem
     scope: AgentScope
     severity: LintSeverity
     waived: str | None = None
 
 
-def merge_problems(stack: Stack, heard: Iterable[ReportedProblem], agents: int) -> list[LintFinding]:
-    """One finding for each thing, the most severe first and then in the order of the file."""
+def merge_problems(stack: Stack, problems: Iterable[ReportedProblem], agents: int) -> list[LintFinding]:
+    """One finding for each problem, the most severe first and then in the order of the file."""
     by_key: dict[ProblemKey, list[ReportedProblem]] = {}
-    for each in heard:
-        by_key.setdefault(each.trouble.key, []).append(each)
-    found = [_merge_group(stack, group) for several in by_key.values() for group in _group_by_place(several, agents)]
-    return sorted(found, key=_finding_order)
+    for each in problems:
+        by_key.setdefault(each.problem.key, []).append(each)
+    groups = (group for same in by_key.values() for group in _group_by_place(same, agents))
+    return sorted((_merge_group(stack, group) for group in groups), key=_finding_order)
 
 
-def _group_by_place(several: list[ReportedProblem], agents: int) -> Iterable[list[ReportedProblem]]:
-    """What was heard of one thing, apart where it is wrong at several places.
+def _group_by_place(same: list[ReportedProblem], agents: int) -> Iterable[list[ReportedProblem]]:
+    """The reports of one problem, grouped by place.
 
-    What is wrong in every agent is wrong once, and what is not known can be said for the whole. What is wrong in some
-    of them, but stands at one place, is told for those together.
+    A problem of every agent is one finding, and an undeclared fact can be declared for the whole. A problem of some
+    agents that has one place is one finding for them.
     """
     by_scope: dict[StackPath, list[ReportedProblem]] = {}
-    for each in several:
+    for each in same:
         by_scope.setdefault(each.scope.path, []).append(each)
-    if len(by_scope) == agents or several[0].trouble.is_undecided:
-        return [several]
+    if len(by_scope) == agents or same[0].problem.is_undecided:
+        return [same]
     by_place: dict[StackPath, list[ReportedProblem]] = {}
     for group in by_scope.values():
-        by_place.setdefault(min(group, key=_problem_rank).trouble.path, []).extend(group)
+        by_place.setdefault(min(group, key=_problem_rank).problem.path, []).extend(group)
     return by_place.values()
 
 
-def _problem_rank(heard: ReportedProblem) -> tuple[int, int]:
-    return SEVERITIES.index(heard.severity), heard.rule.rank
+def _problem_rank(reported: ReportedProblem) -> tuple[int, int]:
+    return severity_rank(reported.severity), reported.rule.rank
 
 
 def _finding_order(finding: LintFinding) -> tuple[int, bool, int, str, str, str]:
     line = finding.place.line or 0
-    return SEVERITIES.index(finding.severity), finding.undecided, line, finding.path, finding.rule, finding.message
+    return severity_rank(finding.severity), finding.undecided, line, finding.path, finding.rule, finding.message
 
 
 def _merge_group(stack: Stack, group: Sequence[ReportedProblem]) -> LintFinding:
-    severity = most_severe(each.severity for each in group)
     ranked = sorted(group, key=_problem_rank)
     first = ranked[0]
     rules = list(dict.fromkeys(each.rule.id for each in ranked))
-    message = _finding_message(ranked) + _agent_suffix(stack, group, first.trouble)
-    patterns = dict.fromkeys(id for each in ranked for id in (*each.trouble.patterns, *each.trouble.needed_by))
-    undecided = first.trouble.is_undecided
+    message = _finding_message(ranked) + _agent_suffix(stack, group, first.problem)
+    patterns = dict.fromkeys(id for each in ranked for id in (*each.problem.patterns, *each.problem.needed_by))
+    undecided = first.problem.is_undecided
     return LintFinding(
         rules[0],
-        severity,
-        stack.place(first.trouble.path),
-        dotted_path(first.trouble.path),
+        min((each.severity for each in group), key=severity_rank),
+        stack.place(first.problem.path),
+        dotted_path(first.problem.path),
         message,
         "a rule that nobody can decide may be broken" if undecided else first.rule.why,
-        f"Declare `{first.trouble.wants[0]}`." if undecided else _finding_fix(first),
+        f"Declare `{first.problem.wants[0]}`." if undecided else _finding_fix(first),
         tuple(patterns),
         tuple(rules[1:]),
-        tuple(dict.fromkeys(want for each in ranked for want in each.trouble.wants)),
+        tuple(dict.fromkeys(want for each in ranked for want in each.problem.wants)),
         undecided,
         first.waived,
     )
 
 
-def _agent_suffix(stack: Stack, group: Sequence[ReportedProblem], trouble: LintProblem) -> str:
-    """In which agents it is wrong, where that is not clear: there are several, and the message does not say it."""
+def _agent_suffix(stack: Stack, group: Sequence[ReportedProblem], problem: LintProblem) -> str:
+    """The agents of a problem, if there are several and the message does not name one."""
     names = list(dict.fromkeys(each.scope.member.name for each in group))
-    if len(stack.agents) < 2 or trouble.is_undecided or trouble.key[0] == "waiver" or repr(names[0]) in trouble.message:
+    if len(stack.agents) < 2 or problem.is_undecided or problem.key[0] == "waiver" or repr(names[0]) in problem.message:
         return ""
     if len(names) == len(stack.agents):
-        return " (every agent)" if trouble.path[:1] == ("agents",) else ""
+        return " (every agent)" if problem.path[:1] == ("agents",) else ""
     return f" ({'agent' if len(names) == 1 else 'agents'} {', '.join(names)})"
 
 
 def _finding_message(ranked: Sequence[ReportedProblem]) -> str:
-    first = ranked[0].trouble
+    first = ranked[0].problem
     if first.key[0] != "missing":
         return first.message
     wanted = " or ".join(map(pattern_title, first.key[1].split("|")))
-    users = list(dict.fromkeys(id for each in ranked for id in each.trouble.needed_by))
-    said = list(dict.fromkeys(each.trouble.message for each in ranked if each.trouble.message))
-    laws = dict.fromkeys(each.rule.id for each in ranked if not each.trouble.needed_by and each.rule.family == "law")
+    users = list(dict.fromkeys(id for each in ranked for id in each.problem.needed_by))
+    messages = list(dict.fromkeys(each.problem.message for each in ranked if each.problem.message))
+    laws = dict.fromkeys(each.rule.id for each in ranked if not each.problem.needed_by and each.rule.family == "law")
     because = [f"{', '.join(users)} {'needs' if len(users) == 1 else 'need'} it"] if users else []
-    because += said
+    because += messages
     if not because:
         because = [f"{', '.join(laws) or ranked[0].rule.id} {'want' if len(laws) > 1 else 'wants'} it"]
     return f"{wanted} is missing: {'; '.join(because)}"
 
 
 def _finding_fix(first: ReportedProblem) -> str:
-    if first.trouble.key[0] == "missing" and first.rule.family == "requirement":
-        return f"Add {' or '.join(map(pattern_title, first.trouble.key[1].split('|')))}."
+    if first.problem.key[0] == "missing" and first.rule.family == "requirement":
+        return f"Add {' or '.join(map(pattern_title, first.problem.key[1].split('|')))}."
     return first.rule.fix
 
 
 @cache
 def pattern_title(id: str) -> str:
-    """A pattern with its name, for those who do not know the catalogue by heart."""
+    """The id of a pattern with its name."""
     return f"{id} ({catalog().pattern(id).name})" if id in IDS else id
 
 
+_SARIF_PROPERTIES = ("reason", "patterns", "also", "wants", "undecided")
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def to_sarif(reports: Iterable[LintReport], *, version: str, errors: Iterable[BicameralError] = ()) -> dict[str, Any]:
-    """One run with the results of all reports; `version` is the linter's, `errors` are of stacks nobody could read."""
+    """A SARIF log with one run.
+
+    Args:
+        version: The version of the linter.
+        errors: The errors of stacks that could not be read.
+    """
     several = list(reports)
     found = [(report, finding) for report in several for finding in (*report.findings, *report.waived)]
     known = rules()
@@ -221,10 +218,10 @@ def to_sarif(reports: Iterable[LintReport], *, version: str, errors: Iterable[Bi
         "rules": [_sarif_rule(id, rule) for id, rule in used.items()],
     }
     results = [_sarif_result(report, finding, numbers) for report, finding in found]
-    told = [_sarif_notification(error) for error in errors]
-    invocation: dict[str, Any] = {"executionSuccessful": not told}
-    if told:
-        invocation["toolExecutionNotifications"] = told
+    notifications = [_sarif_notification(error) for error in errors]
+    invocation: dict[str, Any] = {"executionSuccessful": not notifications}
+    if notifications:
+        invocation["toolExecutionNotifications"] = notifications
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
@@ -236,7 +233,7 @@ def to_sarif(reports: Iterable[LintReport], *, version: str, errors: Iterable[Bi
 
 def _sarif_rule(id: str, rule: LintRule | None) -> dict[str, Any]:
     if rule is None:
-        # A rule of a pattern that the stack defines itself.
+        # A rule of a pattern that the stack defines.
         return {"id": id, "shortDescription": {"text": "a rule of a pattern of one's own"}}
     return {
         "id": id,
@@ -250,46 +247,33 @@ def _sarif_rule(id: str, rule: LintRule | None) -> dict[str, Any]:
 
 
 def _sarif_result(report: LintReport, finding: LintFinding, numbers: Mapping[str, int]) -> dict[str, Any]:
+    logical = [{"fullyQualifiedName": finding.path or report.name, "kind": "member"}]
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": numbers[finding.rule],
         "level": finding.severity,
         "message": {"text": f"{finding.message}. {finding.fix}"},
-        "locations": [_sarif_location(report, finding)],
+        "locations": [{"logicalLocations": logical, **_physical_location(finding.place)}],
         "partialFingerprints": {"path/v1": f"{finding.rule}:{finding.path}:{','.join(finding.wants)}"},
-        "properties": {
-            "reason": finding.reason,
-            "patterns": list(finding.patterns),
-            "also": list(finding.also),
-            "wants": list(finding.wants),
-            "undecided": finding.undecided,
-        },
+        "properties": {name: value for name, value in finding.to_json().items() if name in _SARIF_PROPERTIES},
     }
     if finding.waived is not None:
         result["suppressions"] = [{"kind": "inSource", "status": "accepted", "justification": finding.waived}]
     return result
 
 
-def _sarif_location(report: LintReport, finding: LintFinding) -> dict[str, Any]:
-    logical = [{"fullyQualifiedName": finding.path or report.name, "kind": "member"}]
-    return {"logicalLocations": logical, **_physical_location(finding.place)}
-
-
 def _physical_location(place: Place | None) -> dict[str, Any]:
     if place is None or place.file is None:
         return {}
-    physical: dict[str, Any] = {"artifactLocation": {"uri": _file_uri(place.file)}}
+    path = Path(place.file)
+    uri = path.as_uri() if path.is_absolute() else quote(path.as_posix())
+    physical: dict[str, Any] = {"artifactLocation": {"uri": uri}}
     if place.line is not None:
         physical["region"] = {"startLine": place.line, "startColumn": place.column or 1}
     return {"physicalLocation": physical}
 
 
 def _sarif_notification(error: BicameralError) -> dict[str, Any]:
-    told: dict[str, Any] = {"level": "error", "descriptor": {"id": error.code}, "message": {"text": str(error)}}
-    located = _physical_location(error.place)
-    return {**told, "locations": [located]} if located else told
-
-
-def _file_uri(file: str) -> str:
-    path = Path(file)
-    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
+    facts: dict[str, Any] = {"level": "error", "descriptor": {"id": error.code}, "message": {"text": str(error)}}
+    location = _physical_location(error.place)
+    return {**facts, "locations": [location]} if location else facts

@@ -6,49 +6,50 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast, get_args
 
-from bicameral.catalog.facts import IDS, AntiPattern, CacheRule, Conflict, Law, catalog
+from bicameral.catalog.facts import IDS, AntiPattern, Law, catalog
 from bicameral.catalog.facts._reader import load_records
+from bicameral.catalog.facts._records import NeedStrength, RuleSeverity, json_fields
 from bicameral.catalog.lint._scope import StackCondition, parse_stack_condition
 from bicameral.catalog.stacks import OwnPattern
 from bicameral.errors import CatalogError, Place, nearest_name
 
-LintSeverity: TypeAlias = Literal["error", "warning", "note"]
-SEVERITIES: tuple[LintSeverity, ...] = ("error", "warning", "note")
+LintSeverity: TypeAlias = RuleSeverity
+SEVERITIES: tuple[LintSeverity, ...] = get_args(RuleSeverity)
 
 
-def most_severe(severities: Iterable[LintSeverity]) -> LintSeverity:
-    """The most severe of them."""
-    return min(severities, key=SEVERITIES.index)
+def severity_rank(severity: LintSeverity) -> int:
+    """0 for the most severe."""
+    return SEVERITIES.index(severity)
 
 
 @dataclass(frozen=True, slots=True)
 class LintFinding:
-    """One thing that is wrong, or cannot be decided: what, where, why, and how to mend it."""
+    """A problem of a stack, or a rule that is undecided: what, where, why, and how to mend it."""
 
     rule: str
-    """The id of the rule that says it first; it never changes its meaning."""
+    """The id of the first rule that reports it; ids never change their meaning."""
     severity: LintSeverity
     place: Place
     path: str
-    """Where in the stack, as in `agents.triage.patterns[1]`."""
+    """The path in the stack, as in `agents.triage.patterns[1]`."""
     message: str
     reason: str
     fix: str
     patterns: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
-    """The other rules that say the same."""
+    """The other rules that report the same."""
     wants: tuple[str, ...] = ()
-    """What would remove it, all of these: a pattern (`K10|K12`: either), or the path of something to declare."""
+    """What together would remove it: patterns (`K10|K12`: either), or paths of what to declare."""
     undecided: bool = False
-    """Whether a fact is missing, so that nobody knows if it is wrong."""
+    """Whether a fact is missing, so that the rule is undecided."""
     waived: str | None = None
     """The reason for which it is waived."""
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """Every rule that says it."""
+        """Every rule that reports it."""
         return (self.rule, *self.also)
 
     @property
@@ -58,23 +59,13 @@ class LintFinding:
         return "; ".join([f"bicameral lint --explain {self.rule}", *shown])
 
     def to_json(self) -> dict[str, Any]:
-        names = (
-            *("rule", "severity", "place", "path", "message", "reason", "fix", "patterns", "also", "wants"),
-            *("undecided", "reference"),
-        )
-        facts = {name: _json_value(getattr(self, name)) for name in names}
+        facts = {**json_fields(self, "waived"), "reference": self.reference}
         return facts if self.waived is None else {**facts, "waived": self.waived}
-
-
-def _json_value(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return list(cast("tuple[Any, ...]", value))
-    return value.to_json() if isinstance(value, Place) else value
 
 
 @dataclass(frozen=True, slots=True)
 class LintReport:
-    """All that was found in one stack."""
+    """The findings of one stack."""
 
     name: str
     file: str | None
@@ -83,7 +74,7 @@ class LintReport:
 
     @property
     def ok(self) -> bool:
-        """Whether there is no error that is not waived."""
+        """Whether there is no error, apart from waived ones."""
         return not self.of_severity("error")
 
     def of_severity(self, severity: LintSeverity) -> tuple[LintFinding, ...]:
@@ -91,30 +82,19 @@ class LintReport:
         return tuple(each for each in self.findings if each.severity == severity)
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "file": self.file,
-            "ok": self.ok,
-            "findings": [each.to_json() for each in self.findings],
-            "waived": [each.to_json() for each in self.waived],
-        }
+        return {**json_fields(self), "ok": self.ok}
 
 
-RequirementStrength: TypeAlias = Literal["hard", "strong", "advisory"]
 RuleFamily: TypeAlias = Literal["law", "requirement", "conflict", "anti-pattern", "cache", "linter"]
-RULE_FAMILIES: tuple[RuleFamily, ...] = ("law", "requirement", "conflict", "anti-pattern", "cache", "linter")
-"""In the order in which rules that say the same are named."""
+RULE_FAMILIES: tuple[RuleFamily, ...] = get_args(RuleFamily)
+"""In the order in which rules that report the same are named."""
 CheckKind: TypeAlias = Literal["require", "together", "declare", "hold", "prefer", "look"]
-_SEVERITY_OF_STRENGTH: Mapping[RequirementStrength, LintSeverity] = {
-    "hard": "error",
-    "strong": "warning",
-    "advisory": "note",
-}
+_SEVERITY_OF_STRENGTH: Mapping[NeedStrength, LintSeverity] = {"hard": "error", "strong": "warning", "advisory": "note"}
 
 
 @dataclass(frozen=True, slots=True)
 class RuleCheck:
-    """One way to hold a rule against a stack. It applies where `if`, `if_any`, `unless` and `when` say so."""
+    """One check of a rule. It applies to agents that meet `if`, `if_any`, `unless` and `when`."""
 
     kind: CheckKind
     if_all: frozenset[str] = frozenset()
@@ -124,7 +104,7 @@ class RuleCheck:
     severity: LintSeverity | None = None
     says: str = ""
     topic: str = ""
-    """Checks of several rules with one topic find the same thing."""
+    """Checks of several rules with the same topic report the same problem."""
     all_of: tuple[str, ...] = ()
     any_of: tuple[str, ...] = ()
     anywhere: bool = False
@@ -139,21 +119,21 @@ class RuleCheck:
     order: tuple[str, ...] = ()
     more_than: int = 0
     triggers: frozenset[str] = field(init=False)
-    """The patterns that make it apply."""
+    """The patterns that it applies to."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "triggers", self.if_all | self.if_any)
 
     @property
     def names(self) -> frozenset[str]:
-        """Every name that it asks for."""
+        """Every name in its conditions."""
         conditions = (self.when, self.must)
         return frozenset(name for each in conditions if each is not None for name in each.names)
 
 
 @dataclass(frozen=True, slots=True)
 class LintRule:
-    """Something that a stack must keep to, why, and how to mend it."""
+    """A rule for stacks: what, why, and how to mend a violation."""
 
     id: str
     name: str
@@ -165,15 +145,14 @@ class LintRule:
     patterns: tuple[str, ...]
     checks: tuple[RuleCheck, ...]
     rank: int = field(init=False)
-    """Of several rules that say the same, that with the lowest is named first."""
+    """Of several rules that report the same, the one with the lowest rank is named first."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rank", RULE_FAMILIES.index(self.family))
 
     def to_json(self) -> dict[str, Any]:
-        facts = {name: getattr(self, name) for name in ("id", "name", "family", "severity", "rule", "why", "fix")}
         needs = sorted({name for check in self.checks for name in check.names})
-        return {**facts, "patterns": list(self.patterns), "needs": needs}
+        return {**json_fields(self, "checks", "rank"), "needs": needs}
 
 
 _CHECK_KEYS = {"if": "if_all"} | {
@@ -182,7 +161,7 @@ _CHECK_KEYS = {"if": "if_all"} | {
 
 
 def make_check(given: Mapping[str, Any]) -> RuleCheck:
-    """A check out of a data file."""
+    """A check from a data file."""
     found: dict[str, Any] = {}
     for key, value in given.items():
         if key not in _CHECK_KEYS:
@@ -217,9 +196,7 @@ def rules() -> Mapping[str, LintRule]:
     return MappingProxyType({rule.id: rule for rule in found})
 
 
-def _family_rules(
-    family: RuleFamily, records: Mapping[str, Law | Conflict | AntiPattern | CacheRule]
-) -> Iterator[LintRule]:
+def _family_rules(family: RuleFamily, records: Mapping[str, Law | AntiPattern]) -> Iterator[LintRule]:
     for id, each in records.items():
         checks = tuple(map(make_check, each.checks))
         yield LintRule(id, each.name, family, each.severity, each.rule, each.why, each.fix, each.patterns, checks)
@@ -257,11 +234,11 @@ def _join_names(names: tuple[str, ...], word: str) -> str:
 
 
 def definition_rules(defined: OwnPattern) -> Iterator[LintRule]:
-    """What a pattern of one's own asks for, as rules."""
+    """The rules of a pattern that the stack defines."""
     used = frozenset({defined.id})
 
-    def rule(id: str, said: str, fix: str, check: RuleCheck) -> LintRule:
-        return LintRule(id, said, "requirement", "error", said, defined.why, fix, (defined.id,), (check,))
+    def rule(id: str, text: str, fix: str, check: RuleCheck) -> LintRule:
+        return LintRule(id, text, "requirement", "error", text, defined.why, fix, (defined.id,), (check,))
 
     if defined.needs:
         wanted = ", ".join(defined.needs)

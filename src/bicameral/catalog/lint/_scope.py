@@ -1,34 +1,20 @@
-"""One agent as rules see it, and the conditions that rules evaluate on it in three-valued logic.
+"""The scope of one agent, and the conditions that rules evaluate on it in three-valued logic.
 
 A condition has names, `V9` (is it used), `V20.retries` (a knob), `tools.count`, numbers and texts, comparisons, `in`,
-`and`, `or`, `not` and arithmetic. A value that is not declared is unknown. Facts that follow from other sections are
-derived; None means that they do not follow.
+`and`, `or`, `not` and arithmetic. A value that is not declared is unknown. Some facts are derived from other sections;
+None means that they do not follow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
-from itertools import islice, product
+from functools import cache, cached_property, partial
+from itertools import islice, product, takewhile
 from typing import Any, TypeVar
 
 from bicameral.catalog.facts import IDS, catalog
-from bicameral.catalog.stacks import (
-    FACTS,
-    Action,
-    GuardPoint,
-    Leg,
-    Loop,
-    PatternUse,
-    PromptPart,
-    Stack,
-    StackMember,
-    StackPath,
-    StackSession,
-    StackStore,
-    ToolCounts,
-)
+from bicameral.catalog.stacks import FACTS, Action, GuardPoint, PatternUse, Stack, StackMember, StackPath
 from bicameral.errors import CatalogError
 from bicameral.expressions import Language, Lookup, Node, Unknown, Verdict, evaluate, judge, names, parse, verdict_of
 
@@ -56,7 +42,7 @@ class StackCondition:
     tree: Node
 
     def evaluate(self, lookup: Lookup) -> bool | Unknown:
-        """Whether it holds with these values, or on which missing ones that depends."""
+        """Whether it holds for these values, or the missing values on which that depends."""
         verdict = judge(self.tree, lambda atom: _judge_atom(atom, lookup))
         return Unknown(frozenset(verdict.missing)) if verdict.holds is None else verdict.holds
 
@@ -76,59 +62,30 @@ def _judge_atom(atom: Node, lookup: Lookup) -> Verdict:
         return Verdict(False)
 
 
-def derive_fact(scope: AgentScope, name: str) -> Any:
-    """What follows about this fact, or None."""
-    find = _DERIVATIONS.get(name)
-    return find(scope) if find is not None else None
-
-
 def is_irreversible(action: Action) -> bool | None:
-    """Whether an action cannot be taken back or reaches far; None if too little is said of it."""
+    """Whether an action is irreversible or reaches far; None if too little is declared."""
     if action.reversible is False or action.blast_radius == "high":
         return True
     return None if action.reversible is None or action.blast_radius is None else False
 
 
 def _irreversible_actions(scope: AgentScope) -> bool | None:
-    actions = scope.actions
-    if actions is None:
+    if scope.actions is None:
         return None
-    said = [is_irreversible(action) for action in actions]
-    return True if True in said else None if None in said else False
-
-
-def _external_input(scope: AgentScope) -> bool | None:
-    return True if "untrusted_content" in (scope.legs or ()) else None
-
-
-def _adversarial_input(scope: AgentScope) -> bool | None:
-    return None if scope.legs is None else "untrusted_content" in scope.legs
-
-
-def _prompt_tokens(scope: AgentScope) -> int | None:
-    return _sum_known([part.tokens for part in scope.prompt]) if scope.prompt is not None else None
+    answers = [is_irreversible(action) for action in scope.actions]
+    return True if True in answers else None if None in answers else False
 
 
 def _stable_tokens(scope: AgentScope) -> int | None:
-    """The tokens of the parts at the head that never change."""
+    """The tokens of the leading parts that never change."""
     if scope.prompt is None:
         return None
-    head: list[int | None] = []
-    for part in scope.prompt:
-        if part.stable != "global":
-            break
-        head.append(part.tokens)
-    return _sum_known(head)
+    return _sum_known([part.tokens for part in takewhile(lambda part: part.stable == "global", scope.prompt)])
 
 
 def _sum_known(tokens: list[int | None]) -> int | None:
     known = [each for each in tokens if each is not None]
     return sum(known) if len(known) == len(tokens) else None
-
-
-def _prompt_caching(scope: AgentScope) -> bool | None:
-    """Whoever describes which parts of a prompt are stable means to have them cached."""
-    return True if scope.prompt is not None or "O18" in scope.present else None
 
 
 def _judge_reads_quarantined(scope: AgentScope) -> bool | None:
@@ -139,12 +96,12 @@ def _judge_reads_quarantined(scope: AgentScope) -> bool | None:
 
 
 def _cap_derivation(loops: str, knob: str) -> Callable[[AgentScope], float | None]:
-    """The widest cap that is said: of a loop, or else of V9."""
+    """The largest declared cap: of a loop, or else of V9."""
 
     def find(scope: AgentScope) -> float | None:
-        said = [cap for loop in scope.loops or () if (cap := getattr(loop, loops)) is not None]
-        if said:
-            return max(said)
+        caps = [cap for loop in scope.loops or () if (cap := getattr(loop, loops)) is not None]
+        if caps:
+            return max(caps)
         value = scope.knob("V9", knob) if "V9" in scope.present else None
         return value if isinstance(value, int | float) else None
 
@@ -152,27 +109,24 @@ def _cap_derivation(loops: str, knob: str) -> Callable[[AgentScope], float | Non
 
 
 def _replanning(scope: AgentScope) -> bool | None:
-    said = [use.knobs["max_replans"] for use in scope.uses.get("R3", ()) if "max_replans" in use.knobs]
-    return any(isinstance(each, int) and each > 0 for each in said) if said else None
-
-
-def _workers(scope: AgentScope) -> Any:
-    return scope.knob("O6", "max_workers") if "O6" in scope.present else None
+    knobs = [use.knobs["max_replans"] for use in scope.uses.get("R3", ()) if "max_replans" in use.knobs]
+    return any(isinstance(each, int) and each > 0 for each in knobs) if knobs else None
 
 
 _DERIVATIONS: Mapping[str, Callable[[AgentScope], Any]] = {
     "irreversible_actions": _irreversible_actions,
-    "external_input": _external_input,
-    "adversarial_input": _adversarial_input,
-    "prompt_tokens": _prompt_tokens,
+    "external_input": lambda scope: True if "untrusted_content" in (scope.legs or ()) else None,
+    "adversarial_input": lambda scope: None if scope.legs is None else "untrusted_content" in scope.legs,
+    "prompt_tokens": lambda scope: None if scope.prompt is None else _sum_known([p.tokens for p in scope.prompt]),
     "stable_tokens": _stable_tokens,
     "shared_prefix_tokens": _stable_tokens,
-    "prompt_caching": _prompt_caching,
+    # Whoever describes which parts of a prompt are stable means to have them cached.
+    "prompt_caching": lambda scope: True if scope.prompt is not None or "O18" in scope.present else None,
     "judge_reads_quarantined": _judge_reads_quarantined,
     "token_cap": _cap_derivation("tokens", "max_tokens"),
     "money_cap": _cap_derivation("money", "max_money"),
     "replanning": _replanning,
-    "workers": _workers,
+    "workers": lambda scope: scope.knob("O6", "max_workers") if "O6" in scope.present else None,
 }
 SECTION_OF_FACT: Mapping[str, str] = {
     "irreversible_actions": "actions",
@@ -183,33 +137,43 @@ SECTION_OF_FACT: Mapping[str, str] = {
     "token_cap": "loops",
     "money_cap": "loops",
 }
-"""The section that says a fact better than the fact itself would."""
+"""The section to declare instead of a fact that follows from it."""
 
 
 T = TypeVar("T")
 
 MAX_VARIANTS = 32
-"""Uses that say different things are looked at one by one, but not every mixture of many of them."""
+"""The most combinations of uses with different facts that are checked."""
 
 
 class AgentScope:
-    """An agent of a stack together with the whole; or the whole alone, where there are no agents."""
+    """An agent of a stack together with the whole; or the whole alone, if there are no agents."""
 
     def __init__(self, stack: Stack, member: StackMember) -> None:
         whole = stack.whole
         self.stack = stack
         self.member = member
         self.path: StackPath = member.path
-        self._both = (whole,) if member is whole else (member, whole)
+        both = (whole,) if member is whole else (member, whole)
         self.uses: dict[str, list[PatternUse]] = {}
-        for part in self._both:
+        for part in both:
             for use in part.uses:
                 self.uses.setdefault(use.id, []).append(use)
         self.present = frozenset(self.uses)
-        self._said_of_uses = frozenset(id for id, uses in self.uses.items() if any(map(_facts_of_use, uses)))
-        self._asked: dict[str, Any] = {}
         self.facts: Mapping[str, Any] = {**whole.facts, **member.facts}
         self.declares: Mapping[str, str | bool] = {**whole.declares, **member.declares}
+        # What the agent says of these replaces what the whole says; of the others both hold.
+        self.tools = _first(part.tools for part in both)
+        self.prompt = _first(part.prompt for part in both)
+        self.pipeline = _first(part.pipeline for part in both)
+        self.legs = _join(part.legs for part in both)
+        self.loops = _join(part.loops for part in both)
+        self.sessions = _join(part.sessions for part in both)
+        self.actions = _join(part.actions for part in both)
+        self.stores = _join(part.stores for part in both)
+        self._guards = [part.guards for part in both if part.guards is not None]
+        self._uses_with_facts = frozenset(id for id, uses in self.uses.items() if any(map(_facts_of_use, uses)))
+        self._looked_up: dict[str, Any] = {}
 
     @cached_property
     def everywhere(self) -> frozenset[str]:
@@ -217,72 +181,37 @@ class AgentScope:
         return frozenset(id for member in self.stack.members for id in member.patterns)
 
     @cached_property
-    def tools(self) -> ToolCounts | None:
-        return self._first(part.tools for part in self._both)
-
-    @cached_property
-    def legs(self) -> tuple[Leg, ...] | None:
-        return self._all(part.legs for part in self._both)
-
-    @cached_property
-    def prompt(self) -> tuple[PromptPart, ...] | None:
-        return self._first(part.prompt for part in self._both)
-
-    @cached_property
-    def pipeline(self) -> tuple[str, ...] | None:
-        return self._first(part.pipeline for part in self._both)
-
-    @cached_property
-    def loops(self) -> tuple[Loop, ...] | None:
-        return self._all(part.loops for part in self._both)
-
-    @cached_property
-    def sessions(self) -> tuple[StackSession, ...] | None:
-        return self._all(part.sessions for part in self._both)
-
-    @cached_property
-    def actions(self) -> tuple[Action, ...] | None:
-        return self._all(part.actions for part in self._both)
-
-    @cached_property
-    def stores(self) -> tuple[StackStore, ...] | None:
-        return self._all(part.stores for part in self._both)
-
-    @cached_property
     def guards(self) -> tuple[GuardPoint, ...] | None:
-        """Where guards stand: as it is said of the agent, or of V5."""
-        said = [part.guards for part in self._both if part.guards is not None]
-        said += [tuple(use.knobs["at"]) for use in self.uses.get("V5", ()) if isinstance(use.knobs.get("at"), list)]
-        return tuple(dict.fromkeys(each for several in said for each in several)) if said else None
+        """The points with guards, as declared for the agent or as a knob of V5."""
+        knobs = [use.knobs["at"] for use in self.uses.get("V5", ()) if isinstance(use.knobs.get("at"), list)]
+        lists = [*self._guards, *knobs]
+        return tuple(dict.fromkeys(point for points in lists for point in points)) if lists else None
 
     def path_of(self, id: str) -> StackPath:
         """The path of the first use of a pattern, or of the patterns of this agent."""
         return self.uses[id][0].path if id in self.uses else (*self.path, "patterns")
 
     def variants(self, triggers: frozenset[str]) -> Iterator[Lookup]:
-        """What is asked of this agent, once for each way in which the uses of these patterns are set.
+        """Lookups of this agent, one for each combination of facts that the uses of these patterns declare.
 
-        What is said of a use goes before what is said of the agent, and that before what holds for the whole.
+        Facts of a use come before those of the agent, and these before those of the whole.
         """
-        said = triggers & self._said_of_uses
-        if not said:
+        ids = triggers & self._uses_with_facts
+        if not ids:
             yield self.lookup
             return
-        chosen = ([facts for use in self.uses[id] if (facts := _facts_of_use(use))] for id in sorted(said))
-        for several in islice(product(*chosen), MAX_VARIANTS):
-            yield self._lookup_over({name: value for facts in several for name, value in facts.items()})
+        choices = ([facts for use in self.uses[id] if (facts := _facts_of_use(use))] for id in sorted(ids))
+        for combination in islice(product(*choices), MAX_VARIANTS):
+            yield partial(self._lookup_over, {name: value for facts in combination for name, value in facts.items()})
 
-    def _lookup_over(self, said: Mapping[str, Any]) -> Lookup:
-        def lookup(name: str) -> Any:
-            return said[name] if name in said else self.lookup(name)
-
-        return lookup
+    def _lookup_over(self, facts: Mapping[str, Any], name: str) -> Any:
+        return facts[name] if name in facts else self.lookup(name)
 
     def lookup(self, name: str) -> Any:
         """The value of a name: whether a pattern is used, a knob, the number of tools, or a fact."""
-        if name not in self._asked:
-            self._asked[name] = self._value(name)
-        return self._asked[name]
+        if name not in self._looked_up:
+            self._looked_up[name] = self._value(name)
+        return self._looked_up[name]
 
     def _value(self, name: str) -> Any:
         if name in self.facts:
@@ -290,37 +219,31 @@ class AgentScope:
         if name in IDS or name in self.stack.defined:
             return name in self.present
         head, _, tail = name.partition(".")
-        if tail:
-            return self._tools(tail) if head == "tools" else self.knob(head, tail)
-        return self._derived_value(name)
+        if tail and head != "tools":
+            return self.knob(head, tail)
+        derive = _DERIVATIONS.get(name)
+        value = getattr(self.tools, tail, None) if tail else derive(self) if derive is not None else None
+        if value is None and name in FACTS:
+            value = FACTS[name].default
+        return Unknown(frozenset({name})) if value is None else value
 
     def knob(self, id: str, name: str) -> Any:
-        """What a knob is set to, or its default."""
+        """The value of a knob, or its default."""
         for use in self.uses.get(id, ()):
             if name in use.knobs:
                 return use.knobs[name]
         knob = catalog().pattern(id).knobs.get(name) if id in IDS else None
         return Unknown(frozenset({f"{id}.{name}"})) if knob is None or knob.default is None else knob.default
 
-    def _tools(self, what: str) -> Any:
-        found = getattr(self.tools, what, None)
-        return Unknown(frozenset({f"tools.{what}"})) if found is None else found
 
-    def _derived_value(self, name: str) -> Any:
+def _first(values: Iterable[T | None]) -> T | None:
+    return next((each for each in values if each is not None), None)
 
-        value = derive_fact(self, name)
-        if value is None and name in FACTS:
-            value = FACTS[name].default
-        return Unknown(frozenset({name})) if value is None else value
 
-    @staticmethod
-    def _first(several: Iterator[T | None]) -> T | None:
-        return next((each for each in several if each is not None), None)
-
-    @staticmethod
-    def _all(several: Iterator[tuple[T, ...] | None]) -> tuple[T, ...] | None:
-        said = [each for each in several if each is not None]
-        return tuple(each for part in said for each in part) if said else None
+def _join(lists: Iterable[tuple[T, ...] | None]) -> tuple[T, ...] | None:
+    """All of them as one; None if there is none."""
+    known = [each for each in lists if each is not None]
+    return tuple(item for each in known for item in each) if known else None
 
 
 def _facts_of_use(use: PatternUse) -> dict[str, Any]:
@@ -328,5 +251,5 @@ def _facts_of_use(use: PatternUse) -> dict[str, Any]:
 
 
 def agent_scopes(stack: Stack) -> list[AgentScope]:
-    """Every agent of a stack as rules see it."""
+    """The scope of every agent of a stack."""
     return [AgentScope(stack, member) for member in stack.agents or (stack.whole,)]

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias, cast, get_args
+from typing import Any, cast, get_args
 
 from bicameral.catalog.facts import IDS, Knob, catalog
-from bicameral.catalog.lint._problems import LintProblem, missing_pattern, undeclared_fact
-from bicameral.catalog.lint._prompt_checks import (
-    breakpoint_set,
-    dynamic_examples_last,
-    envelope_first,
-    humanizer_order,
-    long_instructions,
-    nothing_varies,
-    pipeline,
-    setup_in_one_block,
-    stable_first,
-    user_text_after_shared,
-)
+from bicameral.catalog.lint._problems import LintProblem, missing_pattern, problem_at, undeclared_fact
+from bicameral.catalog.lint._prompt_checks import SECTION_CHECKS as SECTION_CHECKS
+from bicameral.catalog.lint._prompt_checks import section_check
 from bicameral.catalog.lint._rules import RuleCheck
 from bicameral.catalog.lint._scope import AgentScope, is_irreversible
 from bicameral.catalog.stacks import (
@@ -27,7 +17,6 @@ from bicameral.catalog.stacks import (
     USE_KEYS,
     Action,
     Leg,
-    Loop,
     PatternUse,
     StackMember,
     StackPath,
@@ -38,10 +27,9 @@ from bicameral.catalog.stacks import (
 from bicameral.errors import nearest_name
 
 
+@section_check(needs="actions")
 def gates(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """An action that cannot be taken back or reaches far has V1 as its gate."""
-    if scope.actions is None:
-        yield undeclared_fact("actions", (*scope.path, "patterns"))
+    """An action that is irreversible or reaches far has the gate V1."""
     for action in scope.actions or ():
         if not is_irreversible(action):
             continue
@@ -51,10 +39,9 @@ def gates(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
             yield _ungated_action_problem(action, "cannot be taken back or reaches far")
 
 
+@section_check(needs="actions", at="V2")
 def watched_actions(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """What is only watched (V2) can be taken back, reaches not far and is nothing new."""
-    if scope.actions is None:
-        yield undeclared_fact("actions", scope.path_of("V2"))
+    """An action with the gate V2 is reversible, has a low blast radius and is not novel."""
     for action in scope.actions or ():
         if action.gate is None:
             yield undeclared_fact("actions", action.path)
@@ -68,44 +55,41 @@ def watched_actions(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem
 
 def _ungated_action_problem(action: Action, why: str) -> LintProblem:
     watched = "is only watched" if action.gate == "V2" else "has no gate"
-    message = f"the action {action.name!r} {why}, and {watched}"
-    return LintProblem(("gate", dotted_path(action.path)), message, action.path, patterns=("V1", "V2"))
+    return problem_at("gate", action.path, f"the action {action.name!r} {why}, and {watched}", "V1", "V2")
 
 
+@section_check(needs="actions")
 def lowered_gates(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """A gate goes from V1 to less only by a review that is on record."""
-    if scope.actions is None:
-        yield undeclared_fact("actions", (*scope.path, "patterns"))
+    """A gate is lowered from V1 only by a recorded review."""
     for action in scope.actions or ():
         if action.was == "V1" and action.gate != "V1" and not action.review:
             message = f"the gate of the action {action.name!r} was V1 and was lowered without a review"
-            wants = (f"{dotted_path(action.path)}.review",)
-            yield LintProblem(
-                ("lowered", dotted_path(action.path)), message, action.path, wants=wants, patterns=("V1",)
-            )
+            yield problem_at("lowered", action.path, message, "V1", wants=(f"{dotted_path(action.path)}.review",))
 
 
+@section_check()
 def owned_agents(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """Where there are several agents, somebody answers for each, and each has a policy."""
+    """If there are several agents, each has an owner and a policy."""
     agents = scope.stack.agents
     if len(agents) < 2:
         return
-    for what in ("owner", "policy"):
-        if getattr(scope.member, what) or getattr(scope.stack.whole, what):
+    for key in ("owner", "policy"):
+        if getattr(scope.member, key) or getattr(scope.stack.whole, key):
             continue
-        if any(getattr(agent, what) for agent in agents):
-            key = ("nobody's", what, dotted_path(scope.path))
-            message = f"the agent {scope.member.name!r} has no {what}, and others have"
-            yield LintProblem(key, message, scope.path, wants=(f"{dotted_path(scope.path)}.{what}",))
+        if any(getattr(agent, key) for agent in agents):
+            message = f"the agent {scope.member.name!r} has no {key}, and others have"
+            wants = (f"{dotted_path(scope.path)}.{key}",)
+            yield LintProblem(("nobody's", key, dotted_path(scope.path)), message, scope.path, wants=wants)
         else:
-            yield undeclared_fact(what, scope.path)
+            yield undeclared_fact(key, scope.path)
 
 
+@section_check()
 def own_policies(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """Each role has a policy of its own. Roles are the agents, or the sessions where there is one agent."""
     roles: Sequence[StackMember | StackSession] = scope.stack.agents
     if len(roles) < 2:
-        # A session that holds no tools has no rights that a policy could give or take.
+        # A session without tools has no rights that a policy could restrict.
         roles = [session for session in scope.sessions or () if session.tools != ()]
         if scope.sessions is None or not roles:
             yield from () if scope.sessions else (undeclared_fact("sessions", scope.path),)
@@ -116,13 +100,14 @@ def own_policies(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     for role in roles:
         if role.policy is not None and role.policy in seen:
             message = f"{role.name!r} has the policy {role.policy!r}, like another role"
-            yield LintProblem(("one policy", dotted_path(role.path)), message, role.path, patterns=("V7",))
+            yield problem_at("one policy", role.path, message, "V7")
         elif role.policy is not None:
             seen[role.policy] = role.path
 
 
+@section_check()
 def worker_bounds(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """A worker that loops (R4) under an orchestrator has bounds of its own, and not only those of the whole."""
+    """A worker that loops (R4) under an orchestrator has bounds of its own."""
     member = scope.member
     if not scope.stack.agents or "O6" not in scope.everywhere or "R4" not in member.patterns:
         return
@@ -135,7 +120,7 @@ def worker_bounds(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
 
 
 def _set_knobs(scope: AgentScope) -> Iterator[tuple[PatternUse, str, Any, Mapping[str, Knob]]]:
-    """Every knob that is set, of patterns that the catalogue has."""
+    """Every knob that is set for a pattern of the catalogue."""
     for uses in scope.uses.values():
         for use in uses:
             if use.knobs and use.id in IDS:
@@ -144,6 +129,7 @@ def _set_knobs(scope: AgentScope) -> Iterator[tuple[PatternUse, str, Any, Mappin
                     yield use, name, value, known
 
 
+@section_check()
 def known_knobs(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """Every knob is one of the pattern's, a fact, or says where the pattern is used."""
     for use, name, _, known in _set_knobs(scope):
@@ -156,6 +142,7 @@ def known_knobs(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
             )
 
 
+@section_check()
 def knobs_in_bounds(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """A knob lies between the least and the most that its pattern gives, and is of its kind."""
     for use, name, value, known in _set_knobs(scope):
@@ -181,14 +168,15 @@ def _knob_fault(knob: Knob, value: Any) -> str | None:
     return None
 
 
+@section_check()
 def separate_surfaces(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """What these patterns may change has no path in common: neither the same, nor one inside the other."""
-    said = {id: [path for use in scope.uses[id] for path in _surface_paths(use)] for id in check.of}
-    if not all(said.values()):
-        for id in (id for id in check.of if not said[id]):
+    """The surfaces that these patterns may change do not overlap."""
+    paths = {id: [path for use in scope.uses[id] for path in _surface_paths(use)] for id in check.of}
+    if not all(paths.values()):
+        for id in (id for id in check.of if not paths[id]):
             yield undeclared_fact(f"{id}.surface", scope.path_of(id))
         return
-    one, other = (said[id] for id in check.of)
+    one, other = (paths[id] for id in check.of)
     for first in one:
         for second in other:
             if _is_inside(first, second) or _is_inside(second, first):
@@ -206,42 +194,36 @@ def _is_inside(inner: str, outer: str) -> bool:
     return inner == outer or inner.startswith((f"{outer}.", f"{outer}/"))
 
 
+@section_check()
 def loops_have_v9(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """Whatever describes a loop runs under V9."""
+    """An agent with a loop uses V9."""
     if scope.loops and "V9" not in scope.present:
         yield missing_pattern(("V9",), scope.loops[0].path, says=f"there is a loop {scope.loops[0].name!r}")
 
 
+@section_check()
 def loops_have_caps(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """Each loop that is described has caps on steps, cost and time, and says when it is done.
+    """Each described loop has caps on steps, cost and time, and an exit condition.
 
-    Where none is described the caps are those of V9, and that V9 is there is another rule.
+    If none is described, the caps are those of V9, which another rule requires.
     """
     for loop in scope.loops or ():
-        if lacks := list(_missing_caps(loop)):
+        lacks = [name for name, caps in _CAPS.items() if all(getattr(loop, cap) is None for cap in caps)]
+        if lacks:
             message = f"the loop {loop.name!r} has no cap on {' and '.join(lacks)}"
             if lacks == ["exit"]:
                 message = f"the loop {loop.name!r} does not say when it is done"
-            wants = tuple(f"{dotted_path(loop.path)}.{_CAPS[each]}" for each in lacks)
-            yield LintProblem(("uncapped", dotted_path(loop.path)), message, loop.path, wants=wants, patterns=("V9",))
+            wants = tuple(f"{dotted_path(loop.path)}.{_CAPS[each][0]}" for each in lacks)
+            yield problem_at("uncapped", loop.path, message, "V9", wants=wants)
 
 
-_CAPS = {"steps": "steps", "cost": "money", "time": "seconds", "exit": "exit"}
+_CAPS = {"steps": ("steps",), "cost": ("money", "tokens"), "time": ("seconds",), "exit": ("exit",)}
+"""What a loop must be limited in, and the keys that limit it."""
 
 
-def _missing_caps(loop: Loop) -> Iterator[str]:
-    if loop.steps is None:
-        yield "steps"
-    if loop.tokens is None and loop.money is None:
-        yield "cost"
-    if loop.seconds is None:
-        yield "time"
-    if loop.exit is None:
-        yield "exit"
-
-
+@section_check()
 def caps_per_layer(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """Stacked loops (O16) have a cap for each layer, so at least two are described."""
+    """Stacked loops (O16) have a cap for each layer, so at least two loops are described."""
     if scope.loops is not None and len(scope.loops) < 2:
         message = "several layers of control share one cap"
         yield LintProblem(("one cap", "loops"), message, scope.path_of("O16"), wants=("loops",), patterns=("O16", "V9"))
@@ -251,6 +233,7 @@ _JUDGING_PATTERNS = ("V15", "O5")
 """Patterns in which one session judges what another wrote."""
 
 
+@section_check()
 def authors_judge(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """No session judges what it wrote."""
     if scope.sessions is None:
@@ -260,24 +243,20 @@ def authors_judge(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     for session in scope.sessions or ():
         if own := sorted({*session.judges} & {*session.writes}):
             message = f"the session {session.name!r} judges what it wrote itself: {', '.join(own)}"
-            yield LintProblem(("own judge", dotted_path(session.path)), message, session.path, patterns=("V15",))
+            yield problem_at("own judge", session.path, message, "V15")
 
 
+@section_check()
 def judges_share_model(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """Who judges has another model than who wrote."""
+    """The session that judges has another model than the one that wrote."""
     for judge in scope.sessions or ():
-        for author in _authors(scope, judge):
+        authors = (each for each in scope.sessions or () if each is not judge and {*judge.judges} & {*each.writes})
+        for author in authors:
             if judge.model is None or author.model is None:
                 yield undeclared_fact("sessions", judge.path)
             elif judge.model == author.model:
                 message = f"the session {judge.name!r} judges what {author.name!r} wrote with the same model"
-                yield LintProblem(("same model", dotted_path(judge.path)), message, judge.path, patterns=("V15",))
-
-
-def _authors(scope: AgentScope, judge: StackSession) -> Iterator[StackSession]:
-    for author in scope.sessions or ():
-        if author is not judge and {*judge.judges} & {*author.writes}:
-            yield author
+                yield problem_at("same model", judge.path, message, "V15")
 
 
 _PERSONAL = {"H7", "H10"}
@@ -295,10 +274,10 @@ def _eraser_problems(store: StackStore) -> Iterator[LintProblem]:
         yield undeclared_fact("stores", store.path)
     else:
         message = f"nobody can erase a user from the store {store.name!r}"
-        wants = (f"{dotted_path(store.path)}.eraser",)
-        yield LintProblem(("no eraser", dotted_path(store.path)), message, store.path, wants=wants, patterns=("H10",))
+        yield problem_at("no eraser", store.path, message, "H10", wants=(f"{dotted_path(store.path)}.eraser",))
 
 
+@section_check()
 def personal_stores(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """A store of personal data has an eraser."""
     if scope.stores is None and _PERSONAL & scope.present:
@@ -308,8 +287,9 @@ def personal_stores(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem
             yield from _eraser_problems(store)
 
 
+@section_check()
 def erasers(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """The stores of these patterns can forget a user."""
+    """The stores of these patterns have an eraser."""
     for id in check.of:
         found = _stores_of(scope, id)
         if not found:
@@ -318,18 +298,21 @@ def erasers(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
             yield from _eraser_problems(store)
 
 
+@section_check()
 def separate_stores(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """These patterns do not keep what they learn in one store."""
+    """These patterns do not share a store."""
     if not all(_stores_of(scope, id) for id in check.of):
         yield undeclared_fact("stores", scope.path_of(check.of[0]))
     for store in scope.stores or ():
         if {*check.of} <= {*store.patterns}:
-            message = f"{' and '.join(check.of)} share the store {store.name!r}"
-            yield LintProblem(("one store", dotted_path(store.path)), message, store.path, patterns=check.of)
+            yield problem_at(
+                "one store", store.path, f"{' and '.join(check.of)} share the store {store.name!r}", *check.of
+            )
 
 
+@section_check()
 def curators(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """The session that acts does not write what lasts of it. `agent` is that session, and so is the agent's name."""
+    """The acting session (`agent`, or the name of the agent) does not write lasting stores."""
     own = {"agent", scope.member.name}
     lasting = [store for store in scope.stores or () if _LASTING & {*store.patterns}]
     if not lasting:
@@ -346,12 +329,10 @@ _MITIGATIONS = ("V4", "V6", "V8")
 _EARLY_GUARDS = {"input", "call", "result"}
 
 
+@section_check(needs="legs")
 def three_legs(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """Private data, strangers' text and a way out together need a mitigation; two of them, a cap on the tools."""
-    if scope.legs is None:
-        yield undeclared_fact("legs", (*scope.path, "patterns"))
-        return
-    legs = {*scope.legs}
+    """Private data, untrusted content and external communication together need a mitigation; two of them, V13."""
+    legs = {*(scope.legs or ())}
     if legs == {*get_args(Leg)} and not scope.present & {*_MITIGATIONS}:
         says = "private data, strangers' text and a way out come together"
         yield missing_pattern(_MITIGATIONS, (*scope.path, "legs"), says=says)
@@ -360,27 +341,27 @@ def three_legs(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
         yield replace(found, severity="note")
 
 
+@section_check()
 def guards_before_output(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """Guards do not stand at the output alone. Where nobody says where V5 stands, it stands where it should."""
+    """Guards are not at the output alone. If it is not declared where they are, they count as complete."""
     guards = scope.guards
     if guards and not _EARLY_GUARDS & {*guards} and "output" in guards:
         message = "guards stand at the output and nowhere before it"
         yield LintProblem(("output only",), message, (*scope.path, "guards"), wants=("guards",), patterns=("V5",))
 
 
+@section_check(needs="guards", at="V5")
 def guards_at(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """Guards stand at all of these points."""
-    if scope.guards is None:
-        yield undeclared_fact("guards", scope.path_of("V5"))
-        return
-    lacks = [point for point in check.of if point not in scope.guards]
+    """There are guards at all of these points."""
+    lacks = [point for point in check.of if point not in (scope.guards or ())]
     if lacks:
         message = f"no guard stands at {' and '.join(lacks)}"
         yield LintProblem(("no guard", *lacks), message, scope.path_of("V5"), wants=("guards",), patterns=("V5",))
 
 
+@section_check()
 def measured_schemas(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
-    """Somebody counted the tokens of the schemas (where there are so many tools, if a number is given)."""
+    """The tokens of the schemas are measured (if there are more tools than `more_than`)."""
     tools = scope.tools
     if tools is not None and tools.schema_tokens is not None:
         return
@@ -390,41 +371,3 @@ def measured_schemas(scope: AgentScope, check: RuleCheck) -> Iterator[LintProble
     message = "nobody measured how many tokens the schemas of the tools take"
     wants = (f"{dotted_path((*scope.path, 'tools'))}.schema_tokens",)
     yield LintProblem(("unmeasured",), message, path, wants=wants, patterns=("V13",))
-
-
-SectionCheck: TypeAlias = Callable[[AgentScope, RuleCheck], Iterator[LintProblem]]
-
-SECTION_CHECKS: Mapping[str, SectionCheck] = {
-    "authors_judge": authors_judge,
-    "breakpoint": breakpoint_set,
-    "caps_per_layer": caps_per_layer,
-    "curators": curators,
-    "dynamic_examples_last": dynamic_examples_last,
-    "envelope_first": envelope_first,
-    "erasers": erasers,
-    "gates": gates,
-    "guards_at": guards_at,
-    "guards_before_output": guards_before_output,
-    "humanizer_order": humanizer_order,
-    "judges_share_model": judges_share_model,
-    "knobs_in_bounds": knobs_in_bounds,
-    "known_knobs": known_knobs,
-    "long_instructions": long_instructions,
-    "loops_have_caps": loops_have_caps,
-    "loops_have_v9": loops_have_v9,
-    "lowered_gates": lowered_gates,
-    "measured_schemas": measured_schemas,
-    "nothing_varies": nothing_varies,
-    "own_policies": own_policies,
-    "owned_agents": owned_agents,
-    "personal_stores": personal_stores,
-    "pipeline": pipeline,
-    "separate_stores": separate_stores,
-    "separate_surfaces": separate_surfaces,
-    "setup_in_one_block": setup_in_one_block,
-    "stable_first": stable_first,
-    "three_legs": three_legs,
-    "user_text_after_shared": user_text_after_shared,
-    "watched_actions": watched_actions,
-    "worker_bounds": worker_bounds,
-}

@@ -1,7 +1,7 @@
 """Stacks: architectures of agents as data, which the linter, the advisor and the cost model read.
 
-In comes YAML, or a Python object that says what it is made of with `architecture()`; out comes a frozen `Stack`, in
-which everything knows its place. What cannot be read is told with file, line and column, and with what was meant.
+In comes YAML, or a Python object that describes itself with `architecture()`; out comes a frozen `Stack` in which
+everything has its place. A mistake is an error with file, line, column and the nearest valid name.
 """
 
 from bicameral.catalog.stacks._reader import check_waived_rules

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
+from bicameral.catalog.facts._reader import DATA_FOLDER
 from bicameral.catalog.stacks._reader import read_description
-from bicameral.catalog.stacks._stack import Stack, StackPath, dotted_path
+from bicameral.catalog.stacks._stack import Stack, StackPath, argument_place
 from bicameral.documents import YamlDocument, parse_yaml
 from bicameral.errors import CatalogError, Place, describe_error
 
@@ -38,75 +38,69 @@ def read_stack(path: Path | str) -> Stack:
     except UnicodeDecodeError:
         raise CatalogError("stack.cannot-read", "the file is not text in UTF-8", place=place) from None
     except OSError as error:
-        said = error.strerror or type(error).__name__
-        raise CatalogError("stack.cannot-read", f"the file cannot be read: {said}", place=place, fix=fix) from None
+        reason = error.strerror or type(error).__name__
+        raise CatalogError("stack.cannot-read", f"the file cannot be read: {reason}", place=place, fix=fix) from None
     return parse_stack(text, file=str(file))
 
 
 def parse_stack(text: str, *, file: str = "stack") -> Stack:
-    """The stack that a text in YAML describes; `file` is what places in it are called."""
+    """The stack that a YAML text describes; `file` is its name in errors."""
     document = parse_yaml(text, Path(file))
     return read_description(document.settings, lambda path: document.locate(path), file)
 
 
-def stack_of(what: object, *, name: str | None = None) -> Stack:
-    """The stack of a Python object: a mapping in the shape of the YAML, something with `architecture()`, or several.
+def stack_of(source: object, *, name: str | None = None) -> Stack:
+    """The stack of a Python object.
 
-    Several become one stack: their agents stand beside each other, and what they say of the whole is put together.
+    Args:
+        source: A mapping in the shape of the YAML, an object with `architecture()`, or a list of them. A list becomes
+            one stack: the agents are added, and what is said about the whole is merged.
+        name: The name of the stack, if it is not the one in the description.
 
     Example:
         >>> stack_of([{"patterns": ["R4"]}, {"patterns": ["V9", "V14"]}]).whole.patterns >= {"R4", "V9"}
         True
     """
-    described = _describe_object(what, ())
+    described = _describe_object(source, ())
     if name is not None:
         described = {**described, "name": name}
-    return read_description(described, _object_place)
+    return read_description(described, argument_place)
 
 
-def _object_place(path: StackPath) -> Place:
-    return Place(argument=dotted_path(path)) if path else Place()
+def _describe_object(described: object, path: StackPath) -> Mapping[str, Any]:
+    """The description of an object in the shape of a stack.
 
+    `architecture()` is code of somebody else: whatever it raises or returns is an error of the description.
+    """
 
-def _describe_object(what: object, path: StackPath) -> Mapping[str, Any]:
-    if isinstance(what, Mapping):
-        return cast("Mapping[str, Any]", what)
-    if isinstance(what, list | tuple):
-        items = cast("Iterable[object]", what)
+    def error(message: str, expected: str | None = None) -> CatalogError:
+        return CatalogError("stack.not-described", message, place=argument_place(path), expected=expected)
+
+    if isinstance(described, Mapping):
+        return cast("Mapping[str, Any]", described)
+    if isinstance(described, list | tuple):
+        items = cast("Iterable[object]", described)
         return _merge_descriptions([_describe_object(each, (*path, number)) for number, each in enumerate(items)])
-    tell = cast("Callable[[], object] | None", getattr(what, "architecture", None))
-    if tell is None or isinstance(what, type) or not callable(tell):
-        raise CatalogError(
-            "stack.not-described",
-            f"{_object_name(what)} does not say what it is made of",
-            place=_object_place(path),
-            expected="a mapping, a list, or an object with architecture()",
-        )
+    name = _object_name(described)
+    architecture = cast("Callable[[], object] | None", getattr(described, "architecture", None))
+    if architecture is None or isinstance(described, type) or not callable(architecture):
+        expected = "a mapping, a list, or an object with architecture()"
+        raise error(f"{name} does not say what it is made of", expected)
     try:
-        told = tell()
-    except Exception as error:
-        raise CatalogError(
-            "stack.not-described",
-            f"architecture() of {_object_name(what)} failed: {describe_error(error)}",
-            place=_object_place(path),
-        ) from None
-    if not isinstance(told, Mapping):
-        raise CatalogError(
-            "stack.not-described",
-            f"architecture() of {_object_name(what)} gave {_object_name(told)}",
-            place=_object_place(path),
-            expected="a mapping in the shape of a stack",
-        )
-    return cast("Mapping[str, Any]", told)
+        answer = architecture()
+    except Exception as failure:
+        raise error(f"architecture() of {name} failed: {describe_error(failure)}") from None
+    if not isinstance(answer, Mapping):
+        raise error(f"architecture() of {name} gave {_object_name(answer)}", "a mapping in the shape of a stack")
+    return cast("Mapping[str, Any]", answer)
 
 
-def _object_name(what: object) -> str:
-    kind = what.__name__ if isinstance(what, type) else type(what).__name__
-    return f"the class {kind}" if isinstance(what, type) else f"an object of {kind}"
+def _object_name(value: object) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else f"an object of {type(value).__name__}"
 
 
 def _merge_descriptions(parts: list[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Several descriptions as one: lists one after the other, mappings side by side."""
+    """Several descriptions as one: lists are concatenated, mappings merged."""
     names = [str(part["name"]) for part in parts if part.get("name")]
     whole: dict[str, Any] = {}
     for part in parts:
@@ -124,12 +118,14 @@ def _merge_values(key: str, one: Any, other: Any) -> Any:
         for name in first.keys() & second.keys():
             if key == "agents" or first[name] != second[name]:
                 code = "stack.duplicate-agent" if key == "agents" else "stack.contradiction"
-                said = f"two agents are called {name!r}" if key == "agents" else f"{key}.{name} is said in two ways"
-                raise CatalogError(code, said, place=_object_place((key, name)), fix="Give one of them another name.")
+                message = f"two agents are called {name!r}" if key == "agents" else f"{key}.{name} is said in two ways"
+                raise CatalogError(
+                    code, message, place=argument_place((key, name)), fix="Give one of them another name."
+                )
         return {**first, **second}
     if cast("object", one) == other:
         return cast("object", one)
-    raise CatalogError("stack.contradiction", f"{key} is said in two ways", place=_object_place((key,)))
+    raise CatalogError("stack.contradiction", f"{key} is said in two ways", place=argument_place((key,)))
 
 
 _COMPOSITIONS_FILE = "data/compositions.yaml"
@@ -137,7 +133,7 @@ _COMPOSITIONS_FILE = "data/compositions.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """A stack with what it is for, how its parts work together, and what each of them does."""
+    """A published stack: its goal, how its parts work together, and what each of them does."""
 
     id: str
     name: str
@@ -146,9 +142,9 @@ class Composition:
     does: Mapping[str, str]
     stack: Stack
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """Patterns (`K10|K12`: either) that it lacks, with those of its own that cannot do without."""
+    """Patterns (`K10|K12`: either) that it lacks, with those of its own that need them."""
     law1: tuple[str, ...] = ()
-    """What it lacks of the least that every agent has."""
+    """The patterns of LAW1 that it lacks."""
 
 
 @cache
@@ -159,7 +155,7 @@ def compositions() -> Mapping[str, Composition]:
         >>> compositions()["EX2"].missing
         {'V12': ('O4',)}
     """
-    text = (files("bicameral.catalog") / _COMPOSITIONS_FILE).read_text(encoding="utf-8")
+    text = (DATA_FOLDER / "compositions.yaml").read_text(encoding="utf-8")
     document = parse_yaml(text, Path(_COMPOSITIONS_FILE))
     return MappingProxyType({id: _read_composition(id, each, document) for id, each in document.settings.items()})
 

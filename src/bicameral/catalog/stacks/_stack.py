@@ -1,23 +1,27 @@
-"""A stack as data: the patterns of an agent, what is said about it, and the names it may use. Nothing here runs.
+"""A stack as data: agents with their patterns, sections and facts, and the vocabulary of facts. Nothing here runs.
 
-What was not said is None and not empty: a rule must be able to tell "no tools" from "nobody said which". Rules refer to
-the facts and statements declared here and to no others. A fact that nobody declares is not taken for false: a rule that
-needs it reports that.
+The classes are also the schema of descriptions, which `_reader` validates with pydantic. A section that is not
+described is None and not empty: a rule must be able to tell "no tools" from "not declared". A fact that is not declared
+is not false: a rule that needs it reports that. Rules refer to the facts and statements of the vocabulary only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from functools import cache, cached_property, lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, Field, Strict, StringConstraints, ValidationInfo
+from pydantic_core import PydanticCustomError
 
 from bicameral.catalog.facts._reader import load_records
+from bicameral.catalog.facts._records import json_fields
 from bicameral.errors import Place
 
 StackPath: TypeAlias = tuple[str | int, ...]
-"""The way to something in a stack, key by key."""
+"""The path to something in a stack, key by key."""
 Leg: TypeAlias = Literal["private_data", "untrusted_content", "external_comms"]
 GuardPoint: TypeAlias = Literal["input", "call", "result", "output", "write", "read"]
 PromptStability: TypeAlias = Literal["global", "per_user", "per_call"]
@@ -25,6 +29,51 @@ BlastRadius: TypeAlias = Literal["low", "medium", "high"]
 Gate: TypeAlias = Literal["V1", "V2", "none"]
 VaryingContent: TypeAlias = Literal["timestamp", "uuid", "random", "unsorted"]
 StoreContent: TypeAlias = Literal["content", "references", "redacted"]
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _check_pattern_id(id: str, info: ValidationInfo) -> str:
+    known: Collection[str] = info.context or ()
+    if id not in known:
+        raise PydanticCustomError("unknown_pattern", "a pattern")
+    return id
+
+
+def _check_stage(name: str, info: ValidationInfo) -> str:
+    _check_pattern_id(name.partition(".")[0], info)
+    return name
+
+
+def _check_part_name(name: str, info: ValidationInfo) -> str:
+    owner = name.partition(".")[0]
+    return _check_stage(name, info) if owner[:1].isupper() and owner[1:].isdigit() else name
+
+
+def _parse_day(value: Any) -> date:
+    if isinstance(value, date):
+        return value.date() if isinstance(value, datetime) else value
+    try:
+        return date.fromisoformat(str(value))
+    except ValueError:
+        raise PydanticCustomError("day", "a day, as in 2027-03-01") from None
+
+
+# The values of a description. They are strict: the text "yes" is no boolean, and "5" is no number.
+Text = Annotated[str, StringConstraints(strict=True, max_length=2_000, pattern=r"\S")]
+Truth = Annotated[bool, Strict()]
+Count = Annotated[int, Strict(), Field(ge=0)]
+# An infinite cap is none.
+Cap = Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False)]
+PatternId = Annotated[Text, AfterValidator(_check_pattern_id)]
+Stage = Annotated[Text, AfterValidator(_check_stage)]
+"""A pattern or a part of one, such as `R5.plan`."""
+PartName = Annotated[Text, AfterValidator(_check_part_name)]
+Day = Annotated[date, BeforeValidator(_parse_day)]
+# An empty reason is none: that is a finding of the linter, and no fault of the description.
+Reason = Annotated[str | None, Strict(), AfterValidator(lambda text: (text or "").strip() or None)]
 
 
 @lru_cache(maxsize=4096)
@@ -35,7 +84,7 @@ def dotted_path(path: StackPath) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PatternUse:
-    """A pattern that is used, and what was set for it. `task`, `artefact` and `session` say where it is used."""
+    """A use of a pattern with its knobs. `task`, `artefact` and `session` among them say where it is used."""
 
     id: str
     path: StackPath
@@ -44,97 +93,103 @@ class PatternUse:
 
 @dataclass(frozen=True, slots=True)
 class ToolCounts:
-    """The tools of an agent in numbers."""
+    """How many tools an agent has, and the tokens of their schemas."""
 
     path: StackPath
-    count: int | None = None
-    schema_tokens: int | None = None
+    count: Count | None = None
+    schema_tokens: Count | None = None
+    servers: dict[str, Count] = field(default_factory=dict[str, int])
+    """The schema tokens of each server; their sum is `schema_tokens` where that is not said."""
+
+    def __post_init__(self) -> None:
+        if self.schema_tokens is None and self.servers:
+            object.__setattr__(self, "schema_tokens", sum(self.servers.values()))
 
 
 @dataclass(frozen=True, slots=True)
 class PromptPart:
-    """A part of a prompt, in the order in which the model reads them."""
+    """A part of a prompt; parts are in the order in which the model reads them."""
 
-    part: str
+    part: PartName
     stable: PromptStability
     path: StackPath
-    tokens: int | None = None
+    tokens: Count | None = None
     holds: tuple[VaryingContent, ...] = ()
-    """What in it differs from call to call."""
-    breakpoint: bool = False
-    """Whether the cache boundary is set behind it."""
+    """Content in it that differs from call to call."""
+    breakpoint: Truth = False
+    """Whether the cache boundary is behind it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """Something that repeats, and what ends it."""
+    """A loop and its caps."""
 
     name: str
     path: StackPath
-    steps: float | None = None
-    tokens: float | None = None
-    money: float | None = None
-    seconds: float | None = None
-    exit: str | None = None
+    steps: Cap | None = None
+    tokens: Cap | None = None
+    money: Cap | None = None
+    seconds: Cap | None = None
+    exit: Text | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StackSession:
-    """A conversation with a model: what it reads, writes and judges."""
+    """A session of a model: what it reads, writes and judges."""
 
     name: str
     path: StackPath
-    model: str | None = None
-    reads: tuple[str, ...] = ()
-    writes: tuple[str, ...] = ()
-    judges: tuple[str, ...] = ()
-    tools: tuple[str, ...] | None = None
-    policy: str | None = None
-    quarantined: bool = False
+    model: Text | None = None
+    reads: tuple[Text, ...] = ()
+    writes: tuple[Text, ...] = ()
+    judges: tuple[Text, ...] = ()
+    tools: tuple[Text, ...] | None = None
+    policy: Text | None = None
+    quarantined: Truth = False
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something that is done to the world, and what stands before it."""
+    """An action with an effect, and its gate."""
 
     name: str
     path: StackPath
-    reversible: bool | None = None
+    reversible: Truth | None = None
     blast_radius: BlastRadius | None = None
-    novel: bool | None = None
+    novel: Truth | None = None
     gate: Gate | None = None
     was: Gate | None = None
     """The gate that it had before."""
-    review: str | None = None
+    review: Text | None = None
     """Where the change of its gate was decided."""
 
 
 @dataclass(frozen=True, slots=True)
 class StackStore:
-    """Something that is kept, and who reads, writes and erases it."""
+    """A store, and who reads, writes and erases it."""
 
     name: str
     path: StackPath
-    patterns: tuple[str, ...] = ()
-    readers: tuple[str, ...] = ()
-    writers: tuple[str, ...] = ()
-    eraser: bool | None = None
-    personal: bool = False
+    patterns: Annotated[tuple[PatternId, ...], BeforeValidator(_as_list)] = ()
+    readers: tuple[Text, ...] = ()
+    writers: tuple[Text, ...] = ()
+    eraser: Truth | None = None
+    personal: Truth = False
     holds: StoreContent = "content"
 
 
 @dataclass(frozen=True, slots=True)
 class StackMember:
-    """An agent of a stack, or the whole of it (which has no name): all that was said of it."""
+    """An agent of a stack, or the whole (which has no name), with everything that is declared about it."""
 
     name: str
     path: StackPath
     uses: tuple[PatternUse, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
     declares: Mapping[str, str | bool] = field(default_factory=dict[str, str | bool])
-    model: str | None = None
-    owner: str | None = None
-    policy: str | None = None
+    model: Text | None = None
+    owner: Text | None = None
+    policy: Text | None = None
     tools: ToolCounts | None = None
     legs: tuple[Leg, ...] | None = None
     guards: tuple[GuardPoint, ...] | None = None
@@ -143,7 +198,7 @@ class StackMember:
     sessions: tuple[StackSession, ...] | None = None
     actions: tuple[Action, ...] | None = None
     stores: tuple[StackStore, ...] | None = None
-    pipeline: tuple[str, ...] | None = None
+    pipeline: tuple[Stage, ...] | None = None
 
     @property
     def patterns(self) -> frozenset[str]:
@@ -153,43 +208,47 @@ class StackMember:
 
 @dataclass(frozen=True, slots=True)
 class OwnPattern:
-    """A pattern of one's own: what it needs beside it, and what it does not go with."""
+    """A pattern that the stack defines: what it needs, and what it must not be used with."""
 
     id: str
-    name: str
     path: StackPath
-    needs: tuple[str, ...] = ()
-    needs_one_of: tuple[str, ...] = ()
-    not_with: tuple[str, ...] = ()
-    loops: bool = False
-    why: str = "its definition says so"
+    name: Text = ""
+    needs: tuple[PatternId, ...] = ()
+    needs_one_of: tuple[PatternId, ...] = ()
+    not_with: tuple[PatternId, ...] = ()
+    loops: Truth = False
+    why: Text = "its definition says so"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.name or self.id)
 
 
 @dataclass(frozen=True, slots=True)
 class Waiver:
-    """A finding that is known and accepted for a while. Without a reason or an end it waives nothing."""
+    """Rules whose findings are accepted until a day. Without a reason or an end it has no effect."""
 
-    rules: tuple[str, ...]
+    rules: Annotated[tuple[Text, ...], BeforeValidator(_as_list)]
     path: StackPath
-    at: str | None = None
-    reason: str | None = None
-    until: date | None = None
+    at: Text | None = None
+    reason: Reason = None
+    until: Day | None = None
 
     def covers(self, path: StackPath) -> bool:
-        """Whether something at this path is meant."""
+        """Whether it applies at this path."""
         if self.at is None:
             return True
         shown = dotted_path(path)
         return shown == self.at or shown.startswith((f"{self.at}.", f"{self.at}["))
 
 
-def _argument_place(path: StackPath) -> Place:
+def argument_place(path: StackPath) -> Place:
+    """The place of something in a stack that comes from a Python object."""
     return Place(argument=dotted_path(path)) if path else Place()
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """An architecture: what holds for the whole, its agents, and what is waived.
+    """An architecture: what holds for the whole, its agents, its own patterns and its waivers.
 
     Example:
         >>> stack = stack_of({"name": "Triage", "patterns": ["R4", "V9", "V14"]})
@@ -203,7 +262,7 @@ class Stack:
     waivers: tuple[Waiver, ...] = ()
     defined: Mapping[str, OwnPattern] = field(default_factory=dict[str, OwnPattern])
     file: str | None = None
-    locate: Callable[[StackPath], Place] = field(default=_argument_place, repr=False, compare=False)
+    locate: Callable[[StackPath], Place] = field(default=argument_place, repr=False, compare=False)
 
     @property
     def members(self) -> Iterator[StackMember]:
@@ -212,7 +271,7 @@ class Stack:
         yield from self.agents
 
     def place(self, path: StackPath) -> Place:
-        """Where something of this stack is written."""
+        """The place of something in this stack."""
         return self.locate(path)
 
 
@@ -221,7 +280,7 @@ FactKind: TypeAlias = Literal["truth", "number", "choice", "text", "statement"]
 
 @dataclass(frozen=True, slots=True)
 class StackFact:
-    """A name that a stack may give a value to. A `statement` says where something is written down."""
+    """A name that a stack may declare. A `statement` says where something is documented."""
 
     id: str
     kind: FactKind
@@ -229,7 +288,7 @@ class StackFact:
     choices: tuple[str, ...] = ()
     default: int | float | None = None
     derived: str | None = None
-    """How it is found out where nobody says it."""
+    """How it is derived where it is not declared."""
 
     @property
     def name(self) -> str:
@@ -237,7 +296,7 @@ class StackFact:
 
     @property
     def expected(self) -> str:
-        """What may be said of it."""
+        """The values that it accepts, in words."""
         match self.kind:
             case "truth":
                 return "true or false"
@@ -251,18 +310,11 @@ class StackFact:
                 return "where it is written down"
 
     def to_json(self) -> dict[str, Any]:
-        pairs = (
-            ("name", self.name),
-            ("kind", self.kind),
-            ("what", self.what),
-            ("choices", list(self.choices) or None),
-            ("default", self.default),
-            ("derived", self.derived),
-        )
-        return {key: value for key, value in pairs if value is not None}
+        known = {name: value for name, value in json_fields(self, "id").items() if value is not None and value != []}
+        return {"name": self.id, **known}
 
     def accepts(self, value: Any) -> bool:
-        """Whether a value is one that this fact can have."""
+        """Whether it accepts a value."""
         match self.kind:
             case "truth":
                 return isinstance(value, bool)
@@ -295,7 +347,7 @@ class _Vocabulary(Mapping[str, StackFact]):
         return self._facts[name]
 
     def __contains__(self, name: object) -> bool:
-        # The linter asks for many names that are no facts; `Mapping` would catch an error for each.
+        # The linter looks up many names that are no facts; `Mapping` would raise and catch a KeyError for each.
         return name in self._facts
 
     def __iter__(self) -> Iterator[str]:
@@ -310,4 +362,4 @@ FACTS: Mapping[str, StackFact] = _Vocabulary(statements=False)
 STATEMENTS: Mapping[str, StackFact] = _Vocabulary(statements=True)
 """Every statement by its name."""
 USE_KEYS = ("task", "artefact", "session", "surface", "variant")
-"""What may be said of a single use beside its knobs and facts: where it is used, and in which form."""
+"""Keys of a single use besides knobs and facts: where it is used, and in which form."""
