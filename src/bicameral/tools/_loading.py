@@ -88,7 +88,7 @@ class LoadedToolbox:
         except BicameralError:
             raise
         except ImportError as error:
-            raise _missing_extra_error(self.name, self.package, error) from None
+            raise _import_failed_error(self.name, self.package, error) from error
         except Exception as error:
             raise _broken_toolbox_error(self.name, self.package, f"{type(error).__name__}: {error}") from error
 
@@ -115,7 +115,7 @@ def load_installed_toolbox(name: str, points: Mapping[str, EntryPoint]) -> Loade
     try:
         offered: object = point.load()
     except ImportError as error:
-        raise _missing_extra_error(name, _package_name(point), error) from None
+        raise _import_failed_error(name, _package_name(point), error) from error
     except Exception as error:
         raise _broken_toolbox_error(name, _package_name(point), f"{type(error).__name__}: {error}") from error
     if not isinstance(offered, Toolbox):
@@ -269,7 +269,11 @@ def _package_name(point: EntryPoint) -> str:
     return point.dist.name if point.dist else point.module
 
 
-def _missing_extra_error(name: str, package: str, error: ImportError) -> ToolError:
+def _import_failed_error(name: str, package: str, error: ImportError) -> ToolError:
+    # A module of Bicameral itself belongs to no extra: if it does not import, the toolbox is broken, and a toolbox that
+    # is broken is never left out silently.
+    if error.name is not None and error.name.partition(".")[0] == "bicameral":
+        return _broken_toolbox_error(name, package, f"{type(error).__name__}: {error}")
     what = f"the module {error.name!r}" if error.name else str(error)
     ours = package == "bicameral"
     return ToolError(

@@ -404,8 +404,10 @@ class Tool:
             return None
         try:
             return self.target(arguments)
-        except Exception:
-            # Fail closed: without an answer the file may be one that is executed.
+        except Exception as error:
+            # Fail closed: a refusal is an answer, and without an answer the file may be one that is executed.
+            if isinstance(error, ToolError) and error.code == "tools.protected":
+                return replace(UNKNOWN_TARGET, protected=error.message)
             return UNKNOWN_TARGET
 
     def with_name(self, name: str) -> Tool:
