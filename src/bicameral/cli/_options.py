@@ -200,23 +200,38 @@ def local_time_text(moment: datetime) -> str:
 _MAX_COMPLETIONS = 50
 
 
-def completion_items(begun: str, names: Iterable[str] | Mapping[str, str]) -> list[CompletionItem]:
-    """The names that begin so; the values of a mapping are their help texts."""
-    from click.shell_completion import CompletionItem
+def completer(
+    names: Callable[[], Iterable[str] | Mapping[str, str]],
+) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """Completion by the names that begin with what was typed; the values of a mapping are their help texts.
 
-    helps = cast("Mapping[str, str]", names if isinstance(names, Mapping) else {})
-    return [CompletionItem(name, help=helps.get(name)) for name in names if name.startswith(begun)]
+    Names in capital letters are completed from small ones, too.
+    """
+
+    def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        # An error must not end up in the line that the user is typing: what cannot be read is not offered.
+        with suppress(Exception):
+            known = names()
+            helps = cast("Mapping[str, str]", known if isinstance(known, Mapping) else {})
+            found = (name for name in known if name.startswith((begun, begun.upper())))
+            return [CompletionItem(name, help=helps.get(name) or None) for name in found]
+        return []
+
+    return complete
 
 
-def complete_runs(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+@completer
+def complete_runs() -> Mapping[str, str]:
     """The newest runs, recorded or submitted, and `last`."""
     requests: dict[str, str] = {}
-    # An error must not end up in the user's shell: what cannot be read is not offered.
+    # Each on its own: the runs of one store are offered although the other cannot be read.
     with suppress(Exception):
         requests |= asyncio.run(_submitted_requests())
     with suppress(Exception):
         requests |= _recorded_requests()
-    return [*completion_items(begun, requests), *completion_items(begun, ["last"])]
+    return {**requests, "last": ""}
 
 
 def load_config_quietly() -> Config:
@@ -243,11 +258,10 @@ async def _submitted_requests() -> dict[str, str]:
         return {view.run: view.request for view in await runs.list(limit=_MAX_COMPLETIONS)}
 
 
-def complete_approvals(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+@completer
+def complete_approvals() -> Mapping[str, str]:
     """The open questions."""
-    with suppress(Exception):
-        return completion_items(begun, asyncio.run(_open_approvals()))
-    return []
+    return asyncio.run(_open_approvals())
 
 
 async def _open_approvals() -> dict[str, str]:

@@ -149,9 +149,13 @@ class Output:
     def write_json(self, facts: Mapping[str, Any]) -> None:
         """Write the JSON object of the command, if JSON was asked for."""
         if self.as_json:
-            whole = {**facts, **self._notices}
-            sys.stdout.write(escape_json(mask_json(json.dumps(whole, ensure_ascii=False, default=str))) + "\n")
-            sys.stdout.flush()
+            self.write_document({**facts, **self._notices})
+
+    def write_document(self, facts: Mapping[str, Any], *, indent: int | None = None) -> None:
+        """Write a JSON document to standard output, whether JSON was asked for with `--json` or another way."""
+        text = json.dumps(facts, ensure_ascii=False, default=str, indent=indent)
+        sys.stdout.write(escape_json(mask_json(text)) + "\n")
+        sys.stdout.flush()
 
     def error(self, facts: Mapping[str, Any], text: str) -> None:
         """Write an error in one line, or as the JSON object."""

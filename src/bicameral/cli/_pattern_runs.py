@@ -69,7 +69,7 @@ class RoundsRunner:
     def _callbacks(self, shown: ProgressDisplay) -> Any:
         from bicameral.patterns.reasoner import ReasoningCallbacks
 
-        async def written(this: WrittenRound) -> bool:
+        async def show_and_confirm(this: WrittenRound) -> bool:
             shown.close()
             self._out.heading(f"Round {this.number}")
             show_plan(self._out, this.source)
@@ -82,12 +82,12 @@ class RoundsRunner:
             shown.phase("running")
             return may
 
-        def done(this: Round) -> None:
+        def say_round(this: Round) -> None:
             shown.close()
             self._say_round(this)
             shown.phase("planning")
 
-        return ReasoningCallbacks(observer=shown.step, watch=shown.statement, written=written, done=done)
+        return ReasoningCallbacks(observer=shown.step, watch=shown.statement, written=show_and_confirm, done=say_round)
 
     def _say_round(self, this: Round) -> None:
         """Say what the planner learns of a round; nothing else of it crosses to the privileged side."""

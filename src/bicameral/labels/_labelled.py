@@ -84,8 +84,8 @@ def _is_pure(function: object, depth: int) -> bool:
 def _is_plain_class(kind: type) -> bool:
     """Whether making an instance stores the argument nowhere but in the instance.
 
-    A class of one's own may do anything in `__init__`, `__new__` or its metaclass. Only those pass whose construction is
-    the standard library's: a TypedDict makes a dict, a NamedTuple a tuple, and an Enum looks a member up.
+    A user-defined class may do anything in `__init__`, `__new__` or its metaclass. Only those pass whose construction
+    is the standard library's: a TypedDict makes a dict, a NamedTuple a tuple, and an Enum looks a member up.
     """
     if getattr(builtins, kind.__name__, None) is kind:
         return kind.__name__ in _PURE_BUILTINS or issubclass(kind, Exception)
@@ -103,7 +103,7 @@ def _is_named_tuple(kind: type) -> bool:
     if not isinstance(made_by, types.FunctionType) or "__init__" in vars(kind):
         return False
     names, calls = made_by.__code__.co_names, made_by.__globals__.get("_tuple_new")
-    return names == ("_tuple_new",) and calls is tuple.__new__
+    return names == ("_tuple_new",) and calls is cast("Any", tuple).__new__
 
 
 def _is_pure_code(function: types.FunctionType, depth: int) -> bool:
@@ -187,7 +187,8 @@ class Labelled(Generic[T]):
         raise LabelError(
             "labels.forged",
             "a labelled value is made by the runtime, which knows where the value came from",
-            fix="Pass on `outcome.labelled`; use `said`, `from_user` or `strangers` for what comes from outside.",
+            fix="Pass on `outcome.labelled`; for what comes from outside use `program_text`, `from_user` "
+            "or `untrusted_value`.",
         )
 
     @property
@@ -352,7 +353,7 @@ def vouched_value(value: T) -> Labelled[T]:
         raise LabelError(
             "labels.laundered",
             "this text was handed out by an outcome, and strangers had a hand in it: it is not the user's own",
-            fix="Pass on `outcome.labelled`, which keeps its label; `received` is for what a person has just typed.",
+            fix="Pass on `outcome.labelled`, which keeps its label; `user_input` is for what a person has just typed.",
         )
     note_own_words(value)
     return make_labelled(value, TRUSTED_USER)
@@ -397,7 +398,7 @@ def record_escape(closed: Labelled[Any], why_not: str | None) -> None:
         raise LabelError(
             "labels.impure-function",
             why_not,
-            fix="Use a function that only computes, or change the value in a pattern, on a stage.",
+            fix="Use a function that only computes, or change the value in a pattern, in its context.",
         )
     if why_not is not None:
         # The function may store the text, and the program may pass it back in as its own.
@@ -412,5 +413,5 @@ def _closed_error(action: str) -> LabelError:
     return LabelError(
         "labels.closed",
         f"a labelled value cannot {action}: its label would be lost",
-        fix="Pass it on as it is, put it into a `text`, or open it with `stage.read`.",
+        fix="Pass it on as it is, put it into a `text`, or open it with `context.read`.",
     )

@@ -143,16 +143,19 @@ def drop_unasked_steps(plan: Plan, intent: Intent, registry: Registry) -> Plan:
     """The plan without the steps that change the world in a way nobody asked for, where nothing depends on them."""
     read = {name for _, step in walk(plan.steps) for name in _names_read(step)}
 
-    def kept(steps: tuple[Any, ...]) -> tuple[Any, ...]:
+    def without_unasked(steps: tuple[Any, ...]) -> tuple[Any, ...]:
         found: list[Any] = []
         for step in steps:
             match step:
                 case Call() if (tool := registry.get(step.tool)) is not None and tool.changes:
                     if tool.effect not in intent.effects and step.name not in read:
                         continue
-                case Each() if (inner := kept(step.steps)) != step.steps:
+                case Each() if (inner := without_unasked(step.steps)) != step.steps:
                     step = step.model_copy(update={"steps": inner}) if inner else None
-                case When() if (inner := (kept(step.steps), kept(step.otherwise))) != (step.steps, step.otherwise):
+                case When() if (inner := (without_unasked(step.steps), without_unasked(step.otherwise))) != (
+                    step.steps,
+                    step.otherwise,
+                ):
                     step = step.model_copy(update={"steps": inner[0], "otherwise": inner[1]}) if inner[0] else step
                 case _:
                     pass
@@ -160,7 +163,7 @@ def drop_unasked_steps(plan: Plan, intent: Intent, registry: Registry) -> Plan:
                 found.append(step)
         return tuple(found)
 
-    return plan.model_copy(update={"steps": kept(plan.steps)})
+    return plan.model_copy(update={"steps": without_unasked(plan.steps)})
 
 
 def _names_read(step: Any) -> frozenset[str]:

@@ -181,10 +181,7 @@ def show_approval(chosen: CommonOptions, id: str | None, user: str | None, full:
     ID is the id of a question or the beginning of it; without one, the only question that is open.
     """
 
-    async def asked(runs: Runs) -> Approval:
-        return await _find_approval(runs, id, user)
-
-    found = asyncio.run(_with_runs(chosen, asked))
+    found = asyncio.run(_with_runs(chosen, lambda runs: _find_approval(runs, id, user)))
     chosen.out.show(approval_text(found, full=full))
     chosen.out.write_json({"ok": True, **found.to_json()})
     return OK

@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options, completion_items
+from bicameral.cli._options import CommonOptions, common_options, completer
 from bicameral.cli._output import OK, Output
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from bicameral.catalog import Catalog, Conflict, Knob, PatternFacts, Requirement, SessionCost
 
 
@@ -197,19 +194,19 @@ def command(context: click.Context) -> int | None:
     return context.invoke(list_patterns) if context.invoked_subcommand is None else None
 
 
-def complete_pattern(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+@completer
+def complete_pattern() -> Iterable[str]:
     """The ids that begin so, with their names."""
-    with suppress(Exception):
-        from bicameral.catalog import catalog
+    from bicameral.catalog import catalog
 
-        return completion_items(begun.upper(), {each.id: each.name for each in catalog().patterns.values()})
-    return []
+    return {each.id: each.name for each in catalog().patterns.values()}
 
 
-def _complete_category(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+@completer
+def _complete_category() -> Iterable[str]:
     from bicameral.catalog import CATEGORIES
 
-    return completion_items(begun, CATEGORIES)
+    return CATEGORIES
 
 
 @command.command("list")

@@ -28,7 +28,7 @@ class CalendarSettings(Settings):
 
     @field_validator("timezone")
     @classmethod
-    def _known(cls, name: str | None) -> str | None:
+    def _check_timezone(cls, name: str | None) -> str | None:
         try:
             return name if name is None else ZoneInfo(name).key
         except (ZoneInfoNotFoundError, ValueError, OSError):
