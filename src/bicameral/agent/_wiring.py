@@ -17,7 +17,7 @@ from bicameral.limits import Prices, use_prices
 from bicameral.models import Provider
 from bicameral.planning import Delta, Echo, PlanCascade
 from bicameral.plans import PlanLimits, Report
-from bicameral.routing import BudgetMeter, Budgets, Cascade, budget_scope, check_finished, provider_for_role
+from bicameral.routing import BudgetMeter, Budgets, Cascade, Router, budget_scope, check_finished
 from bicameral.runs import Journal
 from bicameral.sessions import Chambers, Ledger, Listener, ModelCall, Quarantined
 from bicameral.tools import Registry, Tool
@@ -31,12 +31,17 @@ if TYPE_CHECKING:
 
 def build_planner(privileged: Provider, cascade: Mapping[str, Provider], **options: Any) -> Delta | PlanCascade:
     """Delta with the one model, or a cascade of them."""
-    return PlanCascade(cascade, **options) if cascade else Delta(provider_for_role(privileged, "delta"), **options)
+    return PlanCascade(cascade, **options) if cascade else Delta(_provider_for_role(privileged, "delta"), **options)
 
 
 def echo_provider(privileged: Provider, stages: Sequence[Provider]) -> Provider:
     """Who is asked what a request means: the first of a cascade, and a larger one only if its account is not whole."""
-    return Cascade(*stages, accept=check_finished) if stages else provider_for_role(privileged, "echo")
+    return Cascade(*stages, accept=check_finished) if stages else _provider_for_role(privileged, "echo")
+
+
+def _provider_for_role(provider: Provider, role: str) -> Provider:
+    """A provider for calls of one role: a router looks only at what that role can reach."""
+    return provider.for_role(role) if isinstance(provider, Router) else provider
 
 
 P = ParamSpec("P")

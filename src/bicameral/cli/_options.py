@@ -8,11 +8,12 @@ recorded.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import signal
 import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import wraps
@@ -285,15 +286,19 @@ def injected_agent() -> MakeAgent | None:
 async def open_agent(config: Config, make: MakeAgent | None = None) -> AsyncGenerator[Agent]:
     """The agent, closed at the end. Telemetry is exported if the OTEL_* variables say where to."""
     from bicameral.agent import Agent
-    from bicameral.telemetry import export_from_environment
 
-    with export_from_environment() as exporting:
+    problems: list[str] = []
+    with ExitStack() as stack:
+        if any(name.startswith("OTEL_") for name in os.environ):
+            from bicameral.telemetry import export_from_environment
+
+            problems = stack.enter_context(export_from_environment()).problems
         agent = make(config) if make else Agent.from_config(config)
         try:
             yield agent
         finally:
             await agent.aclose()
-    for problem in exporting.problems:
+    for problem in problems:
         Output().say(f"telemetry: {problem}")
 
 

@@ -10,8 +10,17 @@ from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from bicameral.cli._output import FAILED, INTERRUPTED, NEEDS_A_PERSON, NO_PLAN, OK, QUESTIONS, Output
-from bicameral.cli._progress import ProgressDisplay, open_display
+from bicameral.cli._output import (
+    FAILED,
+    INTERRUPTED,
+    NEEDS_A_PERSON,
+    NO_PLAN,
+    OK,
+    QUESTIONS,
+    Output,
+    ProgressDisplay,
+    open_display,
+)
 from bicameral.cli._prompts import terminal_people
 from bicameral.cli._render import (
     effects_before_text,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
-
-from bicameral.secrets import register_secret
 
 Names = Annotated[tuple[str, ...], Field(strict=False)]
 Temperature = Annotated[float, Field(ge=0, le=10)]
@@ -164,13 +162,6 @@ USUAL_KEY_VARIABLES: Mapping[str, str] = {
     "bedrock": "AWS_BEARER_TOKEN_BEDROCK",
 }
 """The usual variables for the key of a family. Only the privileged chamber uses them: the quarantine names its key."""
-
-
-def register_keys(aliases: Iterable[AliasSettings], environment: Mapping[str, str]) -> None:
-    """Mask every key that is in the environment, whether its model is ever used or not."""
-    named = {name for each in aliases for name in (each.api_key_env, each.quarantined_api_key_env) if name}
-    for name in sorted(named | set(USUAL_KEY_VARIABLES.values())):
-        register_secret(name, environment.get(name, ""))
 
 
 class RuleSettings(LlmTable):

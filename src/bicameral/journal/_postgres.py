@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from bicameral.errors import JournalError
-from bicameral.journal._blobs import compress_blob
-from bicameral.journal._events import EventRow, NumberTaken
+from bicameral.journal._events import EventRow, NumberTaken, compress_blob
 from bicameral.secrets import mask, register_secret
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from bicameral.planning._cascade import (
     weakest_token,
 )
 from bicameral.planning._delta import CompiledPlan, Delta, PlanCheck
-from bicameral.planning._echo import Echo
 from bicameral.planning._intent import (
     MAX_REQUEST,
+    Echo,
     Intent,
     IntentStep,
     NamedDate,
@@ -31,6 +31,7 @@ from bicameral.planning._intent import (
     required_effects,
     tool_stems,
     tool_vocabulary,
+    trusted_request_text,
     validate_request,
 )
 from bicameral.planning._intent_check import Mismatch, check_against_intent, plan_literals
@@ -73,6 +74,7 @@ __all__ = [
     "statement_grammar",
     "tool_stems",
     "tool_vocabulary",
+    "trusted_request_text",
     "validate_request",
     "weakest_token",
 ]

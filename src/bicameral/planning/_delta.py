@@ -12,19 +12,23 @@ from typing import Any, cast
 
 from bicameral.errors import BicameralError, Place, PlanError
 from bicameral.models import Provider, ReplyToken, Route
-from bicameral.planning._decode import STATEMENT_TOKENS, PlanDraft, decode_freely, decode_typed, next_openings
-from bicameral.planning._intent import Intent
-from bicameral.planning._intent_check import Mismatch, check_against_intent, drop_unasked_steps
-from bicameral.planning._matching import load_examples, named_objects, nearest_tools, relevant_examples, relevant_tools
-from bicameral.planning._neutral_names import NeutralNames
-from bicameral.planning._prompt import (
+from bicameral.planning._decode import (
     PREFILL,
     PROMPT_VERSION,
+    STATEMENT_TOKENS,
+    PlanDraft,
     adapter_setup_messages,
+    decode_freely,
+    decode_typed,
+    next_openings,
     repair_text,
     request_text,
     setup_messages,
 )
+from bicameral.planning._intent import Intent
+from bicameral.planning._intent_check import Mismatch, check_against_intent, drop_unasked_steps
+from bicameral.planning._matching import load_examples, named_objects, nearest_tools, relevant_examples, relevant_tools
+from bicameral.planning._neutral_names import NeutralNames
 from bicameral.planning._rounds import EarlierRounds, PlannerCode, replace_look, with_left_variables
 from bicameral.planning._statement_grammar import statement_grammar
 from bicameral.plans import Call, Finding, Plan, PlanLimits, Report, check, parse, walk

@@ -21,7 +21,7 @@ import datetime as dt
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any, cast
@@ -369,53 +369,6 @@ def _merge_shapes(left: Type, right: Type) -> Type:
     if isinstance(left, RecordType | DictType) and isinstance(right, RecordType | DictType):
         return DictType(ANY)
     return (join_types(left, right) or ANY) if {left, right} <= {INT, FLOAT} else ANY
-
-
-class FileShape:
-    """A refinement of a tool's result type that reads the file named in a plan, and caches its shape by its stamp.
-
-    It also stores the short texts of each column, in which a planner looks up the words of a request.
-
-    Args:
-        read: Reads the content of a file.
-        stamp: Returns a value that changes if the file does.
-        endings: The endings of the paths that it handles.
-        trusts: Whether a path lies in a trusted folder.
-    """
-
-    def __init__(
-        self,
-        read: Callable[[str], object],
-        stamp: Callable[[str], object],
-        endings: tuple[str, ...],
-        trusts: Callable[[str], bool],
-    ) -> None:
-        self._read = read
-        self._stamp = stamp
-        self._endings = endings
-        self._trusts = trusts
-        self._cache: dict[str, tuple[object, Type, ColumnTexts]] = {}
-
-    def __call__(self, types: ArgumentTypes, literals: LiteralValues) -> Type | None:
-        facts = self._shape_and_texts(literals)
-        return None if facts is None else facts[0]
-
-    def cells(self, literals: LiteralValues) -> ColumnTexts:
-        """The short texts in the columns of the file that a plan names."""
-        facts = self._shape_and_texts(literals)
-        return {} if facts is None else facts[1]
-
-    def _shape_and_texts(self, literals: LiteralValues) -> tuple[Type, ColumnTexts] | None:
-        path = literals.get("path")
-        if not isinstance(path, str) or not path.lower().endswith(self._endings):
-            return None
-        # Trust is part of the key: without it, names of a file that is no longer trusted could reach the planner.
-        stamp = (self._stamp(path), self._trusts(path))
-        cached = self._cache.get(path)
-        if cached is None or cached[0] != stamp:
-            content = self._read(path)
-            cached = self._cache[path] = (stamp, value_shape(content, trusted=stamp[1]), short_texts(content))
-        return cached[1:]
 
 
 def short_texts(content: object) -> dict[str, frozenset[str]]:

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel
 
-from bicameral.types._formats import format_problem, is_bounded_format
+from bicameral.types._formats import BOUNDED_FORMATS, format_problem
 from bicameral.types._types import (
     AnyType,
     BoolType,
@@ -76,7 +76,7 @@ def mismatch(value: object, type_: Type, path: str = "value") -> str | None:
             )
         case RecordType():
             return _record_mismatch(value, type_, path)
-        case StrType(format=name) if isinstance(value, str) and is_bounded_format(name):
+        case StrType(format=name) if isinstance(value, str) and name in BOUNDED_FORMATS:
             problem = format_problem(value, name)
             return f"{_mismatch_text(value, type_, path)}[{name!r}]: {problem}" if problem else None
         case _:

@@ -19,8 +19,7 @@ from bicameral.cli._options import (
     planning_options,
     run_until_terminated,
 )
-from bicameral.cli._output import OK
-from bicameral.cli._progress import open_display
+from bicameral.cli._output import OK, open_display
 from bicameral.cli._render import planned_json
 from bicameral.cli._values import answer_text, to_plain_json
 from bicameral.cli.commands.run import RunCommand, RunOptions

@@ -18,8 +18,7 @@ from bicameral.cli._options import (
     open_agent,
     planning_options,
 )
-from bicameral.cli._output import NO_PLAN, OK
-from bicameral.cli._progress import open_display
+from bicameral.cli._output import NO_PLAN, OK, open_display
 from bicameral.cli._render import proof_json, show_finding, verdict_name, verdict_why
 from bicameral.plans import (
     Answer,

@@ -17,8 +17,7 @@ from bicameral.cli._options import (
     open_agent,
     planning_options,
 )
-from bicameral.cli._output import NO_PLAN, OK, Output
-from bicameral.cli._progress import open_display
+from bicameral.cli._output import NO_PLAN, OK, Output, open_display
 from bicameral.cli._prompts import TerminalAsker
 from bicameral.cli._render import planned_json, say_budget, say_degraded, show_intent, show_report
 

@@ -18,8 +18,16 @@ from bicameral.cli._options import (
     planning_options,
     run_until_terminated,
 )
-from bicameral.cli._output import FAILED, INTERRUPTED, NEEDS_A_PERSON, NO_PLAN, OK, QUESTIONS
-from bicameral.cli._progress import ProgressDisplay, open_display
+from bicameral.cli._output import (
+    FAILED,
+    INTERRUPTED,
+    NEEDS_A_PERSON,
+    NO_PLAN,
+    OK,
+    QUESTIONS,
+    ProgressDisplay,
+    open_display,
+)
 from bicameral.cli._prompts import TerminalApprover, TerminalAsker, confirm_yes
 from bicameral.cli._render import (
     effects_text,

@@ -18,8 +18,7 @@ from bicameral.cli._options import (
     open_agent,
     run_until_terminated,
 )
-from bicameral.cli._output import FAILED, OK, Output
-from bicameral.cli._progress import open_display
+from bicameral.cli._output import FAILED, OK, Output, open_display
 from bicameral.cli._render import outcome_json, recorded_usage_json, recorded_usage_text, show_outcome
 from bicameral.cli._run_records import (
     FoundRun,
