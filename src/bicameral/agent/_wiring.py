@@ -17,6 +17,7 @@ from bicameral.limits import Prices, use_prices
 from bicameral.models import Provider
 from bicameral.planning import Delta, Echo, PlanCascade
 from bicameral.plans import PlanLimits, Report
+from bicameral.policy import Policy
 from bicameral.routing import BudgetMeter, Budgets, Cascade, Router, budget_scope, check_finished
 from bicameral.runs import Journal
 from bicameral.sessions import Chambers, Ledger, Listener, ModelCall, Quarantined
@@ -25,7 +26,6 @@ from bicameral.tools import Registry, Tool
 if TYPE_CHECKING:
     from bicameral.config import Config
     from bicameral.limits import Prices
-    from bicameral.policy import Policy
     from bicameral.routing import BudgetMeter, Budgets
 
 

@@ -292,7 +292,7 @@ def _step_label(progress: StepProgress) -> str:
 def _argument_text(name: str, value: Any) -> str:
     if isinstance(value, list):
         return f"{name}: {len(cast('list[Any]', value))}"
-    from bicameral.cli._values import cell_text
+    from bicameral.cli._render import cell_text
 
     text = cell_text(value)
     return f"{name}={text[:40] + '…' if len(text) > 40 else text}"

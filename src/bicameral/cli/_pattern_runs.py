@@ -23,6 +23,7 @@ from bicameral.cli._output import (
 )
 from bicameral.cli._prompts import terminal_people
 from bicameral.cli._render import (
+    answer_text,
     effects_before_text,
     effects_done_text,
     effects_json,
@@ -31,10 +32,10 @@ from bicameral.cli._render import (
     show_intent,
     show_plan,
     show_report,
+    to_plain_json,
     tokens_text,
     usage_json,
 )
-from bicameral.cli._values import answer_text, to_plain_json
 from bicameral.errors import BicameralError, CatalogError, nearest_name
 from bicameral.labels import user_input
 

@@ -25,7 +25,7 @@ from bicameral.tools import Registry, Tool
 from bicameral.types import ANY, DictType, ListType, NullType, OptionalType, RecordType, StrType, Type
 
 PROMPT_VERSION = 4
-"""Counts up whenever the prompt changes, since cached plans depend on it."""
+"""Increased with every change of the prompt, since cached plans depend on it."""
 
 PREFILL = f"{FENCE}python\n"
 
@@ -41,12 +41,12 @@ Built in: len sum min max sorted mean round str int float timedelta, f-strings, 
 
 
 def adapter_setup_messages(registry: Registry) -> tuple[Message, ...]:
-    """The part of the prompt before the request, for a model that was trained to write plans: it needs no examples."""
+    """The prompt before the request for a model with the adapter: it needs no examples."""
     return (Message("system", f"{_RULES}\nTools:\n{tool_lines(registry)}\n\nRecords:\n{record_lines(registry)}"),)
 
 
 def setup_messages(registry: Registry, near: Sequence[PlanExample] = ()) -> tuple[Message, ...]:
-    """The part of the prompt before the request."""
+    """The prompt before the request, with examples."""
     shown = [example for example in (*load_examples().always, *near) if _is_usable(example, registry)]
     turns = list(adapter_setup_messages(registry))
     for example in shown:
@@ -55,11 +55,10 @@ def setup_messages(registry: Registry, near: Sequence[PlanExample] = ()) -> tupl
 
 
 def request_text(intent: Intent, registry: Registry, names: NeutralNames, *, account: bool = True) -> str:
-    """The request as the planner reads it, with the days it means and the columns of the tables it names.
+    """The request as the planner reads it, with the dates it means and the columns of the tables it names.
 
-    `registry` and `names` are those of the planner: what somebody else called a column is not in them.
-
-    Echo's account of a request helps a model that was not trained on requests as people write them.
+    `registry` and `names` are those of the planner, without untrusted column names. `account` adds Echo's account of
+    the request, which helps a model that was not trained on requests as people write them.
     """
     lines = [intent.request]
     if account and intent.by == "echo":
@@ -75,7 +74,7 @@ def request_text(intent: Intent, registry: Registry, names: NeutralNames, *, acc
 
 
 def named_tables(request: str, registry: Registry) -> list[tuple[str, Type]]:
-    """The tables that a request names, and what is known of each."""
+    """The tables that a request names, with their types where known."""
     found: list[tuple[str, Type]] = []
     for name in dict.fromkeys(FILE_PATTERN.findall(request)):
         for tool in registry:
@@ -90,7 +89,7 @@ def named_tables(request: str, registry: Registry) -> list[tuple[str, Type]]:
 
 
 def repair_text(code: str, problems: Sequence[str]) -> str:
-    """What a planner is told about a plan that does not hold."""
+    """The message to the planner about a plan that does not pass the check."""
     listed = "\n".join(f"- {problem}" for problem in problems)
     return f"This plan is wrong:\n{FENCE}python\n{code}{FENCE}\n{listed}\nWrite the corrected plan."
 
@@ -100,7 +99,7 @@ def tool_lines(registry: Registry) -> str:
 
 
 def _tool_line(tool: Tool) -> str:
-    """A tool in few tokens: decoding holds to the types anyway, so the names and the result are enough."""
+    """A tool in few tokens: decoding enforces the types, so names and result are enough."""
     arguments = ", ".join(a.name + ("" if a.required else "=") for a in tool.arguments)
     result = "" if isinstance(tool.result, NullType) else f" -> {_short_type(tool.result)}"
     return f"{tool.name}({arguments}){result}: {tool.doc.split(chr(10), 1)[0].rstrip('.')}"
@@ -117,7 +116,7 @@ def _short_type(type_: Type) -> str:
 
 
 def record_lines(registry: Registry) -> str:
-    """The records that tools give and their fields."""
+    """The named records that tools return, with their fields."""
     records: dict[str, RecordType] = {}
     for tool in registry:
         _collect_records(tool.result, records)
@@ -137,7 +136,7 @@ def _collect_records(type_: Type, records: dict[str, RecordType]) -> None:
 
 
 def _is_usable(example: PlanExample, registry: Registry) -> bool:
-    """Whether every tool of an example exists here, under the name the example uses."""
+    """Whether the registry has every tool of an example."""
     return all(name in registry for name in example.tools)
 
 
@@ -151,7 +150,7 @@ _PLACEHOLDER = "_ = 0\n"
 
 @dataclass(frozen=True, slots=True)
 class PlanDraft:
-    """Code as a model wrote it, what made it unusable, if anything, and how sure the model was, if it was asked."""
+    """The code that a model wrote, what makes it unusable, and the probabilities of its tokens if asked for."""
 
     code: str
     problem: str | None = None
@@ -172,7 +171,11 @@ async def decode_typed(
 ) -> PlanDraft:
     """A plan that type-checks by construction, statement by statement.
 
-    To mend a plan, decoding takes up `after` what was right of it and `avoid`s, in the next statement, what was wrong.
+    Args:
+        named: The objects that the request names, for the grammar.
+        after: The correct beginning of a plan that is repaired; decoding continues after it.
+        avoid: Tools that the next statement must not call.
+        confidence: Whether to ask for the probability of each token.
     """
     code, ending, tokens = after, False, list[ReplyToken]()
     for number in range(MAX_STATEMENTS):
@@ -195,7 +198,7 @@ async def decode_typed(
         if reply.finish == "length" or not statement.endswith("\n"):
             return PlanDraft(code + statement.rstrip("\n") + "\n", "a statement is too long")
         if _is_repetition(statement, code) and not ending:
-            # A small model that says the same again has come to its end and only missed the way out.
+            # A small model that repeats itself is done and only failed to end the plan.
             ending = True
             continue
         code += statement
@@ -206,19 +209,19 @@ async def decode_typed(
 
 
 def _is_repetition(statement: str, code: str) -> bool:
-    """Whether the code already has this statement, or one that gives the same value another name."""
+    """Whether the code already has this statement, or one that assigns the same value to another name."""
     lines = [line.strip() for line in code.splitlines()]
-    said = statement.strip()
-    if said.endswith(":") or ".append(" in said or "+=" in said or said.startswith(("answer(", "look(")):
+    line = statement.strip()
+    if line.endswith(":") or ".append(" in line or "+=" in line or line.startswith(("answer(", "look(")):
         return False
-    value = said.partition(" = ")[2]
-    return said in lines or (bool(value) and any(line.endswith(f" = {value}") for line in lines))
+    value = line.partition(" = ")[2]
+    return line in lines or (bool(value) and any(each.endswith(f" = {value}") for each in lines))
 
 
 async def decode_freely(
     session: Session, request: str, watch: Callable[[str], None] | None = None, *, confidence: bool = False
 ) -> PlanDraft:
-    """A plan from a model whose provider knows no grammars: whatever it writes before the closing fence."""
+    """A plan without a grammar: all text before the closing fence."""
     reply = await session.ask(request, prefill=PREFILL, stop=(FENCE,), confidence=confidence)
     code = reply.text.removeprefix(PREFILL).rstrip() + "\n"
     if watch is not None:
@@ -228,7 +231,7 @@ async def decode_freely(
 
 
 def next_openings(code: str, registry: Registry, earlier: EarlierRounds | None = None) -> list[Opening]:
-    """Where the next statement may stand; nowhere, once the plan answers on every path."""
+    """The places where the next statement may stand; none once the plan answers on every path."""
     earlier = earlier or EarlierRounds(may_look=False)
     known, may_look = earlier.variables, earlier.may_look
     if may_look:
@@ -281,7 +284,7 @@ def _is_in_loop(lines: Sequence[str], level: int) -> bool:
 def _block_scopes(
     steps: Sequence[Any], registry: Registry, depth: int, known: Mapping[str, Type]
 ) -> list[Mapping[str, Type]]:
-    """What is in scope at the end of each open block, from the outermost to the innermost."""
+    """The variables in scope at the end of each open block, from the outermost to the innermost."""
     scope, found = Scope.from_types(known), list[Mapping[str, Type]]()
     for level in range(depth + 1):
         before = scope
@@ -319,7 +322,7 @@ def _bound_types(scope: Scope) -> dict[str, Type]:
 
 
 def has_answer_on_every_path(steps: Sequence[Any]) -> bool:
-    """Whether every way through these steps comes to an answer."""
+    """Whether every path through these steps ends with an answer."""
     for step in steps:
         match step:
             case Answer():

@@ -1,6 +1,7 @@
-"""The intent, and what can be read from a request without a model: dates, effects asked for, gaps, explicitness.
+"""The intent of a request: by rules alone where the request is explicit, and by a model (Echo) where it is not.
 
-`Intent` is the versioned structure that a planner is held against. Dates (`tomorrow`, `next Friday`, `March 15`) are
+`Intent` is the versioned structure that a plan is compared with. Rules find dates, the effects that the request asks
+for, and what is left open. Dates (`tomorrow`, `next Friday`, `March 15`) are
 resolved against a given day: weeks begin on Monday, a weekday means the next such day (today does not count), `last
 Friday` the one before.
 """
@@ -88,7 +89,7 @@ DayRange = tuple[dt.date, dt.date]
 
 
 def named_dates(text: str, today: dt.date) -> tuple[NamedDate, ...]:
-    """The phrases of a text that mean days, in the order they stand, none inside another."""
+    """The phrases of a text that mean days, in order and without overlaps."""
     found: list[tuple[int, int, NamedDate]] = []
     for pattern, resolve in _DATE_PATTERNS:
         for match in pattern.finditer(text):
@@ -189,7 +190,7 @@ _VAGUE_WORDS = frozenset({"stuff", "thing", "things", "something", "somehow", "w
 
 
 def validate_request(request: str) -> str:
-    """The request without surrounding space; an IntentError if there is nothing in it to understand."""
+    """The request without surrounding space; an IntentError if it is empty, too long, or has no words."""
     text = request.strip()
     if not text:
         raise IntentError("intent.empty", "the request is empty", fix="Say what you want done.")
@@ -208,19 +209,19 @@ def validate_request(request: str) -> str:
 
 
 def trusted_request_text(request: str | Labelled[str]) -> str:
-    """The words of a request for the privileged planner; refused if a stranger had a hand in them.
+    """The text of a request for the privileged planner; an untrusted request is refused.
 
-    A naked text is the user's, unless it is recognised as one that an outcome handed out (`labels.laundered`). A text
-    with a label is taken at its label.
+    A plain text is the user's, unless it is recognised as one that an outcome released (`labels.laundered`). For a
+    labelled text its label decides.
     """
-    asked = vouched_value(request) if isinstance(request, str) else request
-    if not asked.label.trusted:
+    labelled = vouched_value(request) if isinstance(request, str) else request
+    if not labelled.label.trusted:
         raise IntentError(
             "intent.needs-endorsement",
             "strangers had a hand in this request, and no plan is written from what they say",
             fix="Show it to a person with `agent.follow`, or let a strategy work on it: `agent.work`.",
         )
-    return open_labelled(asked)
+    return open_labelled(labelled)
 
 
 _NOT_AN_ORDER = re.compile(
@@ -235,9 +236,9 @@ _NOT_AN_ORDER = re.compile(
 
 
 def asked_effects(request: str, registry: Registry) -> tuple[Effect, ...]:
-    """The changes to the world that a request asks for, by the words that the tools declare."""
-    said = _NOT_AN_ORDER.sub(" ", request.lower())
-    found = {tool.effect for tool in registry if tool.changes and has_any_phrase(said, _effect_words(tool))}
+    """The effects that a request asks for, by the words that the tools declare."""
+    text = _NOT_AN_ORDER.sub(" ", request.lower())
+    found = {tool.effect for tool in registry if tool.changes and has_any_phrase(text, _effect_words(tool))}
     if _RECIPIENT.search(request):
         found.add("send")
     if _TARGET.search(request):
@@ -246,9 +247,9 @@ def asked_effects(request: str, registry: Registry) -> tuple[Effect, ...]:
 
 
 def _effect_words(tool: Tool) -> tuple[str, ...]:
-    """What asks for a tool's effect. A program that describes itself is asked for by the name of its file alone.
+    """The words that ask for a tool's effect; for a program that describes itself, the name of its file alone.
 
-    Its own words could be any, and then every request would ask for its effect. The file is named in the settings.
+    Its own words are untrusted: with common ones every request would ask for its effect. Settings name the file.
     """
     return (re.sub(r"[_-]+", " ", tool.toolbox.lower()),) if tool.self_described else tool.words
 
@@ -278,7 +279,7 @@ _TO_CALENDAR = re.compile(
 
 
 def required_effects(request: str, asked: tuple[Effect, ...]) -> tuple[Effect, ...]:
-    """The changes without which a request is certainly not served: to an address, into a file, into the calendar."""
+    """The effects that a request certainly needs: to an address, into a file, into the calendar."""
     certain: set[Effect] = set()
     if _TO_ADDRESS.search(request):
         certain.add("send")
@@ -288,7 +289,7 @@ def required_effects(request: str, asked: tuple[Effect, ...]) -> tuple[Effect, .
 
 
 def open_questions(request: str) -> tuple[str, ...]:
-    """Questions that nobody but the person can answer: a pointer to something that was never named."""
+    """Questions to the user about what the request leaves open, such as a pronoun without a referent."""
     said = split_words(request)
     named = [
         word for word in said if word not in STOP_WORDS and word not in _POINTER_WORDS and word not in _VAGUE_WORDS
@@ -302,7 +303,7 @@ def open_questions(request: str) -> tuple[str, ...]:
 
 
 def is_explicit(request: str, registry: Registry) -> bool:
-    """Whether a request can go to Delta as it is: it names things, uses known words, and points at nothing unnamed."""
+    """Whether a request needs no model to be understood: it names things, uses known words, and leaves nothing open."""
     said = split_words(request)
     if open_questions(request) or set(said) & _VAGUE_WORDS or len(said) > 60:
         return False
@@ -310,14 +311,14 @@ def is_explicit(request: str, registry: Registry) -> bool:
     return len(known) >= (1 if _CONCRETE.search(request) else 3)
 
 
-def has_added_names(told: str, request: str) -> bool:
+def has_added_names(account: str, request: str) -> bool:
     """Whether an account of a request names files, addresses, links or numbers that the request does not."""
     lower = request.lower()
-    return any(found.group(0).lower() not in lower for found in _CONCRETE.finditer(told))
+    return any(found.group(0).lower() not in lower for found in _CONCRETE.finditer(account))
 
 
 def tool_vocabulary(registry: Registry) -> frozenset[str]:
-    """The stems of everything the tools say about themselves."""
+    """The stems of the names, descriptions and words of all tools."""
     return frozenset(word for tool in registry for word in tool_stems(tool.name, tool.doc, tool.words))
 
 
@@ -328,7 +329,7 @@ def tool_stems(name: str, doc: str, said: Iterable[str] = ()) -> frozenset[str]:
 ECHO_PROMPT_VERSION = 1
 ECHO_TOKENS = 400
 INTENT_CACHE_FORM = "intent-cache/1"
-"""The form of an entry of the cache: one of any other form is none."""
+"""The format of a cache entry; entries of another format are ignored."""
 
 _SYSTEM = """\
 You restate a request as JSON so that a planner can work from it. Keep every name, number, address, file and date \
@@ -353,7 +354,7 @@ Constraints = Annotated[list[Annotated[str, Field(max_length=120)]], Field(max_l
 
 
 class _EchoReply(BaseModel):
-    """A reply, held to the schema: a provider without grammars, or a damaged cache, may have written anything."""
+    """A reply, validated: a provider without grammars, or a damaged cache, may return anything."""
 
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
     task: Annotated[str, Field(max_length=80)]
@@ -363,7 +364,11 @@ class _EchoReply(BaseModel):
 
 
 class Echo:
-    """Understands requests. Explicit ones take the fast path past the model; `deterministic` never asks it.
+    """Turns requests into intents. Explicit requests do not need the model; with `deterministic` it is never asked.
+
+    Args:
+        cache: Replies of the model to earlier requests.
+        project: Part of the cache key: a reply of one project is never used in another.
 
     Example:
         >>> intent = await Echo(provider).intent("Count the lines of notes.txt", registry, today)
@@ -402,7 +407,7 @@ class Echo:
             return plain.model_copy(update={"by": "fast-path"})
         understood = await self._ask_model(text)
         if has_added_names(" ".join(understood["steps"]), text):
-            # A model that puts names into a person's mouth has not understood; the words themselves are safer.
+            # The model invented a name, so the request itself is the safer account.
             return plain
         return plain.model_copy(
             update={
@@ -415,7 +420,7 @@ class Echo:
         )
 
     def _cache_key(self, text: str) -> str:
-        """A hash over the very messages that are sent, the schema, the model and the project."""
+        """A hash over the messages that are sent, the schema, the model and the project."""
         provider = self._session.provider
         messages = [[message.speaker, message.text] for message in self._session.setup]
         model = [provider.name, provider.grammars, dict(provider.adapters)]
@@ -423,7 +428,7 @@ class Echo:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def _load_cached(self, key: str) -> dict[str, Any] | None:
-        """What was understood before. An entry of another form or key is none, and is dropped."""
+        """The cached reply; an entry of another format or key is dropped."""
         known = self._cache.get(key) if self._cache is not None else None
         if known is None or self._cache is None:
             return None
@@ -452,14 +457,14 @@ class Echo:
                 "the model's account of the request was cut off",
                 fix="Say it in fewer words, or use --deterministic.",
             )
-        # What another model wrote instead is not kept: the next time it could not say so.
+        # The reply of a substitute model is not cached: an entry could not say that it is one.
         if self._cache is not None and reply.degraded is None:
             self._cache[key] = json.dumps({"form": INTENT_CACHE_FORM, "key": key, "understood": json.dumps(understood)})
         return understood
 
 
 def _parse_echo_reply(text: str) -> dict[str, Any] | None:
-    """What a model or a cache says, if it is whole and of the form that was asked for."""
+    """The reply of a model or the cache, if it is complete and valid."""
     try:
         return _EchoReply.model_validate_json(text).model_dump(mode="python")
     except ValueError:

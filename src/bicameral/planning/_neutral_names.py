@@ -53,10 +53,10 @@ from bicameral.types import (
 )
 
 MAX_NAMES = 60
-"""A file with more names than this is one of which no name is known."""
+"""Of a file with more names than this no name is used."""
 
 _JOIN_SUFFIX = "_right"
-"""What a join puts after a name that both tables have."""
+"""The suffix that a join adds to a name that both tables have."""
 _NEUTRAL_NAME = re.compile(r"\b(?:column|field|tool)_\w+")
 _MAX_NAME_WORDS = 40
 _MAX_DOC_LENGTH = 500
@@ -67,7 +67,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class BoundPlan:
-    """A plan with the real names in it, and what stands in the way, in words that a planner may read."""
+    """A plan with real names, and problems in words that a planner may read."""
 
     plan: Plan
     problems: tuple[str, ...] = ()
@@ -91,14 +91,14 @@ class NeutralNames:
         self._shown: set[str] = set()
         self._whole: set[str] = set()
         self._said: dict[str, tuple[str, bool]] = {}
-        """By a real name, the request's own words for it, and whether they fit others as well."""
+        """By real name, the words of the request for it, and whether they fit other names, too."""
         self._cells: dict[str, tuple[str, ...]] = {}
-        """By a real name, words of the request that are all of a text in that column."""
+        """By real name, words of the request that equal a text in that column."""
         self._looked_into: list[Mapping[str, frozenset[str]]] = []
         self._tools: dict[str, str] = {}
         self._calls: dict[str, tuple[str, dict[str, str]]] = {}
         self.influenced = False
-        """Whether anything about a file that somebody else may have written was looked at for this plan."""
+        """Whether an untrusted file was read for this plan."""
 
     # What a planner sees --------------------------------------------------------------------------------------------
 
@@ -113,14 +113,14 @@ class NeutralNames:
         if tool.self_described:
             return self._neutral_self_described(tool)
         if tool.refine is None or tool.effect == "pure":
-            # It knows only the types that it is given, and those are neutral already.
+            # It uses only the types that it is given, which are neutral already.
             return tool
 
         def refine(types: Mapping[str, Type], literals: Mapping[str, Any]) -> Type | None:
             found = tool.refined_result(types, literals)
             if found == tool.result:
                 return None
-            # By the same labels as in a run: what the user himself keeps may be shown.
+            # By the same labels as in a run: names in the user's own files may be shown.
             if tool.result_labels(None, "", arguments=literals).flat.trusted:
                 return self._neutral_type(found, trusted=True)
             self.influenced = True
@@ -202,7 +202,7 @@ class NeutralNames:
         if known is not None:
             return known
         if real in self._shown:
-            # The user's own file has this name, too: the bytes are his.
+            # A file of the user has this name, too, so it is trusted.
             return real
         if trusted and real not in self._real:
             self._shown.add(real)
@@ -217,7 +217,7 @@ class NeutralNames:
         return neutral
 
     def describe(self, type_: Type) -> str:
-        """What a planner is told of a table: its names with their types, and the request's own words for them."""
+        """A table for the planner: its names with their types, and the words of the request for them."""
         match type_:
             case ListType(item=RecordType(fields=fields)):
                 return "rows with the columns " + self._describe_fields(fields)
@@ -234,7 +234,7 @@ class NeutralNames:
     def _describe_field(self, field: Field) -> str:
         if isinstance(field.type, RecordType):
             return f"{field.name} {{{self._describe_fields(field.type.fields)}}}"
-        # A name that has words needs no more; of one that has none its type is all there is to go by.
+        # A name with words of the request needs no type; of one without, the type is all that is known.
         known = self._real.get(field.name)
         if known is None:
             return field.name
@@ -263,7 +263,7 @@ class NeutralNames:
         return BoundPlan(plan.model_copy(update={"steps": steps}), tuple(dict.fromkeys(binder.problems)))
 
     def real_name(self, name: object) -> str | None:
-        """The real name of a neutral one; None if it is none."""
+        """The real name of a neutral name; None for any other text."""
         if not isinstance(name, str):
             return None
         if name in self._real:
@@ -280,11 +280,11 @@ class NeutralNames:
         return step.model_copy(update={"tool": tool, "args": given})
 
     def is_said_whole(self, name: str) -> bool:
-        """Whether the request says all of what a neutral name stands for."""
+        """Whether the request contains the whole name that a neutral name stands for."""
         return (self.real_name(name) or "") in self._whole
 
     def to_readable(self, text: str) -> str:
-        """A text for people, with the real names in it."""
+        """A text with real names, for people."""
         real = self._real | {name: tool for name, (tool, _) in self._calls.items()}
         return _NEUTRAL_NAME.sub(lambda found: real.get(found[0], found[0]), text) if real else text
 
@@ -359,7 +359,7 @@ class _Binder:
 
 
 class _BoundConst(Const):
-    """A literal that is bound already."""
+    """A literal that has its real name already."""
 
 
 def _identifier_words(phrase: str) -> str:
@@ -369,7 +369,7 @@ def _identifier_words(phrase: str) -> str:
 
 
 def _type_word(type_: Type) -> str:
-    """A type in one of a few words: nothing of a file is in it."""
+    """A type as one of a few fixed words, without any text of a file."""
     match type_:
         case OptionalType(item=item):
             return _type_word(item)
@@ -404,7 +404,7 @@ def _field_count(type_: Type) -> int:
 
 
 def _erase_names(type_: Type) -> Type:
-    """The same without any name."""
+    """The type without any names of fields."""
     match type_:
         case ListType(item=item):
             return ListType(_erase_names(item))

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options, completer
+from bicameral.cli._main import CommonOptions, common_options, completer
 from bicameral.cli._output import OK, Output
 from bicameral.cli._prompts import read_line
-from bicameral.cli._render import money_text
-from bicameral.cli._values import cell_text
+from bicameral.cli._render import cell_text, money_text
 from bicameral.cli.commands.estimate import TokenSpeeds, tier_rates
 from bicameral.errors import BicameralError, CatalogError, Place
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import (
+from bicameral.cli._main import (
     CommonOptions,
     common_options,
     fetch_missing_weights,
@@ -20,8 +20,7 @@ from bicameral.cli._options import (
     run_until_terminated,
 )
 from bicameral.cli._output import OK, open_display
-from bicameral.cli._render import planned_json
-from bicameral.cli._values import answer_text, to_plain_json
+from bicameral.cli._render import answer_text, planned_json, to_plain_json
 from bicameral.cli.commands.run import RunCommand, RunOptions
 from bicameral.errors import BicameralError, ToolError
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options, injected_agent, planning_options, run_until_terminated
+from bicameral.cli._main import CommonOptions, common_options, injected_agent, planning_options, run_until_terminated
 from bicameral.cli._output import Output
 from bicameral.cli._prompts import confirm_yes
 from bicameral.cli._values import break_line

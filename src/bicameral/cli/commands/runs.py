@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import (
+from bicameral.cli._main import (
     CommonOptions,
     PeriodType,
     common_options,
@@ -19,7 +19,15 @@ from bicameral.cli._options import (
     run_until_terminated,
 )
 from bicameral.cli._output import FAILED, OK, Output, open_display
-from bicameral.cli._render import outcome_json, recorded_usage_json, recorded_usage_text, show_outcome
+from bicameral.cli._render import (
+    answer_text,
+    outcome_json,
+    recorded_usage_json,
+    recorded_usage_text,
+    render_table,
+    show_outcome,
+    to_plain_json,
+)
 from bicameral.cli._run_records import (
     FoundRun,
     RunRecords,
@@ -34,7 +42,6 @@ from bicameral.cli._run_records import (
     show_run_view,
     warn_without_workers,
 )
-from bicameral.cli._values import answer_text, render_table, to_plain_json
 from bicameral.errors import DurableError, RunError
 
 if TYPE_CHECKING:

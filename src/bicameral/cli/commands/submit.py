@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bicameral.cli._options import (
+from bicameral.cli._main import (
     CommonOptions,
     MomentType,
     PeriodType,
