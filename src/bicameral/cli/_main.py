@@ -416,17 +416,18 @@ async def _open_approvals() -> dict[str, str]:
 MakeAgent: TypeAlias = "Callable[[Config], Agent]"
 
 
-def injected_agent() -> MakeAgent | None:
+def _injected_agent() -> MakeAgent | None:
     """The factory that the caller of the command line put into click's context: tests bring their own models."""
     context = click.get_current_context(silent=True)
     return cast("MakeAgent", context.obj) if context is not None and callable(context.obj) else None
 
 
 @asynccontextmanager
-async def open_agent(config: Config, make: MakeAgent | None = None) -> AsyncGenerator[Agent]:
+async def open_agent(config: Config) -> AsyncGenerator[Agent]:
     """The agent, closed at the end. Telemetry is exported if the OTEL_* variables say where to."""
     from bicameral.agent import Agent
 
+    make = _injected_agent()
     problems: list[str] = []
     with ExitStack() as stack:
         if any(name.startswith("OTEL_") for name in os.environ):
@@ -444,6 +445,8 @@ async def open_agent(config: Config, make: MakeAgent | None = None) -> AsyncGene
 
 def fetch_missing_weights(out: Output, config: Config, roles: Iterable[Role]) -> None:
     """Fetch the weights that these roles need and this machine does not have, after saying so."""
+    if _injected_agent() is not None:
+        return
     from bicameral.config import fetch_weights, missing_weights, size_text
     from bicameral.models import SilentProgress, terminal_progress
 

@@ -59,7 +59,8 @@ def question_text(question: str, width: int) -> str:
 
 def visible_line(text: str) -> str:
     """A text on one line, with invisible characters made visible. In names, letters of other alphabets are named."""
-    name = _is_name_like(text)
+    # It may be an address, a link or a path, where a letter of another alphabet can deceive.
+    name = " " not in text.strip() and any(mark in text for mark in "@/.")
     seen = make_visible(text, strict=name).replace("\n", "<000a>").replace("\t", "    ")
     odd = sorted({char for char in seen if not char.isascii() and char.isalpha()}) if name else []
     return seen + (f"  (with {', '.join(unicodedata.name(char, '?').lower() for char in odd[:3])})" if odd else "")
@@ -92,11 +93,6 @@ def _fold_blank_runs(pieces: Sequence[str]) -> Iterator[str]:
         blank = 0
         if piece is not None:
             yield f"│ {piece}"
-
-
-def _is_name_like(text: str) -> bool:
-    """Whether this may be an address, a link or a path, where a letter of another alphabet can deceive."""
-    return " " not in text.strip() and any(mark in text for mark in "@/.")
 
 
 _EFFECT_WORDS = {"pure": "", "read": "reads", "write": "writes", "send": "sends", "irreversible": "cannot be undone"}

@@ -265,17 +265,13 @@ def doctor(config: Config | ConfigError) -> list[HealthCheck]:
     """
     usable = config if isinstance(config, Config) else Config.defaults()
     return [
-        _check_python(),
+        HealthCheck("python", "ok", f"{platform.python_version()}, {sys.executable}"),
         _check_file(config),
         *_check_variables(),
         *_check_folders(usable),
         *service_checks(usable),
         *machine_checks(usable),
     ]
-
-
-def _check_python() -> HealthCheck:
-    return HealthCheck("python", "ok", f"{platform.python_version()}, {sys.executable}")
 
 
 def _check_file(config: Config | ConfigError) -> HealthCheck:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, reduce
 from types import MappingProxyType
-from typing import Any, TypeGuard, final
+from typing import Any, cast, final
 
 from bicameral.errors import LabelError
 from bicameral.labels._label import (
@@ -163,14 +163,10 @@ _TREE_CLASSES = frozenset({Label, ListLabels, RecordLabels, EitherLabels})
 
 
 def _check_tree(value: object) -> LabelTree:
-    if not _is_tree(value):
-        raise LabelError("labels.malformed", f"a {type(value).__name__} is not a label tree")
-    return value
-
-
-def _is_tree(value: object) -> TypeGuard[LabelTree]:
     # Exact classes: a subclass could override any property and so misreport its labels.
-    return type(value) in _TREE_CLASSES
+    if type(value) not in _TREE_CLASSES:
+        raise LabelError("labels.malformed", f"a {type(value).__name__} is not a label tree")
+    return cast("LabelTree", value)
 
 
 def _check_label(value: object) -> Label:

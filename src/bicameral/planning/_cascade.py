@@ -204,7 +204,7 @@ class PlanCascade:
     ) -> CompiledPlan:
         for place in range(first, len(self._stages)):
             alias, last = self._stages[place][0], place == len(self._stages) - 1
-            route = Route(alias, ROUTED_BY, _stage_reason(attempts), attempts=attempts)
+            route = Route(alias, ROUTED_BY, "escalated" if attempts else "asked first", attempts=attempts)
             # A cached plan has no probabilities, so a plan that may be doubted is written anew.
             anew = fresh or not last
             try:
@@ -259,7 +259,3 @@ class PlanCascade:
 
 
 _NO_ROUTE = Route("", ROUTED_BY, "")
-
-
-def _stage_reason(attempts: tuple[tuple[str, str], ...]) -> str:
-    return "escalated" if attempts else "asked first"

@@ -47,7 +47,8 @@ def adapter_setup_messages(registry: Registry) -> tuple[Message, ...]:
 
 def setup_messages(registry: Registry, near: Sequence[PlanExample] = ()) -> tuple[Message, ...]:
     """The prompt before the request, with examples."""
-    shown = [example for example in (*load_examples().always, *near) if _is_usable(example, registry)]
+    examples = (*load_examples().always, *near)
+    shown = [example for example in examples if all(name in registry for name in example.tools)]
     turns = list(adapter_setup_messages(registry))
     for example in shown:
         turns += [Message("user", example.request), Message("assistant", f"{PREFILL}{example.plan}{FENCE}")]
@@ -133,11 +134,6 @@ def _collect_records(type_: Type, records: dict[str, RecordType]) -> None:
                 _collect_records(field.type, records)
         case _:
             return
-
-
-def _is_usable(example: PlanExample, registry: Registry) -> bool:
-    """Whether the registry has every tool of an example."""
-    return all(name in registry for name in example.tools)
 
 
 MAX_STATEMENTS = 24

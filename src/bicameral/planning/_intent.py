@@ -145,13 +145,9 @@ def _resolve_offset(match: re.Match[str], today: dt.date) -> DayRange:
     return _single_day(today + dt.timedelta(days=days if match["ago"] is None else -days))
 
 
-def _resolve_iso(match: re.Match[str], today: dt.date) -> DayRange:
-    return _single_day(dt.date.fromisoformat(match.group(0)))
-
-
 def _compile_patterns() -> Iterator[tuple[re.Pattern[str], Callable[[re.Match[str], dt.date], DayRange]]]:
     texts: list[tuple[str, Callable[[re.Match[str], dt.date], DayRange]]] = [
-        (r"\d{4}-\d{2}-\d{2}", _resolve_iso),
+        (r"\d{4}-\d{2}-\d{2}", lambda match, _: _single_day(dt.date.fromisoformat(match.group(0)))),
         (r"(?:the\s+)?day after tomorrow", _resolve_relative(2)),
         (r"today|tonight", _resolve_relative(0)),
         (r"tomorrow|tmrw|tomorow|tommorow|tommorrow", _resolve_relative(1)),

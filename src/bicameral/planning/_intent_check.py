@@ -143,7 +143,7 @@ def _is_named(value: str, request: str, kind: str) -> bool:
 
 def drop_unasked_steps(plan: Plan, intent: Intent, registry: Registry) -> Plan:
     """The plan without the calls whose effects nobody asked for, where no other step uses their results."""
-    read = {name for _, step in walk(plan.steps) for name in _names_read(step)}
+    read = {name for _, step in walk(plan.steps) for part in _own_expressions(step) for name in free_names(part)}
 
     def without_unasked(steps: tuple[Any, ...]) -> tuple[Any, ...]:
         found: list[Any] = []
@@ -166,10 +166,6 @@ def drop_unasked_steps(plan: Plan, intent: Intent, registry: Registry) -> Plan:
         return tuple(found)
 
     return plan.model_copy(update={"steps": without_unasked(plan.steps)})
-
-
-def _names_read(step: Any) -> frozenset[str]:
-    return frozenset[str]().union(*(free_names(part) for part in _own_expressions(step)))
 
 
 def _own_expressions(step: Any) -> list[Any]:
@@ -206,7 +202,7 @@ _ONE_DAY = dt.timedelta(days=1)
 
 def find_omissions(plan: Plan, intent: Intent, registry: Registry) -> Iterator[str]:
     """Hints that a plan leaves out something of its request, or adds something, a sentence each."""
-    code = _source_without_goal(plan, registry)
+    code = print_plan(plan.model_copy(update={"goal": ""}), registry)
     values = plan_literals(plan)
     said = "\n".join(map(str, values)).lower()
     rest = _request_without_dates(intent)
@@ -221,11 +217,6 @@ def find_omissions(plan: Plan, intent: Intent, registry: Registry) -> Iterator[s
             yield f"the request says {quoted!r}, and the plan does not"
     yield from _unasked_days(code, intent)
     yield from _unasked_changes(plan, intent, registry)
-
-
-def _source_without_goal(plan: Plan, registry: Registry) -> str:
-    """The source text of the plan, without the request above it."""
-    return print_plan(plan.model_copy(update={"goal": ""}), registry)
 
 
 def _request_without_dates(intent: Intent) -> str:

@@ -153,7 +153,7 @@ class NeutralNames:
         )
 
     def _untrusted_type(self, type_: Type, cells: Mapping[str, frozenset[str]] = MappingProxyType({})) -> Type:
-        if _field_count(type_) > MAX_NAMES:
+        if len(_field_names(type_)) > MAX_NAMES:
             return _erase_names(type_)
         self._match_cells_once(cells, type_)
         matches = match_names(self._request, _field_names(type_))
@@ -397,10 +397,6 @@ def _field_names(type_: Type) -> list[str]:
             return [*(each.name for each in fields), *(name for each in fields for name in _field_names(each.type))]
         case _:
             return []
-
-
-def _field_count(type_: Type) -> int:
-    return len(_field_names(type_))
 
 
 def _erase_names(type_: Type) -> Type:

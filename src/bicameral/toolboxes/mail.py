@@ -108,32 +108,24 @@ _UNUSUAL_IN_IDS = re.compile(r"[^A-Za-z0-9._-]")
 _SMTP_SETTING = "Set `smtp` under [toolbox.mail] in bicameral.toml."
 
 
-def send_message(
-    settings: MailSettings,
-    surroundings: Surroundings,
-    *,
-    to: Sequence[str],
-    cc: Sequence[str],
-    subject: str,
-    body: str,
-    attachments: Sequence[str],
-) -> None:
-    """Send one mail or raise; the error tells whether the mail may have been sent."""
-    from bicameral.toolboxes._mail_compose import compose_message
-
+def _require_smtp(settings: MailSettings) -> Smtp:
+    """The server of outgoing mail; a `ToolError` if it or the sender is not set."""
     if settings.smtp is None:
         raise ToolError("mail.no-smtp", "no SMTP server is set", fix=_SMTP_SETTING)
     if not settings.address:
         raise ToolError(
             "mail.no-address", "no sender address is set", fix="Set `address` under [toolbox.mail] in bicameral.toml."
         )
-    draft = _make_draft(
-        settings.address, surroundings, to=to, cc=cc, subject=subject, body=body, attachments=attachments
-    )
+    return settings.smtp
+
+
+def _send_draft(draft: MailDraft, smtp: Smtp, surroundings: Surroundings) -> None:
+    """Send one mail or raise; the error tells whether the mail may have been sent."""
+    from bicameral.toolboxes._mail_compose import compose_message
+
     # Composed and verified before the connection is opened: a mail that differs from its draft reaches no server.
     raw = compose_message(draft)
-    password = _smtp_password(settings.smtp, surroundings)
-    client = _connect_smtp(settings.smtp, password)
+    client = _connect_smtp(smtp, _smtp_password(smtp, surroundings))
     try:
         _deliver(client, draft, raw)
     finally:
@@ -380,7 +372,9 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
         attachments: Annotated[Sequence[str], "file paths"] = (),
     ) -> None:
         """Send a mail."""
-        send_message(settings, surroundings, to=to, cc=cc, subject=subject, body=body, attachments=attachments)
+        smtp, sender = _require_smtp(settings), settings.address
+        draft = _make_draft(sender, surroundings, to=to, cc=cc, subject=subject, body=body, attachments=attachments)
+        _send_draft(draft, smtp, surroundings)
 
     @tool(
         effect="write",

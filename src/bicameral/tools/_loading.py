@@ -6,7 +6,7 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -206,11 +206,7 @@ def _tools_from_python(file: Path, surroundings: Surroundings, settings: Mapping
             expected="functions with @tool, or a Toolbox named `toolbox`",
         )
     _refuse_settings(file.name, settings)
-    return _unique_tools(tools)
-
-
-def _unique_tools(tools: Iterable[Tool]) -> list[Tool]:
-    """Each tool once, though the file may call it by several names."""
+    # Each tool once, though the file may call it by several names.
     return list({id(tool): tool for tool in tools}.values())
 
 

@@ -133,10 +133,6 @@ def _short_repr(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _duration_from_microseconds(microseconds: int) -> dt.timedelta:
-    return dt.timedelta(microseconds=microseconds)
-
-
 def _dict_from_json(entries: dict[str, object]) -> dict[str, Any]:
     return {name: value_from_json(item) for name, item in entries.items()}
 
@@ -145,7 +141,7 @@ _JSON_TAGS: dict[str, tuple[type, Callable[[Any], Any]]] = {
     "$date": (str, dt.date.fromisoformat),
     "$time": (str, dt.time.fromisoformat),
     "$datetime": (str, dt.datetime.fromisoformat),
-    "$timedelta": (int, _duration_from_microseconds),
+    "$timedelta": (int, lambda microseconds: dt.timedelta(microseconds=microseconds)),
     "$dict": (dict, _dict_from_json),
 }
 

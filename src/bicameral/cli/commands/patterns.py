@@ -13,7 +13,7 @@ from bicameral.cli._main import CommonOptions, common_options, completer
 from bicameral.cli._output import OK, Output
 
 if TYPE_CHECKING:
-    from bicameral.catalog import Catalog, Conflict, Knob, PatternFacts, Requirement, SessionCost
+    from bicameral.catalog import Catalog, Knob, PatternFacts, Requirement, SessionCost
 
 
 _PAGE_WIDTH = 100
@@ -112,7 +112,8 @@ def _page_sections(pattern: PatternFacts, known: Catalog, runs: str | None) -> I
     yield "Knobs", [_knob_text(name, knob) for name, knob in pattern.knobs.items()]
     yield "Loops", [f"bounded by {' and '.join(pattern.bounded_by)}"] if pattern.loops else []
     yield "Needs", [_requirement_text(each) for each in known.requirements_of(pattern.id)]
-    yield "Clashes", [_conflict_text(each) for each in known.conflicts_of(pattern.id)]
+    clashes = known.conflicts_of(pattern.id)
+    yield "Clashes", [f"{each.id} {each.name} ({each.kind}, {each.severity}): {each.rule}" for each in clashes]
     yield "Cost", _cost_lines(pattern)
     yield "Goes wrong", [f"{each.what}: {each.mend}" for each in pattern.failures]
     yield "Watch", [", ".join(pattern.watch)]
@@ -154,10 +155,6 @@ def _knob_text(name: str, knob: Knob) -> str:
 def _requirement_text(need: Requirement) -> str:
     wanted = " and ".join(need.all_of) if need.all_of else f"one of {', '.join(need.any_of)}"
     return f"{wanted} ({need.strength}{f', when {need.when}' if need.when else ''}): {need.why}"
-
-
-def _conflict_text(conflict: Conflict) -> str:
-    return f"{conflict.id} {conflict.name} ({conflict.kind}, {conflict.severity}): {conflict.rule}"
 
 
 def _cost_lines(pattern: PatternFacts) -> Iterator[str]:
@@ -266,18 +263,17 @@ def run_pattern(chosen: CommonOptions, id: str, request: str | None, knobs: tupl
     import asyncio
 
     from bicameral.catalog import catalog
-    from bicameral.cli._main import fetch_missing_weights, injected_agent, open_agent, run_until_terminated
+    from bicameral.cli._main import fetch_missing_weights, open_agent, run_until_terminated
     from bicameral.cli._pattern_runs import PatternRunner, parse_pattern_knobs
     from bicameral.patterns import pattern_class
 
     id = catalog().pattern(id).id
     pattern_class(id)
-    set_to, config, make = parse_pattern_knobs(id, knobs), chosen.config(), injected_agent()
-    if make is None:
-        fetch_missing_weights(chosen.out, config, ["privileged", "quarantined"])
+    set_to, config = parse_pattern_knobs(id, knobs), chosen.config()
+    fetch_missing_weights(chosen.out, config, ["privileged", "quarantined"])
 
     async def run() -> int:
-        async with open_agent(config, make) as agent:
+        async with open_agent(config) as agent:
             with agent.spending():
                 runner = PatternRunner(chosen.out)
                 if request is None:

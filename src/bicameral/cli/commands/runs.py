@@ -14,7 +14,6 @@ from bicameral.cli._main import (
     common_options,
     complete_runs,
     fetch_missing_weights,
-    injected_agent,
     open_agent,
     run_until_terminated,
 )
@@ -170,11 +169,11 @@ async def _resume_here(chosen: CommonOptions, config: Config, found: FoundRun) -
     from bicameral.cli._prompts import terminal_people
     from bicameral.runs import resume_plan
 
-    out, make = chosen.out, injected_agent()
+    out = chosen.out
     journal = found.recorded_journal()
-    if make is None and _has_extracts(journal.events(found.run)):
+    if _has_extracts(journal.events(found.run)):
         fetch_missing_weights(out, config, ["quarantined"])
-    async with open_agent(config, make) as agent:
+    async with open_agent(config) as agent:
         with open_display(out) as shown:
             shown.phase("going on")
             asker, approver = terminal_people(out, agent.registry, shown.quiet)
