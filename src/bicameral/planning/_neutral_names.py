@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from bicameral import types as t
 from bicameral.planning._matching import match_cells, match_names, shared_words
 from bicameral.plans import (
     Apply,
@@ -35,22 +36,6 @@ from bicameral.plans import (
     rewrite_steps,
 )
 from bicameral.tools import Registry, Tool
-from bicameral.types import (
-    ANY,
-    STR,
-    AnyType,
-    BoolType,
-    DictType,
-    Field,
-    FloatType,
-    IntType,
-    ListType,
-    LiteralType,
-    OptionalType,
-    RecordType,
-    TupleType,
-    Type,
-)
 
 MAX_NAMES = 60
 """Of a file with more names than this no name is used."""
@@ -116,7 +101,7 @@ class NeutralNames:
             # It uses only the types that it is given, which are neutral already.
             return tool
 
-        def refine(types: Mapping[str, Type], literals: Mapping[str, Any]) -> Type | None:
+        def refine(types: Mapping[str, t.Type], literals: Mapping[str, Any]) -> t.Type | None:
             found = tool.refined_result(types, literals)
             if found == tool.result:
                 return None
@@ -152,7 +137,7 @@ class NeutralNames:
             origins={},
         )
 
-    def _untrusted_type(self, type_: Type, cells: Mapping[str, frozenset[str]] = MappingProxyType({})) -> Type:
+    def _untrusted_type(self, type_: t.Type, cells: Mapping[str, frozenset[str]] = MappingProxyType({})) -> t.Type:
         if len(_field_names(type_)) > MAX_NAMES:
             return _erase_names(type_)
         self._match_cells_once(cells, type_)
@@ -163,37 +148,37 @@ class NeutralNames:
         self._said |= {name: (words, times[words] > 1) for name, words in said.items() if words}
         return self._neutral_type(type_, trusted=False)
 
-    def _match_cells_once(self, cells: Mapping[str, frozenset[str]], type_: Type) -> None:
+    def _match_cells_once(self, cells: Mapping[str, frozenset[str]], type_: t.Type) -> None:
         """Look for words of the request in a table, once: a plan is checked many times while it is written."""
         if any(each is cells for each in self._looked_into):
             return
         self._looked_into.append(cells)
         self._cells |= match_cells(self._request, cells, _field_names(type_))
 
-    def _neutral_type(self, type_: Type, *, trusted: bool, kind: str = "field") -> Type:
+    def _neutral_type(self, type_: t.Type, *, trusted: bool, kind: str = "field") -> t.Type:
         match type_:
-            case ListType(item=RecordType() as item):
-                return ListType(self._neutral_type(item, trusted=trusted, kind="column"))
-            case ListType(item=item):
-                return ListType(self._neutral_type(item, trusted=trusted))
-            case OptionalType(item=item):
-                return OptionalType(self._neutral_type(item, trusted=trusted))
-            case TupleType(items=items):
-                return TupleType(tuple(self._neutral_type(item, trusted=trusted) for item in items))
-            case DictType(value=value):
-                return DictType(self._neutral_type(value, trusted=trusted))
-            case RecordType(fields=fields):
-                return RecordType(
+            case t.ListType(item=t.RecordType() as item):
+                return t.ListType(self._neutral_type(item, trusted=trusted, kind="column"))
+            case t.ListType(item=item):
+                return t.ListType(self._neutral_type(item, trusted=trusted))
+            case t.OptionalType(item=item):
+                return t.OptionalType(self._neutral_type(item, trusted=trusted))
+            case t.TupleType(items=items):
+                return t.TupleType(tuple(self._neutral_type(item, trusted=trusted) for item in items))
+            case t.DictType(value=value):
+                return t.DictType(self._neutral_type(value, trusted=trusted))
+            case t.RecordType(fields=fields):
+                return t.RecordType(
                     tuple(
-                        Field(
+                        t.Field(
                             self._neutral_name(each.name, kind, trusted=trusted),
                             self._neutral_type(each.type, trusted=trusted),
                         )
                         for each in fields
                     )
                 )
-            case LiteralType() if not trusted:
-                return STR
+            case t.LiteralType() if not trusted:
+                return t.STR
             case _:
                 return type_
 
@@ -216,23 +201,23 @@ class NeutralNames:
         self._neutral[real], self._real[neutral] = neutral, real
         return neutral
 
-    def describe(self, type_: Type) -> str:
+    def describe(self, type_: t.Type) -> str:
         """A table for the planner: its names with their types, and the words of the request for them."""
         match type_:
-            case ListType(item=RecordType(fields=fields)):
+            case t.ListType(item=t.RecordType(fields=fields)):
                 return "rows with the columns " + self._describe_fields(fields)
-            case RecordType(fields=fields):
+            case t.RecordType(fields=fields):
                 return "fields " + self._describe_fields(fields)
-            case ListType(item=item):
+            case t.ListType(item=item):
                 return f"a list of {_type_word(item)}"
             case _:
                 return _type_word(type_)
 
-    def _describe_fields(self, fields: Sequence[Field]) -> str:
+    def _describe_fields(self, fields: Sequence[t.Field]) -> str:
         return ", ".join(self._describe_field(each) for each in fields)
 
-    def _describe_field(self, field: Field) -> str:
-        if isinstance(field.type, RecordType):
+    def _describe_field(self, field: t.Field) -> str:
+        if isinstance(field.type, t.RecordType):
             return f"{field.name} {{{self._describe_fields(field.type.fields)}}}"
         # A name with words of the request needs no type; of one without, the type is all that is known.
         known = self._real.get(field.name)
@@ -368,43 +353,43 @@ def _identifier_words(phrase: str) -> str:
     return words if _IDENTIFIER.fullmatch(words) else ""
 
 
-def _type_word(type_: Type) -> str:
+def _type_word(type_: t.Type) -> str:
     """A type as one of a few fixed words, without any text of a file."""
     match type_:
-        case OptionalType(item=item):
+        case t.OptionalType(item=item):
             return _type_word(item)
-        case BoolType():
+        case t.BoolType():
             return "yes or no"
-        case IntType() | FloatType():
+        case t.IntType() | t.FloatType():
             return "number"
-        case ListType() | TupleType():
+        case t.ListType() | t.TupleType():
             return "list"
-        case RecordType() | DictType():
+        case t.RecordType() | t.DictType():
             return "record"
-        case AnyType():
+        case t.AnyType():
             return "anything"
         case _:
             return "text"
 
 
-def _field_names(type_: Type) -> list[str]:
+def _field_names(type_: t.Type) -> list[str]:
     match type_:
-        case ListType(item=inner) | OptionalType(item=inner) | DictType(value=inner):
+        case t.ListType(item=inner) | t.OptionalType(item=inner) | t.DictType(value=inner):
             return _field_names(inner)
-        case TupleType(items=items):
+        case t.TupleType(items=items):
             return [name for item in items for name in _field_names(item)]
-        case RecordType(fields=fields):
+        case t.RecordType(fields=fields):
             return [*(each.name for each in fields), *(name for each in fields for name in _field_names(each.type))]
         case _:
             return []
 
 
-def _erase_names(type_: Type) -> Type:
+def _erase_names(type_: t.Type) -> t.Type:
     """The type without any names of fields."""
     match type_:
-        case ListType(item=item):
-            return ListType(_erase_names(item))
-        case RecordType():
-            return DictType(ANY)
+        case t.ListType(item=item):
+            return t.ListType(_erase_names(item))
+        case t.RecordType():
+            return t.DictType(t.ANY)
         case _:
-            return ANY
+            return t.ANY
