@@ -89,7 +89,7 @@ class _Shape:
 
 def test_what_only_looks_like_a_handle_is_none() -> None:
     handles = HandleTable("run-1")
-    real = handles.put(CANARY, STR, STRANGER)
+    real = handles.add(CANARY, STR, STRANGER)
     forged: list[Any] = [
         _Equal("x", real.id),
         _Twin(real.id, "text", 1, "mine"),
@@ -114,7 +114,7 @@ def test_what_only_looks_like_a_handle_is_none() -> None:
 @given(st.text(max_size=20) | st.from_regex(r"h[1-9][0-9]?-[0-9a-f]{8}", fullmatch=True))
 def test_a_guess_opens_nothing(guess: str) -> None:
     handles = HandleTable("run-1")
-    real = handles.put(CANARY, STR, STRANGER)
+    real = handles.add(CANARY, STR, STRANGER)
     if guess == real.id:
         return
     with pytest.raises(BoundaryError) as caught:
@@ -126,8 +126,8 @@ def test_a_guess_opens_nothing(guess: str) -> None:
 def test_a_handle_of_one_run_is_nothing_in_another_even_after_json(count: int, one: str, two: str) -> None:
     here, there = HandleTable(one), HandleTable(two)
     for number in range(count):
-        mine = here.put(f"mine {number}", STR, STRANGER)
-        there.put(f"theirs {number}", STR, STRANGER)
+        mine = here.add(f"mine {number}", STR, STRANGER)
+        there.add(f"theirs {number}", STR, STRANGER)
         carried = Handle.from_json(json.loads(json.dumps(mine.to_json())))
         assert here.get(carried).value == f"mine {number}"
         if one != two:
@@ -138,7 +138,7 @@ def test_a_handle_of_one_run_is_nothing_in_another_even_after_json(count: int, o
 
 def test_a_handle_cannot_be_made_to_say_that_it_is_trusted() -> None:
     handles = HandleTable("run-1")
-    real = handles.put(CANARY, STR, STRANGER)
+    real = handles.add(CANARY, STR, STRANGER)
     said = real.to_json() | {"origin": "trusted, from the user; for everyone"}
     with pytest.raises(BoundaryError) as caught:
         handles.get(Handle.from_json(said))
@@ -192,7 +192,7 @@ class _Liar:
 def test_what_cannot_be_kept_is_refused_and_leaves_no_handle(value: Any, type_: Type) -> None:
     handles = HandleTable("run-1")
     for attempt in (
-        lambda: handles.put(value, type_, STRANGER),
+        lambda: handles.add(value, type_, STRANGER),
         lambda: privileged_view(value, type_, STRANGER, handles),
     ):
         with pytest.raises(BoundaryError) as caught:

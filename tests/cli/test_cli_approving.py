@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from bicameral.cli import _prompts as _approving
 from bicameral.cli._output import Output
 from bicameral.cli._prompts import TerminalApprover
-from bicameral.cli._values import calls_text, column_width
+from bicameral.cli._render import column_width
+from bicameral.cli._values import calls_text
 from bicameral.labels import Label, Source
 from bicameral.runs import Answers, ApprovalQuestion, Grant, PendingCall, UntrustedPart
 from bicameral.tools import AttachedFile, Registry, tool

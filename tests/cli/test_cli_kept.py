@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.cli import main
-from bicameral.cli._options import parse_seconds
+from bicameral.cli._main import parse_seconds
 from bicameral.config import Config
 
 SECRET = "the whale sings at midnight"

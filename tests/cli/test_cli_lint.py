@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from cli_world import World
 
+from bicameral.secrets import register_secret
+
 ROOT = Path(__file__).parents[2]
 CLEAN = (ROOT / "examples" / "stacks" / "triage.stack.yaml").read_text(encoding="utf-8")
 LOOSE = "name: Coder\npatterns:\n  - V9\n  - V14\n  - V11\n  - R13\n"
@@ -141,6 +143,20 @@ def test_sarif_goes_to_standard_output(world: World) -> None:
     alone = world.call("lint", "none.yaml", "--format", "sarif")
     assert alone.exit_code == 2
     assert json.loads(alone.stdout)["runs"][0]["results"] == []
+
+
+@pytest.mark.parametrize("form", ["sarif", "json"])
+def test_no_form_prints_hidden_characters_or_secrets(world: World, form: str) -> None:
+    secret = "sk-very-secret-value-1234567890"
+    register_secret("OPENAI_API_KEY", secret)
+    name = f"a\u202eb\u200b {secret}.yaml"
+    world.write(name, "patterns: [V9]\nno_such_key: 1\n")
+    result = world.call("lint", name, "EX1", "--format", form)
+    assert result.exit_code == 2
+    # The same text for whoever reads the JSON, and nothing in it that a terminal or a log would obey.
+    assert "a\u202eb\u200b" in json.dumps(json.loads(result.stdout), ensure_ascii=False)
+    assert not {"\u202e", "\u200b"} & set(result.stdout)
+    assert secret not in result.stdout
 
 
 def test_another_folder_can_be_named(world: World) -> None:

@@ -7,8 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from bicameral.cli._output import Output
-from bicameral.cli._progress import LineDisplay, LiveDisplay, StepRows
+from bicameral.cli._output import LineDisplay, LiveDisplay, Output, StepRows
 from bicameral.runs import StepProgress
 
 

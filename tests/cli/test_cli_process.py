@@ -117,6 +117,30 @@ def test_the_shell_is_told_commands_tools_and_models(world: World) -> None:
     assert "1.5b" in completed("bicameral models pull 1", 3)
 
 
+@pytest.mark.parametrize(
+    ("words", "breaks"),
+    [
+        ("tools show gr", "bicameral.config.open_registry"),
+        ("models pull 1", "bicameral.models.known_weights"),
+        ("patterns show i", "bicameral.catalog.catalog"),
+        ("advise --fact to", "bicameral.catalog.advice.questions"),
+        ("runs show 2", "bicameral.config.open_journal"),
+        ("approvals show 2", "bicameral.config.load_config"),
+    ],
+)
+def test_a_completion_that_fails_offers_nothing_and_says_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, words: str, breaks: str
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("no luck")
+
+    monkeypatch.setattr(breaks, broken)
+    line = f"bicameral {words}"
+    variables = {"_BICAMERAL_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    done = CliRunner().invoke(main, [], env=variables, prog_name="bicameral")
+    assert (done.exit_code, done.output.strip()) == (0, "")
+
+
 def test_ctrl_c_leaves_a_truthful_record(world: World) -> None:
     world.write(
         "slow.py",

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bicameral.cli._values import break_line, column_width, question_text, value_lines
+from bicameral.cli._render import column_width
+from bicameral.cli._values import break_line, question_text, value_lines
 from bicameral.display import has_hidden
 
 

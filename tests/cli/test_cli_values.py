@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.cli._prompts import parse_reply
-from bicameral.cli._values import answer_text, render_table, to_plain_json
+from bicameral.cli._render import answer_text, render_table, to_plain_json
 from bicameral.display import make_visible
 from bicameral.types import (
     BOOL,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bicameral.config import Config, load_config, open_cache, open_journal, open_models, open_registry
+from bicameral.config._resources import missing_toolboxes  # pyright: ignore[reportPrivateUsage]
 from bicameral.errors import BicameralError, ConfigError, ToolError
 
 
@@ -124,6 +125,31 @@ def test_a_toolbox_whose_package_is_missing_is_left_out_unless_it_was_named(
     assert "fetch_page" not in registry
     assert "grep" in registry
     assert refused(configured(tmp_path, '[toolboxes]\nuse = ["lines", "web"]\n')).code == "tools.missing-extra"
+
+
+@pytest.mark.parametrize(
+    ("module", "left_out"), [("httpx", True), ("bicameral.toolboxes.web._no_such", False), ("bicameral", False)]
+)
+def test_a_default_toolbox_is_left_out_only_for_a_module_outside_bicameral(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, left_out: bool
+) -> None:
+    from importlib.metadata import EntryPoint
+
+    load = EntryPoint.load
+
+    def lacking(point: EntryPoint) -> Any:
+        if point.name == "web":
+            raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+        return load(point)
+
+    monkeypatch.setattr(EntryPoint, "load", lacking)
+    if left_out:
+        assert "fetch_page" not in open_registry(Config.defaults(tmp_path))
+        assert list(missing_toolboxes(Config.defaults(tmp_path))) == ["web"]
+        return
+    with pytest.raises(ToolError) as caught:
+        open_registry(Config.defaults(tmp_path))
+    assert caught.value.code == "tools.broken-toolbox"
 
 
 def test_the_journal_and_the_cache_are_where_the_configuration_says(tmp_path: Path) -> None:

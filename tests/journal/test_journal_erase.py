@@ -260,7 +260,7 @@ PRAGMA journal_mode = WAL;
 
 def _first_version(path: Path) -> None:
     """A file as version 1 wrote it."""
-    from bicameral.journal._blobs import compress_blob
+    from bicameral.journal._events import compress_blob
 
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.executescript(FIRST)

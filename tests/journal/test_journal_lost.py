@@ -50,7 +50,7 @@ def test_an_end_in_the_middle_of_a_transaction_leaves_nothing_half_done(
     journal: Journal, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from bicameral.journal import _postgres
-    from bicameral.journal._blobs import compress_blob
+    from bicameral.journal._events import compress_blob
 
     killed: list[int] = []
 

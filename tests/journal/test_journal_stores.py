@@ -223,7 +223,7 @@ def test_several_events_are_appended_together_or_not_at_all(place: JournalPlace,
 def test_a_value_that_is_too_large_is_refused_and_nothing_is_written(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bicameral.journal._blobs.MAX_VALUE", 100_000)
+    monkeypatch.setattr("bicameral.journal._events.MAX_VALUE", 100_000)
     journal.append("r1", "run-started", "", {"text": "x" * 90_000})
     for body in ({"text": "x" * 100_001}, {"a": ["ä" * 99_000]}, {f"k{n}": "x" * 4_000 for n in range(30)}):
         assert _code(journal.append, "r1", "step-finished", "0", body) == "journal.too-large"
@@ -278,7 +278,7 @@ def test_a_file_can_be_named_as_an_address(tmp_path: Path) -> None:
 def test_one_value_that_cannot_be_written_takes_no_other_with_it(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bicameral.journal._blobs.MAX_VALUE", 10_000)
+    monkeypatch.setattr("bicameral.journal._events.MAX_VALUE", 10_000)
     record = EventWriter("r1", journal)
     record.write("run-started", "", {})
     record.write_later("step-finished", "0", {"n": 0})

@@ -35,7 +35,7 @@ from bicameral.labels import (
     untrusted_value,
     user_input,
 )
-from bicameral.labels._labelled import is_plainly_pure
+from bicameral.labels._purity import is_plainly_pure
 
 PAGE = "The meeting of the harbour board was moved to the second week of November."
 EVIL = Label({Source("third_party", "a page")})

@@ -109,7 +109,7 @@ def test_a_reply_of_another_type_is_refused(pool: ParserPool, code: bytes) -> No
 
 def test_bytes_cross_in_both_directions_whole(pool: ParserPool) -> None:
     parser: Parser[int] = Parser(
-        "bicameral.toolboxes.calendar._operations:list_between", list[Any], ParseLimits(), pool
+        "bicameral.toolboxes._calendar_operations:list_between", list[Any], ParseLimits(), pool
     )
     with pytest.raises(ToolError):
         parser(
@@ -195,7 +195,7 @@ def _is_there(pid: int) -> bool:
 
 def test_importing_bicameral_and_its_toolboxes_starts_no_process() -> None:
     code = (
-        "import bicameral, bicameral.toolboxes.mail._tools, bicameral.toolboxes.calendar._tools, bicameral.config\n"
+        "import bicameral, bicameral.toolboxes.mail, bicameral.toolboxes.calendar, bicameral.config\n"
         "from bicameral.parsing import _pool\nassert _pool.POOL._idle == []\n"
         "import os; assert not os.path.exists(f'/proc/{os.getpid()}/task/{os.getpid()}/children') or "
         "open(f'/proc/{os.getpid()}/task/{os.getpid()}/children').read() == ''"

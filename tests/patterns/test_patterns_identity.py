@@ -52,7 +52,7 @@ PAGE = Label({Source("third_party", "page")})
 
 def store_at(folder: Path, identity: Identity = IRIS, **options: Any) -> IdentityStore:
     store = IdentityStore(folder / "identity.jsonl", **options)
-    store.found(identity, author="Ada", reason="a new assistant")
+    store.create(identity, author="Ada", reason="a new assistant")
     return store
 
 
@@ -360,7 +360,7 @@ def test_an_identity_is_founded_once_and_none_is_an_error(tmp_path: Path) -> Non
         IdentityStore(tmp_path / "none.jsonl").current()
     store = store_at(tmp_path)
     with pytest.raises(RunError, match="written in between"):
-        store.found(IRIS, author="Eve", reason="mine")
+        store.create(IRIS, author="Eve", reason="mine")
 
 
 @settings(max_examples=examples(40))

@@ -258,7 +258,6 @@ def test_every_request_to_a_model_goes_through_a_session() -> None:
     }
     assert {name for name in asking if not name.startswith(("models/", "routing/"))} == {
         "config/_models.py",
-        "sessions/_chambers.py",
         "sessions/_session.py",
     }
 

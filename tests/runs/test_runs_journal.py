@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from runs_world import World, run_source
 
 from bicameral.errors import JournalError
-from bicameral.journal._blobs import BLOB_FROM, _room_left, dumps  # pyright: ignore[reportPrivateUsage]
+from bicameral.journal._events import BLOB_FROM, _room_left, dumps  # pyright: ignore[reportPrivateUsage]
 from bicameral.runs import Event, Finished, Interrupted, Journal
 from property_examples import examples
 

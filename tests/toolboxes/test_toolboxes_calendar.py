@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from bicameral.errors import ToolError
-from bicameral.toolboxes.calendar import Slot, toolbox
-from bicameral.toolboxes.calendar._tools import free_slots
+from bicameral.toolboxes.calendar import Slot, free_slots, toolbox
 from bicameral.tools import Folders, Surroundings, Tool
 from property_examples import examples
 

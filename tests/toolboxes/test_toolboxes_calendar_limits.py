@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bicameral.toolboxes.calendar import _document, toolbox
-from bicameral.toolboxes.calendar._document import MAX_COST, read_document
-from bicameral.toolboxes.calendar._occurrences import RepeatsTooOften, expansion_cost, list_occurrences, stop_after
+from bicameral.toolboxes import _calendar_document as _document
+from bicameral.toolboxes._calendar_document import MAX_COST, read_document
+from bicameral.toolboxes._calendar_occurrences import RepeatsTooOften, expansion_cost, list_occurrences, stop_after
+from bicameral.toolboxes.calendar import toolbox
 from bicameral.tools import Surroundings, Tool
 
 SINCE = datetime(2026, 3, 1)

@@ -32,6 +32,46 @@ def test_a_plan_that_writes_what_no_tool_may_change_does_not_pass_the_check(tool
     assert check(parse("write_text('notes.txt', 'x')\nanswer(1)", tools).plan, tools).ok
 
 
+@pytest.mark.parametrize("path", ["bicameral.toml", "sub/BICAMERAL.TOML", ".bicameral/journal.db", "bicameral.toml/"])
+def test_a_plan_that_copies_or_moves_onto_what_no_tool_may_change_does_not_pass_the_check(
+    tools: Registry, tmp_path: Path, path: str
+) -> None:
+    (tmp_path / "a.txt").write_text("[policy]")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "bicameral.toml").write_text("")
+    attacks = (
+        f"copy_file('a.txt', '{path}')",
+        f"move_file('a.txt', '{path}')",
+        f"move_file('{path}', 'a.txt')",
+        f"name = read_text('a.txt')\ncopy_file(name, '{path}')",
+        f"name = read_text('a.txt')\nmove_file(name, '{path}')",
+        f"name = read_text('a.txt')\nmove_file('{path}', name)",
+    )
+    for source in attacks:
+        errors = check(parse(f"{source}\nanswer(1)", tools).plan, tools).errors
+        assert [error.code for error in errors] == ["tools.protected"], source
+
+
+@pytest.mark.parametrize("target", ["b.txt", "sub", "sub/", "sub/b.txt", "new/b.txt", "my-bicameral.toml"])
+def test_a_plan_that_copies_or_moves_elsewhere_passes_the_check(tools: Registry, tmp_path: Path, target: str) -> None:
+    (tmp_path / "a.txt").write_text("text")
+    (tmp_path / "sub").mkdir()
+    for name in ("copy_file", "move_file"):
+        assert check(parse(f"{name}('a.txt', '{target}')\nanswer(1)", tools).plan, tools).ok
+        found = tools[name].write_target({"source": "a.txt", "target": target})
+        assert found is not None
+        assert (found.protected, found.executed) == (None, False)
+
+
+def test_a_file_that_a_copy_would_put_into_a_folder_under_a_protected_name_is_refused(
+    tools: Registry, tmp_path: Path
+) -> None:
+    (tmp_path / "sub").mkdir()
+    errors = check(parse("copy_file('bicameral.toml', 'sub')\nanswer(1)", tools).plan, tools).errors
+    assert [error.code for error in errors] == ["tools.protected"]
+    assert check(parse("copy_file('bicameral.toml', 'sub/old.txt')\nanswer(1)", tools).plan, tools).ok
+
+
 async def call(tools: Registry, name: str, **arguments: Any) -> Any:
     return await tools[name].call(arguments)
 

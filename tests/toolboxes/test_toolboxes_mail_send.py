@@ -20,9 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bicameral.errors import ToolError
-from bicameral.toolboxes._text import clean_text
-from bicameral.toolboxes.mail import toolbox
-from bicameral.toolboxes.mail._compose import (
+from bicameral.toolboxes._mail_compose import (
     Attachment,
     MailDraft,
     Recipient,
@@ -32,6 +30,8 @@ from bicameral.toolboxes.mail._compose import (
     verify_message,
     without_encoded_words,
 )
+from bicameral.toolboxes._text import clean_text
+from bicameral.toolboxes.mail import toolbox
 from bicameral.tools import Folders, Surroundings, Tool
 from property_examples import examples
 

@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.errors import ToolError
-from bicameral.toolboxes.web import toolbox
-from bicameral.toolboxes.web._tools import is_public
+from bicameral.toolboxes.web import is_public, toolbox
 from bicameral.tools import Surroundings, Tool
 
 Reply = tuple[int, dict[str, str], bytes]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bicameral.errors import ToolError
 from bicameral.tools import Folders, WriteTarget, tool
 from bicameral.types import FilePath
 
@@ -81,3 +82,15 @@ def test_a_tool_that_cannot_say_has_an_unknown_target() -> None:
         """Save."""
 
     assert save.write_target({"path": "a.txt"}) == WriteTarget(executed=None)
+
+
+def test_a_target_that_raises_since_the_file_is_protected_is_protected() -> None:
+    def refuses(_given: object) -> WriteTarget:
+        raise ToolError("tools.protected", "'a.txt' is the journal, and no tool may change that")
+
+    @tool(effect="write", purpose={"text": "carries"}, target=refuses)
+    def save(path: str, text: str) -> None:
+        """Save."""
+
+    found = save.write_target({"path": "a.txt"})
+    assert found == WriteTarget(executed=None, protected="'a.txt' is the journal, and no tool may change that")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.errors import ToolError
-from bicameral.toolboxes.mail._tools import make_message_id
+from bicameral.toolboxes.mail import make_message_id
 from bicameral.tools import (
     Folders,
     Tool,

@@ -162,6 +162,20 @@ def test_a_missing_extra_of_our_own_says_the_command(install: Install, here: Sur
     assert "pip install 'bicameral[standard]'" in (caught.value.fix or "")
 
 
+@pytest.mark.parametrize("package", ["bicameral", "greetings-kit"])
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("line", ["import bicameral.no_such_room", "from bicameral.tools import no_such_name"])
+def test_a_module_of_bicameral_that_does_not_import_is_no_missing_extra(
+    install: Install, here: Surroundings, line: str, late: bool, package: str
+) -> None:
+    code = GOOD.replace("    @tool", f"    {line}\n\n    @tool") if late else f"{line}\n{GOOD}"
+    install(code, package=package, name="ours")
+    with pytest.raises(ToolError) as caught:
+        load_toolboxes({"ours": {}}, here)
+    assert code_of(caught) == "tools.broken-toolbox"
+    assert "no_such" in caught.value.message
+
+
 def test_two_packages_with_one_name_are_both_named(install: Install) -> None:
     install(GOOD)
     install(GOOD, package="other-kit")

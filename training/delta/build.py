@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bicameral.planning._decode import PREFILL, adapter_setup_messages
 from bicameral.planning._matching import PlanExample, load_examples
-from bicameral.planning._prompt import PREFILL, adapter_setup_messages
 from bicameral.planning._statement_grammar import FENCE
 from bicameral.plans import Call, parse, walk
 from bicameral.tools import Registry

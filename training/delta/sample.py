@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 
 from bicameral.planning import Intent, IntentStep, asked_effects, named_dates, required_effects
+from bicameral.planning._decode import request_text
 from bicameral.planning._neutral_names import NeutralNames
-from bicameral.planning._prompt import request_text
 from bicameral.tools import Folders, Registry, Surroundings, Tool, load_toolboxes
 
 from .blocks import Block

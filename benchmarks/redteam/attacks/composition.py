@@ -268,7 +268,7 @@ async def value_in_an_identity(world: World) -> str | None:
     outcome = await office.read()
     store = IdentityStore(world.folder / "identity.jsonl")
     with refused("labels.laundered"):
-        store.found(Identity("Iris", values=(outcome.value,)), author="Ada", reason="new")
+        store.create(Identity("Iris", values=(outcome.value,)), author="Ada", reason="new")
     return "the page is who the agent is" if store.history() else None
 
 
@@ -277,7 +277,7 @@ async def own_identity(world: World) -> bool:
     office = Office(world, low=[PAGE])
     await office.read()
     store = IdentityStore(world.folder / "identity.jsonl")
-    store.found(Identity("Iris", values=("Never guess a figure.",)), author="Ada", reason="new")
+    store.create(Identity("Iris", values=("Never guess a figure.",)), author="Ada", reason="new")
     return len(store.history()) == 1
 
 

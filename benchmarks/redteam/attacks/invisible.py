@@ -24,7 +24,7 @@ from bicameral.cli.commands.approvals import approval_text
 from bicameral.durable import Approval
 from bicameral.errors import RunError
 from bicameral.runs import Finished, PendingCall
-from bicameral.toolboxes.mail._mime import read_content
+from bicameral.toolboxes._mime import read_content
 from bicameral.tools import Origin, Registry, tool
 from bicameral.types import StrType
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from scripts.mutants.mutant import Mutant
 
 ACCEPTANCE = "config/_acceptance.py"
+CONFIG = "config/_config.py"
 SECRETS = "secrets.py"
 ACCEPT = "tests/config/test_config_acceptance.py"
 MASKING = "tests/test_secrets.py"
@@ -30,8 +31,8 @@ MUTANTS = (
     ),
     Mutant(
         "acceptance.folder-outside",
-        ACCEPTANCE,
-        "_is_inside",
+        CONFIG,
+        "is_inside",
         "os.path.commonpath((found, real)) == real",
         "found.startswith(os.path.dirname(real))",
         "a strange configuration could open a folder beside the working folder",

@@ -6,7 +6,7 @@ from scripts.mutants.mutant import Mutant
 
 LABEL = "labels/_label.py"
 TREE = "labels/_label_tree.py"
-RELEASED = "labels/_released.py"
+RELEASED = "labels/_labelled.py"
 LAWS = "tests/labels/test_labels_laws.py"
 LABELLED = "tests/labels/test_labels_labelled.py"
 JSON = "tests/labels/test_labels_json.py"

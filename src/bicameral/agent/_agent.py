@@ -12,11 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bicameral.agent._escalation import Escalation, Planned, record_planned
-from bicameral.agent._requests import Endorser, endorse_text, endorsement_for, trusted_request_text
+from bicameral.agent._requests import Endorser, endorse_text, endorsement_for
 from bicameral.agent._wiring import AgentWiring, within_budget
 from bicameral.errors import IntentError, Place, PlanError
 from bicameral.labels import Labelled, user_input
-from bicameral.planning import CompiledPlan, Intent, PlanCheck
+from bicameral.planning import CompiledPlan, Intent, PlanCheck, trusted_request_text
 from bicameral.plans import Plan, print_plan
 from bicameral.runs import (
     Approver,

@@ -15,25 +15,8 @@ from typing import Any, Protocol, cast
 from bicameral.boundary.shield import screen
 from bicameral.display import hidden_places
 from bicameral.errors import IntentError
-from bicameral.labels import NOTHING, Labelled, LabelTree, Source, open_labelled, vouched_value
+from bicameral.labels import NOTHING, Labelled, LabelTree, Source, open_labelled
 from bicameral.runs import Finished
-
-
-def trusted_request_text(request: str | Labelled[str]) -> str:
-    """The text of a request for the privileged planner; raises if it is untrusted.
-
-    A text without a label is the user's, unless it is recognised as the answer of an earlier outcome. A text with a
-    label is judged by its label.
-    """
-    asked = vouched_value(request) if isinstance(request, str) else request
-    if not asked.label.trusted:
-        raise IntentError(
-            "intent.needs-endorsement",
-            "strangers had a hand in this request, and no plan is written from what they say",
-            fix="Show it to a person with `agent.follow`, or let a strategy work on it: `agent.work`.",
-        )
-    return open_labelled(asked)
-
 
 MAX_TEXT = 4_000
 """The longest text, in characters: nobody would read a longer one to its end before endorsing it."""

@@ -17,14 +17,14 @@ from bicameral.limits import Prices, use_prices
 from bicameral.models import Provider
 from bicameral.planning import Delta, Echo, PlanCascade
 from bicameral.plans import PlanLimits, Report
-from bicameral.routing import BudgetMeter, Budgets, Cascade, budget_scope, check_finished, provider_for_role
+from bicameral.policy import Policy
+from bicameral.routing import BudgetMeter, Budgets, Cascade, Router, budget_scope, check_finished
 from bicameral.runs import Journal
 from bicameral.sessions import Chambers, Ledger, Listener, ModelCall, Quarantined
 from bicameral.tools import Registry, Tool
 
 if TYPE_CHECKING:
     from bicameral.config import Config
-    from bicameral.policy import Policy
 
 
 P = ParamSpec("P")
@@ -131,13 +131,13 @@ class AgentWiring:
         calls: dict[str, Any] = {"listener": self._on_model_call, "timeout": limits.model_timeout}
         caching: dict[str, Any] = {"cache": cache, "project": self.config.project}
         # Of a cascade the first model is asked, and a larger one only if its reply is cut off or does not fit.
-        echo = Cascade(*stages, accept=check_finished) if stages else provider_for_role(privileged, "echo")
+        echo = Cascade(*stages, accept=check_finished) if stages else _provider_for_role(privileged, "echo")
         self._echo = Echo(echo, **caching, **calls)
         planning: dict[str, Any] = {"limits": self._limits, "repairs": limits.repairs, **caching, **calls}
         if cascade:
             self._delta = PlanCascade(cascade, **planning)
         else:
-            self._delta = Delta(provider_for_role(privileged, "delta"), **planning)
+            self._delta = Delta(_provider_for_role(privileged, "delta"), **planning)
         self._executor = executor or Extractor(self._models.quarantined, **calls)
 
     @classmethod
@@ -221,3 +221,8 @@ def _model_pair(
             cascade = own.cascade
         privileged, quarantined = privileged or own.privileged, quarantined or own.quarantined
     return Chambers(privileged, Quarantined(quarantined)), cascade or {}
+
+
+def _provider_for_role(provider: Provider, role: str) -> Provider:
+    """The provider for calls of one role; a router is restricted to the models for that role."""
+    return provider.for_role(role) if isinstance(provider, Router) else provider

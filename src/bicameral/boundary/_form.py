@@ -10,30 +10,9 @@ import datetime as dt
 import json
 from typing import Any, cast
 
+from bicameral import types as t
 from bicameral.boundary._reply import ABSENCES, BECAUSE, MAX_TEXT, NOT_FOUND, allow_written_dates, required_fields
 from bicameral.models import Message
-from bicameral.types import (
-    FORMATS,
-    MONEY,
-    BoolType,
-    DateTimeType,
-    DateType,
-    DictType,
-    DurationType,
-    FloatType,
-    IntType,
-    ListType,
-    LiteralType,
-    NullType,
-    OptionalType,
-    RecordType,
-    StrType,
-    TimeType,
-    TupleType,
-    Type,
-    type_json_schema,
-    value_to_json,
-)
 
 MAX_OUTPUT_TOKENS = 1_024
 _NUMBER_BYTES = 48
@@ -44,29 +23,29 @@ _PUNCTUATION_BYTES = 8
 _NOT_FOUND_BYTES = 96
 
 
-def reply_size_limit(wanted: Type) -> int:
+def reply_size_limit(wanted: t.Type) -> int:
     """The most tokens that a reply may have; a form with free text or lists gets `MAX_OUTPUT_TOKENS`."""
     return min(MAX_OUTPUT_TOKENS, _NOT_FOUND_BYTES + _longest_reply(wanted))
 
 
-def _longest_reply(type_: Type) -> int:
+def _longest_reply(type_: t.Type) -> int:
     """Bytes of the longest JSON of a type, or `MAX_OUTPUT_TOKENS` for a type without such a bound."""
     match type_:
-        case BoolType() | NullType():
+        case t.BoolType() | t.NullType():
             return _WORD_BYTES
-        case IntType() | FloatType() | DurationType():
+        case t.IntType() | t.FloatType() | t.DurationType():
             return _NUMBER_BYTES
-        case DateTimeType() | DateType() | TimeType():
+        case t.DateTimeType() | t.DateType() | t.TimeType():
             return _MOMENT_BYTES
-        case LiteralType(values=values):
+        case t.LiteralType(values=values):
             return max((len(json.dumps(value)) for value in values), default=_WORD_BYTES)
-        case StrType(format=str() as name) if name in FORMATS:
-            return FORMATS[name].max_length + _PUNCTUATION_BYTES
-        case OptionalType(item=item):
+        case t.StrType(format=str() as name) if name in t.FORMATS:
+            return t.FORMATS[name].max_length + _PUNCTUATION_BYTES
+        case t.OptionalType(item=item):
             return max(_WORD_BYTES, _longest_reply(item))
-        case TupleType(items=items):
+        case t.TupleType(items=items):
             return _PUNCTUATION_BYTES + sum(_longest_reply(item) + _PUNCTUATION_BYTES for item in items)
-        case RecordType(fields=fields):
+        case t.RecordType(fields=fields):
             return _PUNCTUATION_BYTES + sum(
                 len(json.dumps(field.name)) + _PUNCTUATION_BYTES + _longest_reply(field.type) for field in fields
             )
@@ -87,42 +66,42 @@ FORM_SETUP = (
 _MONEY_FIELDS = {"amount": "number", "currency": "currency code such as EUR"}
 
 
-def render_form(text: str, instruction: str, wanted: Type, note: str = "") -> str:
+def render_form(text: str, instruction: str, wanted: t.Type, note: str = "") -> str:
     """The user message to the model; `note` says what was wrong with its first reply."""
-    if isinstance(wanted, RecordType) and wanted != MONEY:
+    if isinstance(wanted, t.RecordType) and wanted != t.MONEY:
         fields = "\n".join(f"- {field.name} ({name_for_model(field.type)})" for field in wanted.fields)
-    elif isinstance(wanted, RecordType):
+    elif isinstance(wanted, t.RecordType):
         fields = "\n".join(f"- {field.name} ({_MONEY_FIELDS[field.name]})" for field in wanted.fields)
     else:
         fields = f"- value ({name_for_model(wanted)})"
     return f"Text:\n<<<\n{text}\n>>>\n\nForm: {instruction}\nFields:\n{fields}" + (f"\n\n{note}" if note else "")
 
 
-def name_for_model(type_: Type) -> str:
+def name_for_model(type_: t.Type) -> str:
     """A type as it is named in the form, by its format where it has one."""
     match type_:
-        case StrType(format=str() as name) if name in FORMATS:
+        case t.StrType(format=str() as name) if name in t.FORMATS:
             return name
-        case OptionalType(item=item):
+        case t.OptionalType(item=item):
             return f"{name_for_model(item)} | None"
-        case ListType(item=item):
+        case t.ListType(item=item):
             return f"list[{name_for_model(item)}]"
-        case DictType(value=item):
+        case t.DictType(value=item):
             return f"dict[str, {name_for_model(item)}]"
-        case TupleType(items=items):
+        case t.TupleType(items=items):
             return f"tuple[{', '.join(map(name_for_model, items))}]"
-        case RecordType() if type_ == MONEY:
+        case t.RecordType() if type_ == t.MONEY:
             return "money: amount, currency code"
-        case RecordType(fields=fields):
+        case t.RecordType(fields=fields):
             return "{" + ", ".join(f"{field.name!r}: {name_for_model(field.type)}" for field in fields) + "}"
         case _:
             return str(type_)
 
 
-def reply_schema(wanted: Type, *, insist: bool = False) -> dict[str, Any]:
+def reply_schema(wanted: t.Type, *, insist: bool = False) -> dict[str, Any]:
     """The JSON Schema of a reply: the filled form or, without `insist`, the field that the text does not contain."""
-    inside = allow_written_dates(type_json_schema(wanted, max_text=MAX_TEXT, formats=True))
-    filled = inside if isinstance(wanted, RecordType) else _object_schema({"value": inside})
+    inside = allow_written_dates(t.type_json_schema(wanted, max_text=MAX_TEXT, formats=True))
+    filled = inside if isinstance(wanted, t.RecordType) else _object_schema({"value": inside})
     missing = required_fields(wanted)
     if insist or not missing:
         return filled
@@ -168,4 +147,4 @@ def _to_plain_json(source: object) -> Any:
         return source.isoformat()
     if isinstance(source, dt.timedelta):
         return str(source)
-    return value_to_json(source)
+    return t.value_to_json(source)

@@ -95,7 +95,7 @@ class HandleTable:
 
     Example:
         >>> handles = HandleTable("20260301-101500-a1b2c3")
-        >>> body = handles.put("Dear Ada, …", STR, labels)
+        >>> body = handles.add("Dear Ada, …", STR, labels)
         >>> handles.get(body).value
         'Dear Ada, …'
     """
@@ -107,7 +107,7 @@ class HandleTable:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def put(self, value: object, type_: Type, labels: LabelTree) -> Handle:
+    def add(self, value: object, type_: Type, labels: LabelTree) -> Handle:
         """Store a value with its type and label tree, and return its handle."""
         if len(self._entries) >= MAX_HANDLES:
             raise BoundaryError("boundary.too-many-handles", f"a run has at most {MAX_HANDLES:,} handles")
@@ -162,7 +162,7 @@ class HandleTable:
             except (KeyError, TypeError, ValueError):
                 raise _damaged_table_error() from None
             # Ids, kinds, lengths and origins are derived again, so a file cannot claim others.
-            if table.put(content, type_, labels) != Handle.from_json(facts):
+            if table.add(content, type_, labels) != Handle.from_json(facts):
                 raise _damaged_table_error()
         return table
 
@@ -179,7 +179,9 @@ def to_plain_value(value: object) -> Any:
 
 
 def _damaged_table_error() -> BoundaryError:
-    return BoundaryError("boundary.bad-handle", "this is not a table of handles", expected="what Handles.to_json gives")
+    return BoundaryError(
+        "boundary.bad-handle", "this is not a table of handles", expected="what HandleTable.to_json gives"
+    )
 
 
 def _handle_kind(type_: Type) -> HandleKind:
@@ -257,7 +259,7 @@ def privileged_view(
     if not _is_plain(value) or mismatch(value, type_):
         # A value that does not match its type has no known type, and an object of a subclass can report anything
         # about itself.
-        return handles.put(value, AnyType(), labels.flat).to_json()
+        return handles.add(value, AnyType(), labels.flat).to_json()
     return _ViewBuilder(handles, level).build(value, type_, labels)
 
 
@@ -300,7 +302,7 @@ class _ViewBuilder:
                     return scalar
             case _:
                 pass
-        return self.handles.put(value, type_, labels).to_json()
+        return self.handles.add(value, type_, labels).to_json()
 
     def _build_list(self, value: Any, types: list[Type], labels: LabelTree, type_: Type) -> dict[str, Any]:
         items = cast("list[Any]", value)
@@ -308,7 +310,7 @@ class _ViewBuilder:
             self.build(item, item_type, labels.place(position), listed=True)
             for position, (item, item_type) in enumerate(zip(items[:MAX_ITEMS], types[:MAX_ITEMS], strict=True))
         ]
-        return {"count": len(items), "first": first, "all": self.handles.put(items, type_, labels).to_json()}
+        return {"count": len(items), "first": first, "all": self.handles.add(items, type_, labels).to_json()}
 
     def _can_text_cross(self, value: Any, type_: StrType, labels: LabelTree, listed: bool) -> bool:
         if type(value) is not str:

@@ -17,28 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, cast, get_args
 
+from bicameral import types as t
 from bicameral.boundary.shield import MarkKind, Screening
 from bicameral.display import CONTROLS, DIRECTIONS, INVISIBLE, JOINERS, NO_CHARACTERS, SELECTORS
 from bicameral.text import ENGLISH_MONTH_NUMBERS, ENGLISH_MONTHS
-from bicameral.types import (
-    FORMATS,
-    MONEY,
-    AnyType,
-    DateTimeType,
-    DateType,
-    DictType,
-    DurationType,
-    ListType,
-    NullType,
-    OptionalType,
-    RecordType,
-    StrType,
-    TimeType,
-    TupleType,
-    Type,
-    format_problem,
-    mismatch,
-)
 
 RejectionKind = Literal[
     "unreadable", "not-the-form", "wrong-type", "wrong-shape", "characters", "too-large", "not-in-text", "suspicious"
@@ -218,7 +200,7 @@ class MissingField(ValueError):
         self.why: Absence = why
 
 
-def parse_reply(text: str, wanted: Type) -> Any:
+def parse_reply(text: str, wanted: t.Type) -> Any:
     """The value of a reply to a form of type `wanted`.
 
     Raises `ReplyFault` if the reply is malformed, and `MissingField` if it reports that a value is missing.
@@ -235,86 +217,86 @@ def parse_reply(text: str, wanted: Type) -> Any:
         raise ReplyFault("unreadable", "it is not JSON", prose=True) from None
     if isinstance(written, dict) and cast("dict[str, Any]", written).keys() == {NOT_FOUND, BECAUSE}:
         _raise_if_missing(cast("dict[str, Any]", written), wanted)
-    if isinstance(wanted, RecordType):
+    if isinstance(wanted, t.RecordType):
         return parse_typed(written, wanted)
     if not isinstance(written, dict) or cast("dict[str, Any]", written).keys() != {"value"}:
         raise ReplyFault("not-the-form", "it is not an object with the one field 'value'")
     return parse_typed(written["value"], wanted)
 
 
-def required_fields(wanted: Type) -> tuple[str, ...]:
+def required_fields(wanted: t.Type) -> tuple[str, ...]:
     """The fields of a form that must be filled."""
-    if isinstance(wanted, RecordType):
+    if isinstance(wanted, t.RecordType):
         return tuple(field.name for field in wanted.fields if not _is_optional(field.type))
     return () if _is_optional(wanted) else ("value",)
 
 
-def _raise_if_missing(written: dict[str, Any], wanted: Type) -> None:
+def _raise_if_missing(written: dict[str, Any], wanted: t.Type) -> None:
     """Raise `MissingField` for a well-formed report that a required field is missing."""
     field, why = written[NOT_FOUND], written[BECAUSE]
-    if isinstance(wanted, RecordType) and set(wanted.names) == {NOT_FOUND, BECAUSE}:
+    if isinstance(wanted, t.RecordType) and set(wanted.names) == {NOT_FOUND, BECAUSE}:
         return  # the form itself has exactly these two fields
     if field in required_fields(wanted) and why in ABSENCES:
         raise MissingField(field, why)
     raise ReplyFault("not-the-form", "it says that nothing was found where the form does not ask for it")
 
 
-def _is_optional(type_: Type) -> bool:
-    return isinstance(type_, OptionalType | NullType | AnyType)
+def _is_optional(type_: t.Type) -> bool:
+    return isinstance(type_, t.OptionalType | t.NullType | t.AnyType)
 
 
-def parse_typed(value: Any, wanted: Type) -> Any:
+def parse_typed(value: Any, wanted: t.Type) -> Any:
     """JSON as a value of the wanted type: only dates, times and durations are converted, everything else must fit."""
-    if value is None and not _is_optional(wanted) and not isinstance(wanted, RecordType):
+    if value is None and not _is_optional(wanted) and not isinstance(wanted, t.RecordType):
         raise MissingField("value")
     parsed = _parse_value(value, wanted, "value")
-    if mismatch(parsed, wanted):
+    if t.mismatch(parsed, wanted):
         raise ReplyFault("wrong-type", f"it is not of the type {wanted}")
     return parsed
 
 
-def _parse_value(value: Any, wanted: Type, path: str) -> Any:
+def _parse_value(value: Any, wanted: t.Type, path: str) -> Any:
     match wanted:
-        case OptionalType(item=item):
+        case t.OptionalType(item=item):
             return None if value is None else _parse_value(value, item, path)
-        case DateTimeType():
+        case t.DateTimeType():
             return _parse_moment(value, parse_written_datetime, path)
-        case DateType():
+        case t.DateType():
             return _parse_moment(value, parse_written_date, path)
-        case TimeType():
+        case t.TimeType():
             return _parse_moment(value, _parse_time, path)
-        case DurationType():
+        case t.DurationType():
             return _parse_duration(value, path)
-        case ListType(item=item):
+        case t.ListType(item=item):
             return [
                 _parse_value(part, item, f"{path}[{position}]")
                 for position, part in enumerate(_require_list(value, path))
             ]
-        case TupleType(items=items):
+        case t.TupleType(items=items):
             if len(_require_list(value, path)) != len(items):
                 raise ReplyFault(
                     "wrong-type", f"{len(_require_list(value, path))} items where {len(items)} are wanted", path
                 )
             return [_parse_value(part, item, path) for part, item in zip(value, items, strict=True)]
-        case DictType(value=item):
+        case t.DictType(value=item):
             return {
                 _require_key(key, path): _parse_value(part, item, f"{path}[…]")
                 for key, part in _require_object(value, path).items()
             }
-        case RecordType():
+        case t.RecordType():
             return _parse_record(_require_object(value, path), wanted, path)
-        case StrType():
+        case t.StrType():
             return _parse_text(value, wanted, path)
-        case AnyType():
+        case t.AnyType():
             _check_any(value, path)
             return value
         case _:
-            if mismatch(value, wanted):
+            if t.mismatch(value, wanted):
                 raise ReplyFault("wrong-type", f"it is not {wanted}", path, prose=_is_prose(value))
             return value
 
 
-def _parse_record(entries: dict[str, Any], wanted: RecordType, path: str) -> dict[str, Any]:
+def _parse_record(entries: dict[str, Any], wanted: t.RecordType, path: str) -> dict[str, Any]:
     if set(entries) - set(wanted.names):
         raise ReplyFault("not-the-form", "it has a field that the form does not have", path)
     parsed: dict[str, Any] = {}
@@ -324,11 +306,11 @@ def _parse_record(entries: dict[str, Any], wanted: RecordType, path: str) -> dic
             if entries[field.name] is None and not _is_optional(field.type):
                 raise MissingField(inner)
             parsed[field.name] = _parse_value(entries[field.name], field.type, inner)
-        elif isinstance(field.type, OptionalType):
+        elif isinstance(field.type, t.OptionalType):
             parsed[field.name] = None
         else:
             raise ReplyFault("not-the-form", "it is missing", inner)
-    if wanted == MONEY and isinstance(parsed["amount"], int | float) and abs(parsed["amount"]) > MAX_AMOUNT:
+    if wanted == t.MONEY and isinstance(parsed["amount"], int | float) and abs(parsed["amount"]) > MAX_AMOUNT:
         raise ReplyFault("too-large", "an amount beyond all measure", path)
     return parsed
 
@@ -351,10 +333,10 @@ def _require_object(value: Any, path: str) -> dict[str, Any]:
     return entries
 
 
-def _parse_text(value: Any, wanted: StrType, path: str) -> str:
+def _parse_text(value: Any, wanted: t.StrType, path: str) -> str:
     if not isinstance(value, str):
         raise ReplyFault("wrong-type", "it is not text", path)
-    if wanted.format in FORMATS and (problem := format_problem(value, wanted.format)):
+    if wanted.format in t.FORMATS and (problem := t.format_problem(value, wanted.format)):
         raise ReplyFault("wrong-shape", problem, path, prose=_is_prose(value))
     return _require_readable(value, path)
 

@@ -12,23 +12,7 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from bicameral.types import (
-    FORMATS,
-    MONEY,
-    AnyType,
-    DateTimeType,
-    DateType,
-    DictType,
-    FloatType,
-    IntType,
-    ListType,
-    OptionalType,
-    RecordType,
-    StrType,
-    TimeType,
-    TupleType,
-    Type,
-)
+from bicameral import types as t
 
 if TYPE_CHECKING:
     from bicameral.boundary._evidence import Evidence
@@ -47,28 +31,30 @@ SEARCHABLE_TYPES: frozenset[str] = COPIED_TYPES | NOTED_TYPES | {"str"}
 """Every type whose values can be searched for in a text."""
 
 
-def scalar_type_names(type_: Type) -> Iterator[str]:
+def scalar_type_names(type_: t.Type) -> Iterator[str]:
     """The names of the scalar types in a type; one that cannot be searched for in a text is named `other`."""
     match type_:
-        case OptionalType(item=item) | ListType(item=item) | DictType(value=item):
+        case t.OptionalType(item=item) | t.ListType(item=item) | t.DictType(value=item):
             yield from scalar_type_names(item)
-        case RecordType() if type_ == MONEY:
+        case t.RecordType() if type_ == t.MONEY:
             yield "money"
-        case RecordType(fields=fields):
+        case t.RecordType(fields=fields):
             for field in fields:
                 yield from scalar_type_names(field.type)
-        case TupleType(items=items):
+        case t.TupleType(items=items):
             for item in items:
                 yield from scalar_type_names(item)
-        case StrType(format=name):
-            yield name if name is not None and name in FORMATS else "str"
-        case DateTimeType() | DateType() | TimeType() | IntType() | FloatType():
+        case t.StrType(format=name):
+            yield name if name is not None and name in t.FORMATS else "str"
+        case t.DateTimeType() | t.DateType() | t.TimeType() | t.IntType() | t.FloatType():
             yield str(type_)
         case _:
             yield "other"
 
 
-def find_uncopied(value: Any, type_: Type, evidence: Evidence, names: frozenset[str], path: str = "value") -> list[str]:
+def find_uncopied(
+    value: Any, type_: t.Type, evidence: Evidence, names: frozenset[str], path: str = "value"
+) -> list[str]:
     """The places of a value whose type is in `names` and that do not occur in the text."""
     return [
         place
@@ -77,39 +63,39 @@ def find_uncopied(value: Any, type_: Type, evidence: Evidence, names: frozenset[
     ]
 
 
-def free_texts(value: Any, type_: Type) -> Iterator[tuple[str, str]]:
+def free_texts(value: Any, type_: t.Type) -> Iterator[tuple[str, str]]:
     """The free texts of a value, with their places."""
     return ((place, part) for place, part, name in _scalar_parts(value, type_, "value") if name in ("str", "Any"))
 
 
-def _scalar_parts(value: Any, type_: Type, path: str) -> Iterator[tuple[str, Any, str]]:
+def _scalar_parts(value: Any, type_: t.Type, path: str) -> Iterator[tuple[str, Any, str]]:
     """The scalar parts of a value: place, value and type name."""
     if value is None:
         return
     match type_:
-        case OptionalType(item=item):
+        case t.OptionalType(item=item):
             yield from _scalar_parts(value, item, path)
-        case RecordType() if type_ == MONEY:
+        case t.RecordType() if type_ == t.MONEY:
             yield path, value, "money"
-        case RecordType(fields=fields):
+        case t.RecordType(fields=fields):
             for field in fields:
                 inner = field.name if path == "value" else f"{path}.{field.name}"
                 yield from _scalar_parts(value.get(field.name), field.type, inner)
-        case ListType(item=item):
+        case t.ListType(item=item):
             for position, part in enumerate(cast("list[Any]", value)):
                 yield from _scalar_parts(part, item, f"{path}[{position}]")
-        case TupleType(items=items):
+        case t.TupleType(items=items):
             for position, (part, item) in enumerate(zip(cast("list[Any]", value), items, strict=True)):
                 yield from _scalar_parts(part, item, f"{path}[{position}]")
-        case DictType(value=item):
+        case t.DictType(value=item):
             # The keys are the model's words, so a place does not quote them.
             for part in cast("dict[str, Any]", value).values():
                 yield from _scalar_parts(part, item, f"{path}[…]")
-        case StrType(format=name):
-            yield path, value, name if name is not None and name in FORMATS else "str"
-        case AnyType():
+        case t.StrType(format=name):
+            yield path, value, name if name is not None and name in t.FORMATS else "str"
+        case t.AnyType():
             yield from _untyped_texts(value, path)
-        case DateTimeType() | DateType() | TimeType() | IntType() | FloatType():
+        case t.DateTimeType() | t.DateType() | t.TimeType() | t.IntType() | t.FloatType():
             yield path, value, str(type_)
         case _:
             pass

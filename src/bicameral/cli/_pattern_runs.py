@@ -10,10 +10,20 @@ from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from bicameral.cli._output import FAILED, INTERRUPTED, NEEDS_A_PERSON, NO_PLAN, OK, QUESTIONS, Output
-from bicameral.cli._progress import ProgressDisplay, open_display
+from bicameral.cli._output import (
+    FAILED,
+    INTERRUPTED,
+    NEEDS_A_PERSON,
+    NO_PLAN,
+    OK,
+    QUESTIONS,
+    Output,
+    ProgressDisplay,
+    open_display,
+)
 from bicameral.cli._prompts import terminal_people
 from bicameral.cli._render import (
+    answer_text,
     effects_before_text,
     effects_done_text,
     effects_json,
@@ -22,10 +32,10 @@ from bicameral.cli._render import (
     show_intent,
     show_plan,
     show_report,
+    to_plain_json,
     tokens_text,
     usage_json,
 )
-from bicameral.cli._values import answer_text, to_plain_json
 from bicameral.errors import BicameralError, CatalogError, nearest_name
 from bicameral.labels import user_input
 
@@ -69,7 +79,7 @@ class RoundsRunner:
     def _callbacks(self, shown: ProgressDisplay) -> Any:
         from bicameral.patterns.reasoner import ReasoningCallbacks
 
-        async def written(this: WrittenRound) -> bool:
+        async def show_and_confirm(this: WrittenRound) -> bool:
             shown.close()
             self._out.heading(f"Round {this.number}")
             show_plan(self._out, this.source)
@@ -82,12 +92,12 @@ class RoundsRunner:
             shown.phase("running")
             return may
 
-        def done(this: Round) -> None:
+        def say_round(this: Round) -> None:
             shown.close()
             self._say_round(this)
             shown.phase("planning")
 
-        return ReasoningCallbacks(observer=shown.step, watch=shown.statement, written=written, done=done)
+        return ReasoningCallbacks(observer=shown.step, watch=shown.statement, written=show_and_confirm, done=say_round)
 
     def _say_round(self, this: Round) -> None:
         """Say what the planner learns of a round; nothing else of it crosses to the privileged side."""

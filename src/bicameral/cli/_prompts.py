@@ -15,24 +15,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from bicameral import types as t
 from bicameral.cli._output import Output
 from bicameral.cli._values import calls_text, question_text
 from bicameral.errors import RunError
 from bicameral.runs import Answers
-from bicameral.types import (
-    BoolType,
-    DateTimeType,
-    DateType,
-    FloatType,
-    IntType,
-    ListType,
-    LiteralType,
-    OptionalType,
-    StrType,
-    TimeType,
-    Type,
-    mismatch,
-)
 
 if TYPE_CHECKING:
     from bicameral.runs import ApprovalQuestion, Grant, PendingCall
@@ -61,9 +48,9 @@ class TerminalAsker:
         self._out = out
         self._quiet = quiet
 
-    async def ask(self, question: str, type: Type) -> Any:
+    async def ask(self, question: str, type: t.Type) -> Any:
         with self._quiet():
-            hint = "" if isinstance(type, StrType) else f" ({_type_hint(type)})"
+            hint = "" if isinstance(type, t.StrType) else f" ({_type_hint(type)})"
             asked = question_text(question, shutil.get_terminal_size().columns)
             asked += "\n " if "\n" in asked else ""
             for _ in range(_MAX_ATTEMPTS):
@@ -103,32 +90,32 @@ async def read_line(out: Output, prompt: str) -> str | None:
     return line.strip()
 
 
-def parse_reply(text: str, type_: Type) -> Any:
+def parse_reply(text: str, type_: t.Type) -> Any:
     """A reply as a value of the type; a ValueError if it is none."""
     match type_:
-        case StrType():
+        case t.StrType():
             return text
-        case OptionalType(item=item):
+        case t.OptionalType(item=item):
             return parse_reply(text, item) if text else None
-        case BoolType():
+        case t.BoolType():
             return _parse_boolean(text)
-        case IntType():
+        case t.IntType():
             return int(text)
-        case FloatType():
+        case t.FloatType():
             return float(text)
-        case DateType():
+        case t.DateType():
             return dt.date.fromisoformat(text)
-        case TimeType():
+        case t.TimeType():
             return dt.time.fromisoformat(text)
-        case DateTimeType():
+        case t.DateTimeType():
             return dt.datetime.fromisoformat(text).replace(tzinfo=None)
-        case ListType(item=item):
+        case t.ListType(item=item):
             return [parse_reply(part.strip(), item) for part in text.split(",") if part.strip()]
-        case LiteralType(values=values):
+        case t.LiteralType(values=values):
             return _parse_choice(text, values)
         case _:
             value = json.loads(text)
-            if reason := mismatch(value, type_):
+            if reason := t.mismatch(value, type_):
                 raise ValueError(reason)
             return value
 
@@ -146,30 +133,30 @@ def _parse_choice(text: str, values: tuple[str, ...]) -> str:
     raise ValueError(text)
 
 
-def _type_hint(type_: Type) -> str:
+def _type_hint(type_: t.Type) -> str:
     """What to type for a value of the type."""
     match type_:
-        case BoolType():
+        case t.BoolType():
             return "yes or no"
-        case IntType():
+        case t.IntType():
             return "a whole number"
-        case FloatType():
+        case t.FloatType():
             return "a number"
-        case DateType():
+        case t.DateType():
             return "a date like 2026-03-01"
-        case TimeType():
+        case t.TimeType():
             return "a time like 14:30"
-        case DateTimeType():
+        case t.DateTimeType():
             return "a date and time like 2026-03-01 14:30"
-        case LiteralType(values=values):
+        case t.LiteralType(values=values):
             return " or ".join(values)
-        case ListType(item=StrType()):
+        case t.ListType(item=t.StrType()):
             return "a list, separated by commas"
-        case ListType(item=item):
+        case t.ListType(item=item):
             return f"a list of {_type_hint(item)}, separated by commas"
-        case OptionalType(item=item):
+        case t.OptionalType(item=item):
             return f"{_type_hint(item)}, or nothing"
-        case StrType():
+        case t.StrType():
             return "some text"
         case _:
             return f"JSON for {type_}"

@@ -16,9 +16,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bicameral.cli._options import local_time_text
+from bicameral.cli._main import local_time_text
 from bicameral.cli._output import FAILED, NEEDS_A_PERSON, OK, QUESTIONS, Output
-from bicameral.cli._values import answer_text, to_plain_json
+from bicameral.cli._render import answer_text, to_plain_json
 from bicameral.errors import BicameralError, DurableError, JournalError
 from bicameral.postgres import masked_address
 

@@ -1,4 +1,4 @@
-"""Values as text and JSON, and pending calls as a person sees them for an approval.
+"""Values and pending calls as a person sees them for a decision.
 
 Any value that a person decides on may hold untrusted text, which could imitate our own output. So every line of a long
 value has a bar before it, lines are broken here and not by the terminal, invisible and control characters are written
@@ -8,125 +8,19 @@ as their numbers, and long values are folded with their size. All places that sh
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from bicameral.cli._render import column_width, to_plain_json
 from bicameral.display import fold_lines, make_visible
 
 if TYPE_CHECKING:
     from bicameral.labels import Source
     from bicameral.runs import PendingCall
     from bicameral.tools import Registry, Tool
-
-
-_MAX_CELL = 60
-
-
-def to_plain_json(value: object) -> Any:
-    """A value as plain JSON: dates as ISO text, durations as seconds."""
-    match value:
-        case dt.timedelta():
-            return value.total_seconds()
-        case dt.date() | dt.time():
-            return value.isoformat()
-        case list() | tuple():
-            return [to_plain_json(item) for item in cast("list[object]", value)]
-        case dict():
-            return {key: to_plain_json(item) for key, item in cast("dict[str, object]", value).items()}
-        case _:
-            return value
-
-
-def answer_text(value: object, width: int = 10_000) -> str:
-    """An answer as text: a text as it is, a list as lines, rows as a table."""
-    match value:
-        case list() | tuple() if not value:
-            return "(nothing)"
-        case list() | tuple():
-            items = cast("list[object]", value)
-            if all(isinstance(item, dict) for item in items):
-                return render_table(cast("list[dict[str, object]]", items), width)
-            return "\n".join(cell_text(item) for item in items)
-        case dict() if not value:
-            return "(nothing)"
-        case dict():
-            return "\n".join(_entry_text(key, item) for key, item in cast("dict[str, object]", value).items())
-        case None:
-            return "(no answer)"
-        case _:
-            return cell_text(value)
-
-
-def cell_text(value: object) -> str:
-    """One value in a line or a cell."""
-    match value:
-        case bool():
-            return "yes" if value else "no"
-        case float():
-            return f"{value:.15g}"
-        case dt.datetime():
-            return value.isoformat(" ", "minutes" if not value.second else "seconds")
-        case dt.time():
-            return value.isoformat("minutes" if not value.second else "seconds")
-        case None:
-            return ""
-        case list() | tuple():
-            return ", ".join(cell_text(item) for item in cast("list[object]", value))
-        case dict():
-            return ", ".join(f"{key}: {cell_text(item)}" for key, item in cast("dict[str, object]", value).items())
-        case _:
-            return str(value)
-
-
-def render_table(rows: Sequence[dict[str, object]], width: int = 10_000) -> str:
-    """Rows as aligned columns; long cells are cut where there is a terminal to overflow."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    limit = max(8, min(_MAX_CELL, width)) if width < 10_000 else 10_000
-    lines = [names, *([_shorten(cell_text(row.get(name)), limit) for name in names] for row in rows)]
-    widths = [max(column_width(line[column]) for line in lines) for column in range(len(names))]
-    numeric = [all(isinstance(row.get(name), int | float) for row in rows) for name in names]
-    drawn = [_table_row(line, widths, numeric) for line in lines]
-    return "\n".join([drawn[0], "  ".join("─" * wide for wide in widths), *drawn[1:]])
-
-
-def _table_row(texts: list[str], widths: list[int], numeric: list[bool]) -> str:
-    padded = (
-        " " * (wide - column_width(text)) + text if right else text + " " * (wide - column_width(text))
-        for text, wide, right in zip(texts, widths, numeric, strict=True)
-    )
-    return "  ".join(padded).rstrip()
-
-
-def _entry_text(key: str, value: object) -> str:
-    match value:
-        case list() if value and all(isinstance(item, dict) for item in cast("list[object]", value)):
-            return f"{key}:\n" + _indent(answer_text(cast("object", value)))
-        case str() if "\n" in value:
-            return f"{key}:\n" + _indent(value)
-        case _:
-            return f"{key}: {cell_text(value)}"
-
-
-def _indent(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.splitlines())
-
-
-def _shorten(text: str, limit: int) -> str:
-    one_line = " ".join(text.split()) if "\n" in text else text
-    return one_line if len(one_line) <= limit else one_line[: limit - 1] + "…"
-
-
-def column_width(text: str) -> int:
-    """How many columns of a terminal a text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
-    )
 
 
 MAX_VALUE_LINES = 10_000
@@ -165,7 +59,8 @@ def question_text(question: str, width: int) -> str:
 
 def visible_line(text: str) -> str:
     """A text on one line, with invisible characters made visible. In names, letters of other alphabets are named."""
-    name = _is_name_like(text)
+    # It may be an address, a link or a path, where a letter of another alphabet can deceive.
+    name = " " not in text.strip() and any(mark in text for mark in "@/.")
     seen = make_visible(text, strict=name).replace("\n", "<000a>").replace("\t", "    ")
     odd = sorted({char for char in seen if not char.isascii() and char.isalpha()}) if name else []
     return seen + (f"  (with {', '.join(unicodedata.name(char, '?').lower() for char in odd[:3])})" if odd else "")
@@ -198,11 +93,6 @@ def _fold_blank_runs(pieces: Sequence[str]) -> Iterator[str]:
         blank = 0
         if piece is not None:
             yield f"│ {piece}"
-
-
-def _is_name_like(text: str) -> bool:
-    """Whether this may be an address, a link or a path, where a letter of another alphabet can deceive."""
-    return " " not in text.strip() and any(mark in text for mark in "@/.")
 
 
 _EFFECT_WORDS = {"pure": "", "read": "reads", "write": "writes", "send": "sends", "irreversible": "cannot be undone"}

@@ -1,7 +1,7 @@
-"""Configuration: one `bicameral.toml`, environment variables over it, and defaults that serve without either.
+"""Configuration: one `bicameral.toml`, environment variables over it, and defaults for everything.
 
 A working folder comes in; out goes a frozen `Config`, and from it everything that an agent needs: its tools, models,
-journal and cache. `doctor` looks at all of it and at the machine, and says what to mend.
+journal and cache. `doctor` checks all of it and the machine, and says how to fix what is wrong.
 """
 
 from bicameral.cache import user_folder
@@ -9,7 +9,6 @@ from bicameral.config._acceptance import (
     Confirm,
     UnacceptedConfig,
     UnacceptedConfigWarning,
-    acceptance_file,
     find_unaccepted,
     forget_acceptance,
     record_acceptance,
@@ -23,12 +22,13 @@ from bicameral.config._config import (
     QuotaSettings,
     QuotaTable,
     Role,
+    acceptance_file,
     config_schema,
     parse_rate,
 )
 from bicameral.config._doctor import Health, HealthCheck, doctor
 from bicameral.config._llm_settings import AgentSettings, LlmSettings, llm_config_schema, profile_schema
-from bicameral.config._load import find_file, find_widening, load_config
+from bicameral.config._load import SHORT_VARIABLES, find_file, find_widening, load_config
 from bicameral.config._models import (
     ConfiguredModels,
     EmbeddedProvider,
@@ -44,6 +44,7 @@ from bicameral.config._models import (
 from bicameral.config._resources import (
     bounds_of,
     budgets_of,
+    config_template,
     open_cache,
     open_journal,
     open_policy,
@@ -52,8 +53,6 @@ from bicameral.config._resources import (
     protected_paths,
     surroundings_of,
 )
-from bicameral.config._sources import SHORT_VARIABLES
-from bicameral.config._template import config_template
 
 __all__ = [
     "SHORT_VARIABLES",

@@ -1,14 +1,14 @@
-"""Whose configuration counts: a folder's `bicameral.toml` is used in full only after this user has accepted it.
+"""Acceptance of configurations: a folder's `bicameral.toml` is used in full only after this user has accepted it.
 
-The file comes with the folder: a clone, an archive, a shared disk. Of one that the user has not accepted only settings
-are used that cannot do more than no file at all. Which these are is listed here, and everything else counts as
-widening, so that a new setting is withheld until somebody has thought about it. A setting that narrows (a folder inside
-the working folder, fewer of the standard toolboxes) is harmless, and so is one that says what holds anyway.
+The file comes with the folder: a clone, an archive, a shared disk. Of an unaccepted file only those settings are used
+that allow no more than having no file at all. They are listed here; every other setting counts as widening, so a new
+setting is withheld by default. A setting that narrows (a folder inside the working folder, fewer of the standard
+toolboxes) is harmless, and so is one that repeats a default.
 
-What counts as accepted: the file that `--config`, `BICAMERAL_CONFIG` or the caller names; the user's own file; one that
-`bicameral init` wrote; one that `BICAMERAL_ACCEPT` lists; and one that a person has seen and said yes to. That yes
-holds for the real path of the file and a hash of all that widens in it, with the contents of code, policies and
-manifests. It is kept outside every project, where no tool can write.
+Accepted are: the file that `--config`, `BICAMERAL_CONFIG` or the caller names; the user's own file; one that
+`bicameral init` wrote; one that `BICAMERAL_ACCEPT` lists; and one that a person has inspected and accepted. An
+acceptance holds for the real path of the file and a hash of all widening settings, with the contents of code, policies
+and manifests. It is stored outside every project, where no tool can write.
 """
 
 from __future__ import annotations
@@ -24,16 +24,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from bicameral.cache import user_folder
-from bicameral.config._config import STANDARD, ConfigFile
-from bicameral.config._sources import ACCEPT_VARIABLE
-from bicameral.errors import BicameralError, ConfigError, Place
+from bicameral.config._config import STANDARD, ConfigFile, acceptance_file, is_inside, named_files
+from bicameral.errors import ConfigError, Place
 
 SettingsTable = dict[str, Any]
 
+ACCEPT_VARIABLE = "BICAMERAL_ACCEPT"
 _MAX_HASHED_BYTES = 64 * 1024 * 1024
 
-# Limits, prices and the machine's share: the worst that they can do is that a run takes longer or stops.
+# Limits, prices and resources: at worst they make a run take longer or stop.
 _HARMLESS_KEYS: Mapping[str, frozenset[str] | None] = {
     "limits": None,
     "reason": frozenset({"rounds", "calls", "tokens", "money", "seconds", "price"}),
@@ -42,14 +41,14 @@ _HARMLESS_KEYS: Mapping[str, frozenset[str] | None] = {
     "models": frozenset({"cascade", "threads"}),
     "llm": frozenset({"budget"}),
 }
-"""The tables of which everything is harmless, and those of which only these keys are."""
+"""Harmless keys by table; None for all keys of a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Widening:
-    """What widens in a configuration: settings by their dotted names, and hashes of the files that they name.
+    """The widening settings of a configuration by their dotted names, and hashes of the files that it names.
 
-    `files` are code, policies and manifests: who changes one of these changes what the configuration does.
+    `files` are code, policies and manifests: a change to one of them changes what the configuration does.
     """
 
     settings: Mapping[str, Any]
@@ -60,22 +59,22 @@ class Widening:
 
     @property
     def parts(self) -> dict[str, str]:
-        """A hash of each setting and file by its name. Values are not kept: an address may hold a password."""
+        """A hash of each setting and file by its name. Values are not stored: an address may contain a password."""
         return {name: _sha256(_canonical_json(value)) for name, value in self.settings.items()} | dict(self.files)
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all of it. What is taken away counts as well: a policy that is gone no longer forbids."""
+        """A hash of all parts. A removed part changes it, too: a policy that is gone no longer forbids anything."""
         return _sha256(_canonical_json(self.parts))
 
 
 def split_settings(settings: Mapping[str, Any], source: Path, base: Path) -> tuple[SettingsTable, Widening]:
-    """The harmless part of a file's settings, and what widens."""
+    """The harmless settings of a file, and the widening ones."""
     harmless: SettingsTable = {}
     widening: dict[str, Any] = {}
     for name, value in settings.items():
         if not isinstance(value, dict) or name not in ConfigFile.model_fields:
-            # The one setting outside of tables (`profile`), or a mistake, which is to be told as such.
+            # The one setting outside of tables (`profile`), or a mistake, which validation reports later.
             harmless[name] = value
             continue
         kept, rest = _split_table(name, cast("SettingsTable", value), base)
@@ -115,23 +114,15 @@ def _split_folders(table: SettingsTable, base: Path) -> tuple[SettingsTable, Set
             (kept if names == [] or use not in ("read", "write", "trusted") else rest)[use] = names
             continue
         listed = cast("list[object]", names)
-        inside = [each for each in listed if not isinstance(each, str) or _is_inside(each, base, real)]
+        inside = [each for each in listed if not isinstance(each, str) or is_inside(each, base, real)]
         kept[use] = inside
         if outside := [each for each in listed if each not in inside]:
             rest[use] = outside
     return kept, rest
 
 
-def _is_inside(name: str, base: Path, real: str) -> bool:
-    try:
-        found = os.path.realpath(base / os.path.expanduser(name))
-    except ValueError:
-        return False
-    return os.path.commonpath((found, real)) == real
-
-
 def _split_toolboxes(table: SettingsTable) -> tuple[SettingsTable, SettingsTable]:
-    """Fewer of the standard toolboxes are harmless; those of other packages are code, and files are, too."""
+    """Standard toolboxes are harmless; toolboxes of other packages and toolbox files are code."""
     kept, rest = dict[str, Any](), dict[str, Any]()
     for key, value in table.items():
         if key == "use" and isinstance(value, list):
@@ -157,41 +148,12 @@ def _table_defaults(name: str) -> SettingsTable:
 
 
 def _is_default(usual: SettingsTable, key: str, value: object) -> bool:
-    """Whether a setting says what holds anyway."""
+    """Whether a setting repeats its default."""
     if key not in usual:
         return False
     if isinstance(value, dict) and isinstance(usual[key], dict):
         return all(_is_default(usual[key], name, each) for name, each in cast("SettingsTable", value).items())
     return usual[key] == value
-
-
-def named_files(settings: Mapping[str, Any], source: Path, base: Path) -> Iterator[Path]:
-    """The files of code, policy and manifests that a configuration names, and the programs that its manifests run."""
-    start = source.parent
-    for table, key in (("toolboxes", "files"), ("policy", "files")):
-        inner: Any = settings.get(table)
-        names: Any = cast("SettingsTable", inner).get(key) if isinstance(inner, dict) else None
-        for name in cast("list[object]", names) if isinstance(names, list | tuple) else ():
-            if isinstance(name, str):
-                file = start / os.path.expanduser(name)
-                yield file
-                if table == "toolboxes" and file.suffix in (".toml", ".json"):
-                    yield from _manifest_programs(file, (start, base))
-
-
-def _manifest_programs(manifest: Path, around: tuple[Path, ...]) -> Iterator[Path]:
-    """The scripts in the project that a manifest runs or needs; what is installed elsewhere is not the folder's."""
-    from bicameral.tools import read_manifest
-
-    try:
-        tools = read_manifest(manifest).tools
-    except (BicameralError, OSError):
-        return
-    roots = [os.path.realpath(folder) for folder in around]
-    for tool in tools:
-        for name in (*(part for part in tool.argv if isinstance(part, str)), *tool.needs):
-            if os.path.isabs(name) and any(_is_inside(name, Path(root), root) for root in roots):
-                yield Path(name)
 
 
 def _file_hashes(settings: Mapping[str, Any], source: Path, base: Path) -> Iterator[tuple[str, str]]:
@@ -226,8 +188,8 @@ class UnacceptedConfigWarning(UserWarning):
 class UnacceptedConfig:
     """A configuration that this user has not accepted as it is now.
 
-    `changes` say of each setting and file whether it is new, has changed or is gone since it was accepted; where it
-    never was, everything is new.
+    `changes` says for each setting and file whether it is new, has changed or is gone since the last acceptance;
+    without one, everything is new.
     """
 
     file: Path
@@ -241,7 +203,7 @@ class UnacceptedConfig:
         return tuple(sorted(self.widening.settings))
 
     def describe(self) -> list[str]:
-        """What it would change, a line each. Values are escaped: whoever wrote the file chose them."""
+        """One line for each setting and file that it would add. Values are escaped: they are untrusted."""
         lines: list[str] = []
         for name in sorted({*self.widening.settings, *self.widening.files, *self.changes}):
             mark = self.changes.get(name)
@@ -260,11 +222,11 @@ class UnacceptedConfig:
 
 
 Confirm = Callable[[UnacceptedConfig], bool]
-"""Shows a configuration to a person, and says whether it is accepted."""
+"""Shows a configuration to a person and returns whether it is accepted."""
 
 
 def warn_unaccepted(found: UnacceptedConfig) -> bool:
-    """Say that settings are not used, where nobody can be asked."""
+    """Warn that settings are not used, where nobody can be asked."""
     warnings.warn(
         f"{found}. Look at it, then run `bicameral config accept`, name it explicitly, or list it in "
         f"{ACCEPT_VARIABLE}. [config.unaccepted]",
@@ -274,13 +236,8 @@ def warn_unaccepted(found: UnacceptedConfig) -> bool:
     return False
 
 
-def acceptance_file() -> Path:
-    """Where it is kept what this user has accepted."""
-    return user_folder("state") / "accepted.json"
-
-
 def find_unaccepted(file: Path, widening: Widening, environment: Mapping[str, str]) -> UnacceptedConfig | None:
-    """What a person must see before a configuration is used in full; None if there is nothing to see."""
+    """What a person must accept before a configuration is used in full; None if it is accepted or widens nothing."""
     if not widening or _is_listed(file, environment):
         return None
     known = _read_record().get(os.path.realpath(file))
@@ -291,7 +248,7 @@ def find_unaccepted(file: Path, widening: Widening, environment: Mapping[str, st
 
 
 def record_acceptance(file: Path, widening: Widening) -> None:
-    """Remember that this user accepts a configuration as it is now."""
+    """Record that this user accepts a configuration as it is now."""
     accepted = _read_record()
     accepted[os.path.realpath(file)] = {
         "fingerprint": widening.fingerprint,
@@ -302,7 +259,7 @@ def record_acceptance(file: Path, widening: Widening) -> None:
 
 
 def forget_acceptance(file: Path) -> bool:
-    """Accept a configuration no longer; whether it was."""
+    """Withdraw the acceptance of a configuration; False if there was none."""
     accepted = _read_record()
     if accepted.pop(os.path.realpath(file), None) is None:
         return False
@@ -311,7 +268,7 @@ def forget_acceptance(file: Path) -> bool:
 
 
 def _is_listed(file: Path, environment: Mapping[str, str]) -> bool:
-    """Whether the environment names the file or its folder. Not a folder further out: projects are put into such."""
+    """Whether the environment names the file or its folder; a folder further out does not count."""
     real = os.path.realpath(file)
     named = [
         os.path.realpath(os.path.expanduser(each))
@@ -332,7 +289,7 @@ def _changed_parts(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, 
 
 
 def _read_record() -> dict[str, dict[str, Any]]:
-    """What was accepted. A file that cannot be read or understood accepts nothing."""
+    """The recorded acceptances by file; none if the record cannot be read."""
     try:
         with acceptance_file().open("rb") as stream:
             found: Any = json.loads(stream.read(_MAX_RECORD_BYTES))

@@ -1,7 +1,7 @@
-"""What can be configured: one frozen model of `bicameral.toml`, whose defaults serve without any file.
+"""The settings of `bicameral.toml` as one frozen model, with defaults for every setting.
 
-Unknown keys are errors and nothing is coerced. `Config` adds the working folder, the file that it came from, and the
-paths and limits that follow from both.
+Unknown keys are errors and nothing is coerced. `Config` adds the working folder, the file that the settings came from,
+and the paths and limits that follow from both. Docstrings of tables and fields are part of the published schema.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from bicameral.cache import user_folder
-from bicameral.config._llm_settings import AgentSettings, LlmSettings
-from bicameral.errors import ConfigError
+from bicameral.config._llm_settings import AgentSettings, ConfigTable, LlmSettings
+from bicameral.errors import BicameralError, ConfigError
 from bicameral.policy import Mode
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _VARIABLE_PATTERN = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def parse_rate(text: str) -> tuple[int, float]:
-    """How many in how many seconds.
+    """The number and the period in seconds of a rate.
 
     Example:
         >>> parse_rate("10/min")
@@ -51,11 +51,7 @@ def _validate_rate(text: str) -> str:
     return text
 
 
-class _DurableTable(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
-
-
-class QuotaSettings(_DurableTable):
+class QuotaSettings(ConfigTable):
     """How much of something all workers together may use at once, and in a time."""
 
     concurrency: Count | None = None
@@ -64,7 +60,7 @@ class QuotaSettings(_DurableTable):
     """How many in a time, such as `10/min`."""
 
 
-class QuotaTable(_DurableTable):
+class QuotaTable(ConfigTable):
     """What holds across all workers. Whoever would exceed it waits."""
 
     user: QuotaSettings = QuotaSettings()
@@ -75,7 +71,7 @@ class QuotaTable(_DurableTable):
     """The calls of a model, by its name or `privileged` and `quarantined`."""
 
 
-class DurableSettings(_DurableTable):
+class DurableSettings(ConfigTable):
     """Where submitted runs are kept, and how workers share them."""
 
     database: str | None = None
@@ -94,16 +90,16 @@ class DurableSettings(_DurableTable):
 
 
 def durable_address(settings: DurableSettings, base: Path, environment: Mapping[str, str] | None = None) -> str:
-    """The database that counts: an address of PostgreSQL, or the path of a SQLite file."""
+    """The database of submitted runs: an address of PostgreSQL, or the path of a SQLite file."""
     if settings.database is None:
-        # Not in the folder: whoever gives one away could put submitted runs with their approvals into it.
+        # Not in the working folder: whoever passes one on could put submitted runs with their approvals into it.
         real = os.path.realpath(base)
         name = re.sub(r"[^A-Za-z0-9_-]+", "-", os.path.basename(real))[:40]
         own = f"{name}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}.db"
         return str(user_folder("state") / "durable" / own)
     variables = os.environ if environment is None else environment
 
-    def value(found: re.Match[str]) -> str:
+    def variable_value(found: re.Match[str]) -> str:
         if not (text := variables.get(found[1])):
             raise ConfigError(
                 "config.no-variable",
@@ -112,14 +108,12 @@ def durable_address(settings: DurableSettings, base: Path, environment: Mapping[
             )
         return text
 
-    address = _VARIABLE_PATTERN.sub(value, settings.database)
+    address = _VARIABLE_PATTERN.sub(variable_value, settings.database)
     return address if "://" in address else str(base / os.path.expanduser(address))
 
 
-class ServerSettings(BaseModel):
+class ServerSettings(ConfigTable):
     """Where `bicameral serve` listens, and how much it lets anybody take."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
 
     host: str = "127.0.0.1"
     """The address to listen on. Any but the machine's own needs tokens."""
@@ -150,12 +144,6 @@ STANDARD = ("files", "lines", "tables", "mail", "calendar", "web", "clock")
 # TOML gives lists; strict mode would refuse them where a tuple is wanted. Their items stay strict.
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
 Amount = Annotated[float, Field(ge=0)]
-
-
-class ConfigTable(BaseModel):
-    """A table of `bicameral.toml`; unknown keys are errors and nothing is coerced."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
 
 
 class FolderSettings(ConfigTable):
@@ -316,14 +304,14 @@ class Config(ConfigFile):
 
     @classmethod
     def defaults(cls, base: Path | None = None) -> Config:
-        """What serves without any file: everything in the working folder, the embedded models."""
+        """The configuration without any file: the working folder and the embedded models."""
         return cls(base=(base or Path.cwd()).absolute())
 
     @classmethod
     def load(
         cls, file: Path | None = None, *, base: Path | None = None, profile: Profile | Path | None = None
     ) -> Config:
-        """What `bicameral.toml` and the environment say; see `load_config`."""
+        """The configuration from `bicameral.toml` and the environment; see `load_config`."""
         from bicameral.config._load import load_config
 
         return load_config(file, base=base, profile=profile)
@@ -331,6 +319,11 @@ class Config(ConfigFile):
     def weights(self, role: Role) -> str:
         """The name of the weights for a role in this profile."""
         return self.models.privileged if self.profile == "default" and role == "privileged" else self.models.quarantined
+
+    @property
+    def is_routed(self) -> bool:
+        """Whether the configuration says anything about choosing models."""
+        return bool(self.llm.model_fields_set or self.agent.planning_strategy_params.phase_models)
 
     @property
     def models_folder(self) -> Path:
@@ -359,9 +352,9 @@ class Config(ConfigFile):
 
     @property
     def project(self) -> str:
-        """What tells this project from any other: the real paths of its folder and of its configuration.
+        """The identity of this project: the real paths of its folder and of its configuration.
 
-        The file alone would not do, since one in the user's own folder serves every working folder.
+        The file alone does not identify it: one in the user's own folder serves every working folder.
         """
         source = os.path.realpath(self.source) if self.source else ""
         return f"{os.path.realpath(self.base)}\0{source}"
@@ -370,13 +363,13 @@ class Config(ConfigFile):
     def toolbox_files(self) -> tuple[Path, ...]:
         """The user's own toolbox files.
 
-        They start at the folder of the file that names them: code must not come from wherever one happens to stand.
+        Relative paths start at the folder of the file that names them: code must not depend on the working folder.
         """
         return self._resolve_beside_source(self.toolboxes.files)
 
     @property
     def policy_files(self) -> tuple[Path, ...]:
-        """The user's own policies; they start where his toolbox files do."""
+        """The user's own policies; relative paths start where those of toolbox files do."""
         return self._resolve_beside_source(self.policy.files)
 
     @property
@@ -400,6 +393,49 @@ class Config(ConfigFile):
 
     def _resolve_under_base(self, path: str | None) -> Path | None:
         return self.base / os.path.expanduser(path) if path else None
+
+
+def is_inside(name: str, base: Path, real: str) -> bool:
+    """Whether a path, relative to `base`, leads into the folder `real`; a link is what it leads to."""
+    try:
+        found = os.path.realpath(base / os.path.expanduser(name))
+    except ValueError:
+        return False
+    return os.path.commonpath((found, real)) == real
+
+
+def named_files(settings: Mapping[str, Any], source: Path, base: Path) -> Iterator[Path]:
+    """The code, policies and manifests that settings name, and the programs in the project that manifests run."""
+    start = source.parent
+    for table, key in (("toolboxes", "files"), ("policy", "files")):
+        inner: Any = settings.get(table)
+        names: Any = cast("dict[str, Any]", inner).get(key) if isinstance(inner, dict) else None
+        for name in cast("list[object]", names) if isinstance(names, list | tuple) else ():
+            if isinstance(name, str):
+                file = start / os.path.expanduser(name)
+                yield file
+                if table == "toolboxes" and file.suffix in (".toml", ".json"):
+                    yield from _manifest_programs(file, (start, base))
+
+
+def _manifest_programs(manifest: Path, around: tuple[Path, ...]) -> Iterator[Path]:
+    """The files inside the project that a manifest runs or needs; programs installed elsewhere are not part of it."""
+    from bicameral.tools import read_manifest
+
+    try:
+        tools = read_manifest(manifest).tools
+    except (BicameralError, OSError):
+        return
+    roots = [os.path.realpath(folder) for folder in around]
+    for tool in tools:
+        for name in (*(part for part in tool.argv if isinstance(part, str)), *tool.needs):
+            if os.path.isabs(name) and any(is_inside(name, Path(root), root) for root in roots):
+                yield Path(name)
+
+
+def acceptance_file() -> Path:
+    """The record of the configurations that this user has accepted."""
+    return user_folder("state") / "accepted.json"
 
 
 def config_schema() -> dict[str, Any]:

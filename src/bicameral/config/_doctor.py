@@ -1,7 +1,7 @@
-"""Health checks of the configuration and the machine: what is well, what is not, and how to mend it.
+"""Health checks of the configuration and the machine, each with a fix.
 
-Folders, tools, policies, the services behind tools (mailbox, mail server, calendar), weights, engine, sandbox, parser,
-journal and terminal. A warning stops nothing that was not asked for.
+They cover folders, tools, policies, the services behind tools (mailbox, mail server, calendar), weights, engine,
+sandbox, parser, journal and terminal.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic import ValidationError
 
 from bicameral.config._config import Config
+from bicameral.config._load import misspelt_variables
 from bicameral.config._models import model_store, needed_weights, size_text
 from bicameral.config._resources import missing_toolboxes, open_policy, open_registry
-from bicameral.config._sources import misspelt_variables
 from bicameral.errors import BicameralError, ConfigError
 from bicameral.tools import Registry
 
@@ -40,7 +40,7 @@ Health = Literal["ok", "warn", "bad"]
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """What was looked at, how it stands, and how to mend it. A warning stops nothing that was not asked for."""
+    """The result of one check, and how to fix a problem. A warning affects only optional features."""
 
     name: str
     status: Health
@@ -54,7 +54,7 @@ class HealthCheck:
 
 
 def failed_check(name: str, error: BicameralError, *, status: Health = "bad") -> HealthCheck:
-    """A check that met an error, in the error's own words."""
+    """A failed check with the message of the error."""
     where = f"{error.place}: " if error.place and str(error.place) else ""
     wanted = f"; expected {error.expected}" if error.expected else ""
     meant = f"Did you mean {error.nearest!r}? " if error.nearest else ""
@@ -64,7 +64,7 @@ def failed_check(name: str, error: BicameralError, *, status: Health = "bad") ->
 
 
 def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine gives. It gets a loop and a thread of its own, so that a doctor can be called from anywhere."""
+    """The result of a coroutine, in a thread with its own event loop, so that `doctor` can be called from anywhere."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, work).result()
 
@@ -173,7 +173,7 @@ def _check_terminal() -> HealthCheck:
 
 
 def _nearest_existing(path: Path) -> Path:
-    """The path, or the nearest folder above it that is there."""
+    """The path, or the nearest parent that exists."""
     return next((one for one in (path, *path.parents) if one.exists()), Path("/"))
 
 
@@ -210,7 +210,7 @@ def _check_policy(config: Config, registry: Registry) -> HealthCheck:
 def _check_reading_tool(
     config: Config, registry: Registry, box: str, setting: str, tool_name: str, arguments: dict[str, Any]
 ) -> Iterator[HealthCheck]:
-    """Whether a tool that reads can read: the surest test is to let it."""
+    """Call a reading tool once, to see whether it can read."""
     tool = registry.get(tool_name)
     if tool is None or tool.toolbox != box:
         return
@@ -222,7 +222,7 @@ def _check_reading_tool(
     try:
         run_coroutine(attempt())
     except BicameralError as error:
-        # Nobody needs a mailbox or a calendar who has not named one.
+        # A mailbox or calendar that the configuration does not name is optional.
         yield failed_check(box, error, status="bad" if chosen else "warn")
     except TimeoutError:
         yield HealthCheck(
@@ -240,7 +240,7 @@ def _check_smtp(config: Config) -> Iterator[HealthCheck]:
     try:
         smtp = MailSettings.model_validate(config.toolbox.get("mail", {})).smtp
     except ValidationError:
-        return  # The toolbox did not load either, and that check says why.
+        return  # The check of toolboxes has reported it.
     if smtp is None:
         yield HealthCheck("mail server", "ok", "none; mail can be read but not sent (`smtp` in [toolbox.mail])")
         return
@@ -257,7 +257,7 @@ def _check_smtp(config: Config) -> Iterator[HealthCheck]:
 
 
 def doctor(config: Config | ConfigError) -> list[HealthCheck]:
-    """Everything that was looked at; where the configuration could not be read, the defaults are looked at instead.
+    """The results of all checks; if the configuration could not be read, those of the defaults.
 
     Example:
         >>> [check.name for check in doctor(load_config()) if check.status == "bad"]
@@ -265,17 +265,13 @@ def doctor(config: Config | ConfigError) -> list[HealthCheck]:
     """
     usable = config if isinstance(config, Config) else Config.defaults()
     return [
-        _check_python(),
+        HealthCheck("python", "ok", f"{platform.python_version()}, {sys.executable}"),
         _check_file(config),
         *_check_variables(),
         *_check_folders(usable),
         *service_checks(usable),
         *machine_checks(usable),
     ]
-
-
-def _check_python() -> HealthCheck:
-    return HealthCheck("python", "ok", f"{platform.python_version()}, {sys.executable}")
 
 
 def _check_file(config: Config | ConfigError) -> HealthCheck:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_validator
@@ -16,12 +17,16 @@ Amount = Annotated[float, Field(ge=0, le=1e15)]
 Strategy = Literal["compiled", "native_react", "plan_and_execute", "spar"]
 
 
-class LlmTable(BaseModel):
-    """A table; unknown keys are errors and nothing is coerced."""
+class ConfigTable(BaseModel):
+    """A table of settings; unknown keys are errors and nothing is coerced."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True, allow_inf_nan=False
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+class LlmTable(ConfigTable):
+    """A table of `[llm]` or `[agent]`: its numbers are finite."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
 
 class ParameterSettings(LlmTable):
@@ -147,6 +152,18 @@ class AliasSettings(LlmTable):
         return {"anyOf": [{"type": "string", "description": "family/model"}, dict(found)]}
 
 
+USUAL_KEY_VARIABLES: Mapping[str, str] = {
+    "openai": "OPENAI_API_KEY",
+    "azure": "AZURE_OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "google": "GEMINI_API_KEY",
+    "mistral": "MISTRAL_API_KEY",
+    "groq": "GROQ_API_KEY",
+    "bedrock": "AWS_BEARER_TOKEN_BEDROCK",
+}
+"""The usual variables for the key of a family. Only the privileged chamber uses them: the quarantine names its key."""
+
+
 class RuleSettings(LlmTable):
     """Calls for which the condition holds go to the model with this alias; the first rule that matches counts."""
 
@@ -236,5 +253,5 @@ def llm_config_schema() -> dict[str, Any]:
 
 
 def extra_parameters(parameters: ParameterSettings) -> dict[str, Any]:
-    """What was said that only the server understands."""
+    """The parameters that only the model's server understands."""
     return dict(parameters.model_extra or {})

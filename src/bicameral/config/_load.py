@@ -1,13 +1,16 @@
 """Load the configuration: one file, a profile and its aliases over it, then the environment.
 
-A file that merely lies in the working folder is used in full only if this user has accepted it.
+A file that was found in the working folder is used in full only if this user has accepted it. The variable
+`BICAMERAL_LIMITS__MAX_ITEMS=50` sets `max_items` in `[limits]`; a double underscore goes one table deeper. A few
+settings have a short name. Other variables without a double underscore are not read: a password may well be called
+`BICAMERAL_SMTP_PASSWORD`.
 """
 
 from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +19,7 @@ from pydantic import ValidationError
 
 from bicameral.cache import user_folder
 from bicameral.config._acceptance import (
+    ACCEPT_VARIABLE,
     Confirm,
     Widening,
     find_unaccepted,
@@ -24,12 +28,10 @@ from bicameral.config._acceptance import (
     warn_unaccepted,
 )
 from bicameral.config._config import Config, ConfigFile, Profile
-from bicameral.config._routing import check_routing, is_routed, register_keys
+from bicameral.config._llm_settings import USUAL_KEY_VARIABLES, AliasSettings
 from bicameral.config._sources import (
-    CONFIG_VARIABLE,
     SettingKeys,
     dotted_path,
-    environment_overrides,
     key_line,
     merge_settings,
     read_aliases,
@@ -38,7 +40,66 @@ from bicameral.config._sources import (
     settings_error,
 )
 from bicameral.documents import YamlDocument
-from bicameral.errors import ConfigError, Place
+from bicameral.errors import ConfigError, Place, nearest_name
+from bicameral.secrets import register_secret
+
+VARIABLE_PREFIX = "BICAMERAL_"
+SHORT_VARIABLES: Mapping[str, tuple[str, ...]] = {
+    "BICAMERAL_PROFILE": ("profile",),
+    "BICAMERAL_MODELS": ("models", "folder"),
+    "BICAMERAL_THREADS": ("models", "threads"),
+    "BICAMERAL_JOURNAL": ("journal", "file"),
+    "BICAMERAL_CACHE": ("cache", "folder"),
+}
+CONFIG_VARIABLE = "BICAMERAL_CONFIG"
+DEBUG_VARIABLE = "BICAMERAL_DEBUG"
+
+_LIST_KEYS = frozenset(
+    {
+        *(("folders", "read"), ("folders", "write"), ("folders", "trusted")),
+        *(("toolboxes", "use"), ("toolboxes", "files"), ("policy", "files"), ("policy", "me")),
+    }
+)
+_NUMBER_KEYS = frozenset({("models", "threads")})
+
+
+def environment_overrides(environment: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, ...], Any]]:
+    """Each variable that sets something, with the key and the value; empty ones set nothing."""
+    for name in sorted(environment):
+        value = environment[name]
+        if not name.startswith(VARIABLE_PREFIX) or name == CONFIG_VARIABLE or not value:
+            continue
+        path = SHORT_VARIABLES.get(name)
+        if path is None and "__" in name:
+            path = tuple(part.lower() for part in name.removeprefix(VARIABLE_PREFIX).split("__"))
+        if path is not None:
+            yield name, path, _parse_value(path, value)
+
+
+def misspelt_variables(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Variables that set nothing but resemble one that does, with the name of that one."""
+    known = (*SHORT_VARIABLES, CONFIG_VARIABLE, DEBUG_VARIABLE, ACCEPT_VARIABLE)
+    for name in sorted(environment):
+        if (
+            name.startswith(VARIABLE_PREFIX)
+            and "__" not in name
+            and name not in known
+            and (meant := nearest_name(name, known))
+        ):
+            yield name, meant
+
+
+def _parse_value(path: tuple[str, ...], text: str) -> Any:
+    """The value in the type of the key; for settings of toolboxes, TOML if it is TOML and text otherwise."""
+    if path in _LIST_KEYS and not text.lstrip().startswith("["):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    if path in _LIST_KEYS or path in _NUMBER_KEYS or path[0] in ("limits", "toolbox"):
+        try:
+            return tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            return text
+    return text
+
 
 CONFIG_NAME = "bicameral.toml"
 _MAX_CONFIG_BYTES = 1_000_000
@@ -46,14 +107,14 @@ _MAX_CONFIG_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class SettingsOrigin:
-    """Where settings were written, so that a mistake can be pointed at."""
+    """The files and variables that settings came from, for the place in an error."""
 
     file: Path | None = None
     text: str = ""
     variables: Mapping[tuple[str, ...], str] = field(default_factory=dict[tuple[str, ...], str])
 
     documents: tuple[YamlDocument, ...] = ()
-    """The profile and what it names, each with its own keys under those of the configuration."""
+    """The profile and the file of aliases, with keys as in the configuration."""
 
     def locate(self, path: SettingKeys) -> Place | None:
         for length in range(len(path), 0, -1):
@@ -68,12 +129,12 @@ class SettingsOrigin:
 
 
 def find_file(base: Path | None = None, environment: Mapping[str, str] | None = None) -> Path | None:
-    """The configuration file that counts: `$BICAMERAL_CONFIG`, the working folder's, the user's, or none."""
+    """The configuration file in use: `$BICAMERAL_CONFIG`, the working folder's, the user's, or none."""
     return _find_config(base or Path.cwd(), os.environ if environment is None else environment)[0]
 
 
 def _find_config(base: Path, environment: Mapping[str, str]) -> tuple[Path | None, bool]:
-    """The file that counts, and whether it merely lies in the working folder: then nobody has chosen it."""
+    """The file in use, and whether it was found in the working folder: then the user has not chosen it."""
     if chosen := environment.get(CONFIG_VARIABLE):
         return Path(os.path.expanduser(chosen)).absolute(), False
     own = user_folder("config") / CONFIG_NAME
@@ -93,12 +154,12 @@ def load_config(
     """The configuration for a working folder: a file, a profile over it, the environment, and the arguments over all.
 
     Args:
-        file: The configuration; without it, the one that is found. One that is named here counts as accepted.
+        file: The configuration; without it, the one that is found. A file that is named here counts as accepted.
         base: The working folder.
         profile: The name of a profile, or a YAML file with `llm` and `agent`.
-        environment: Variables that set something, instead of the process's own.
+        environment: The variables, instead of those of the process.
         confirm: Asks a person about a file that was found in the working folder and that this user has not accepted;
-            without it nobody is asked, and what widens in it is not used (`Config.withheld`).
+            without it nobody is asked, and its widening settings are not used (`Config.withheld`).
 
     Example:
         >>> load_config(profile="small").weights("privileged")
@@ -108,10 +169,10 @@ def load_config(
     folder = (base or Path.cwd()).absolute()
     if not folder.is_dir():
         raise ConfigError("config.no-folder", f"there is no folder {str(folder)!r}", fix="Name one that exists.")
-    chosen, lies_there = (file.absolute(), False) if file else _find_config(folder, variables)
+    chosen, was_found = (file.absolute(), False) if file else _find_config(folder, variables)
     text = _read_config(chosen) if chosen else ""
     settings, withheld = _parse_toml(text, chosen), ()
-    if chosen is not None and lies_there:
+    if chosen is not None and was_found:
         settings, withheld = _accepted_settings(settings, chosen, folder, variables, confirm)
     documents = _load_documents(settings, profile if isinstance(profile, Path) else None, chosen, folder, variables)
     for document in documents:
@@ -122,12 +183,21 @@ def load_config(
         content = ConfigFile.model_validate(settings)
     except ValidationError as error:
         raise settings_error(error, ConfigFile, origin.locate) from None
-    said = {name: getattr(content, name) for name in ConfigFile.model_fields}
-    config = Config(**said, base=folder, source=chosen, withheld=withheld)
-    register_keys(config.llm.models.values(), variables)
-    if is_routed(config):
+    settings = {name: getattr(content, name) for name in ConfigFile.model_fields}
+    config = Config(**settings, base=folder, source=chosen, withheld=withheld)
+    _register_keys(config.llm.models.values(), variables)
+    if config.is_routed:
+        from bicameral.config._routing import check_routing
+
         check_routing(config, origin.locate)
     return config.model_copy(update={"profile": profile}) if isinstance(profile, str) else config
+
+
+def _register_keys(aliases: Iterable[AliasSettings], environment: Mapping[str, str]) -> None:
+    """Mask every key that is in the environment, whether its model is ever used or not."""
+    named = {name for each in aliases for name in (each.api_key_env, each.quarantined_api_key_env) if name}
+    for name in sorted(named | set(USUAL_KEY_VARIABLES.values())):
+        register_secret(name, environment.get(name, ""))
 
 
 def _accepted_settings(
@@ -145,21 +215,21 @@ def _accepted_settings(
 
 
 def _with_named_files(settings: dict[str, Any], file: Path, base: Path) -> dict[str, Any]:
-    """The settings with those of the profile and the aliases that the file names: what they say is the file's word."""
+    """The settings with those of the profile and aliases that the file names: they are accepted together."""
     for document in _load_documents(settings, None, file, base, {}):
         settings = merge_settings(document.settings, settings)
     return settings
 
 
 def find_widening(file: Path, base: Path) -> Widening:
-    """What in a configuration widens what may be done, for a person to look at and accept."""
+    """The settings of a configuration that widen what runs may do, for a person to inspect and accept."""
     return split_settings(_with_named_files(_parse_toml(_read_config(file), file), file, base), file, base)[1]
 
 
 def _load_documents(
     settings: dict[str, Any], given: Path | None, source: Path | None, base: Path, environment: Mapping[str, str]
 ) -> tuple[YamlDocument, ...]:
-    """The profile that counts and the file of aliases that it or the configuration names, weakest first."""
+    """The profile and the file of aliases that it or the configuration names, the weakest first."""
     start = source.parent if source else base
     file = given.absolute() if given else _profile_path(settings, start, environment)
     profile = None if file is None else read_profile(file)
@@ -169,7 +239,7 @@ def _load_documents(
     if isinstance(name := _alias_file_name(settings), str):
         place = None if source is None else Place(file=str(source))
         aliases = read_aliases(name, (start, base), place)
-        # What names a file is stronger than the file.
+        # Settings beside the name of the file override those in the file.
         aliases = replace(aliases, settings=merge_settings({"llm": settings["llm"]}, aliases.settings))
         return (aliases,) if profile is None else (aliases, profile)
     return () if profile is None else (profile,)
@@ -214,7 +284,7 @@ def _parse_toml(text: str, file: Path | None) -> dict[str, Any]:
 
 
 def _toml_error(error: tomllib.TOMLDecodeError, text: str, file: Path | None) -> ConfigError:
-    """Python 3.11 tells the place only in the message: `... (at line 3, column 7)`, or `(at end of document)`."""
+    """Python 3.11 gives the place only in the message: `... (at line 3, column 7)`, or `(at end of document)`."""
     message, _, where = str(error).rpartition(" (at ")
     words = where.rstrip(")").replace(",", "").split()
     line, column = (int(words[1]), int(words[3])) if words[:1] == ["line"] else (text.count("\n") + 1, None)
@@ -228,7 +298,7 @@ def _toml_error(error: tomllib.TOMLDecodeError, text: str, file: Path | None) ->
 def _apply_environment(
     settings: dict[str, Any], environment: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[tuple[str, ...], str]]:
-    """The settings with each variable's value put in, and which variable set what."""
+    """The settings with the values of variables, and the variable that set each key."""
     set_by: dict[tuple[str, ...], str] = {}
     for variable, path, value in environment_overrides(environment):
         table = settings

@@ -1,6 +1,6 @@
-"""The models that a configuration names: weights found or fetched, aliases per chamber, and nothing loaded before use.
+"""The models of a configuration: their weights, the aliases of each chamber, and a router per chamber.
 
-Each chamber has a router over its aliases, each alias with the key of that chamber and no other.
+Each alias gets the key of its chamber and no other. Nothing is loaded or fetched before the first request.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bicameral.config._config import Config, Role
@@ -25,6 +24,7 @@ from bicameral.config._routing import (
     key_names,
     missing_key_error,
     model_selection,
+    reachable_aliases,
     split_model_name,
 )
 from bicameral.errors import ConfigError, ModelError
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from bicameral.models import (
         Chamber,
-        Key,
         LocalProvider,
         ModelReply,
         ModelRequest,
@@ -52,7 +51,7 @@ BOTH_ROLES: tuple[Role, ...] = ("privileged", "quarantined")
 
 
 def model_store(config: Config) -> ModelStore:
-    """The store that this configuration keeps its weights in."""
+    """The store of this configuration's weights."""
     from bicameral.models import ModelStore
 
     return ModelStore(config.models_folder)
@@ -67,11 +66,9 @@ def needed_weights(config: Config, roles: Iterable[Role] = BOTH_ROLES) -> list[W
 
 
 def _role_weights(config: Config, role: Role) -> list[str]:
-    """The weights that a chamber can be led to: its own, unless the configuration never leads there."""
-    if not config.llm.model_fields_set and not config.agent.planning_strategy_params.phase_models:
+    """The names of the weights that calls of a chamber can reach: its own, unless no alias leads there."""
+    if not config.is_routed:
         return [config.weights(role)]
-    from bicameral.config._routing import EMBEDDED_ALIAS, LOCAL_FAMILY, reachable_aliases, split_model_name
-
     models = {name: alias.model for name, alias in config.llm.models.items()}
     wanted = [
         config.weights(role) if name == EMBEDDED_ALIAS else models[name] or ""
@@ -85,7 +82,7 @@ def _role_weights(config: Config, role: Role) -> list[str]:
 
 
 def missing_weights(config: Config, roles: Iterable[Role] = BOTH_ROLES) -> list[Weights]:
-    """Of the weights that these roles use, those not yet here; a damaged file raises `models.damaged`."""
+    """The weights that these roles use and this machine does not have; a damaged file raises `models.damaged`."""
     store = model_store(config)
     return [weights for weights in needed_weights(config, roles) if store.path(weights) is None]
 
@@ -97,7 +94,7 @@ def fetch_weights(
     progress: ProgressReporter | None = None,
     offline: bool = False,
 ) -> list[Path]:
-    """Bring the weights that these roles use onto this machine; those already here cost nothing."""
+    """Fetch the weights that these roles use and this machine does not have, and return all their paths."""
     store = model_store(config)
     return [store.ensure(weights, progress=progress, offline=offline) for weights in needed_weights(config, roles)]
 
@@ -113,13 +110,13 @@ def size_text(size: int) -> str:
 
 
 MakeEmbedded = Callable[["str | None"], "Provider"]
-"""Makes a model of the store for a chamber: by its name, or the chamber's own."""
+"""Makes a provider of weights in the store: by their name, or the chamber's own for None."""
 
 _PARAMETER_NAMES = ("temperature", "max_tokens", "timeout", "seed")
 
 
 def open_aliases(config: Config, chamber: Chamber, embedded: MakeEmbedded) -> Aliases:
-    """Every alias that a chamber may use. Nothing is made or fetched yet; keys are looked up and shown to nobody."""
+    """Every alias that a chamber may use. Keys are looked up; no provider is made and nothing is fetched yet."""
     from bicameral.routing import Alias, Aliases, DeferredProvider, ProviderAssembly
 
     here = [name for name in config.llm.models if can_serve(config, name, chamber)]
@@ -136,7 +133,7 @@ def open_aliases(config: Config, chamber: Chamber, embedded: MakeEmbedded) -> Al
 
 
 def _restrict_spec(spec: AliasSpec, kept: set[str]) -> AliasSpec:
-    """The same without what this chamber does not have."""
+    """The spec without the aliases that this chamber does not have."""
     return replace(
         spec,
         fallback=tuple(name for name in spec.fallback if name in kept),
@@ -159,50 +156,38 @@ def _bare_alias(config: Config, name: str, chamber: Chamber, embedded: MakeEmbed
     key = find_key(variable, entry)
     given = {**more, **settings.params}
     identity = remote_model_name(family, model, settings.base_url, {**given, **settings.options})
-    make = partial(
-        _make_remote, name, settings, chamber, key, given, identity, missing_key_error(name, chamber, variable, entry)
-    )
+
+    def make() -> Provider:
+        from bicameral.models import RemoteProvider
+
+        if key is None and is_keyed(settings):
+            raise missing_key_error(name, chamber, variable, entry)
+        return RemoteProvider(
+            family,
+            model,
+            key=key,
+            base_url=settings.base_url,
+            chamber=chamber,
+            settings=given,
+            options=settings.options,
+            name=identity,
+        )
+
     keys = frozenset[str]() if key is None else frozenset({key.fingerprint})
     return Alias(name, identity, make, parameters=parameters, credentials=keys)
-
-
-def _make_remote(
-    name: str,
-    settings: AliasSettings,
-    chamber: Chamber,
-    key: Key | None,
-    given: Mapping[str, Any],
-    identity: str,
-    missing: ModelError,
-) -> Provider:
-    from bicameral.models import RemoteProvider
-
-    if key is None and is_keyed(settings):
-        raise missing
-    family, model = split_model_name(settings.model or "")
-    return RemoteProvider(
-        family,
-        model,
-        key=key,
-        base_url=settings.base_url,
-        chamber=chamber,
-        settings=given,
-        options=settings.options,
-        name=identity,
-    )
 
 
 def _alias_parameters(
     config: Config, name: str, settings: AliasSettings, model: str
 ) -> tuple[AliasParameters | None, dict[str, Any]]:
-    """How an alias is asked: what is said of all models, of this one, of this alias, and with the alias itself."""
+    """The parameters of an alias: those of all models, then of its model, then its own; the later ones win."""
     from bicameral.routing import AliasParameters
 
     llm = config.llm
-    told = [llm.default_params, *(llm.model_params.get(key) for key in (settings.model or "", model, name))]
+    settings_of = [llm.default_params, *(llm.model_params.get(key) for key in (settings.model or "", model, name))]
     bounds: dict[str, Any] = {}
     more: dict[str, Any] = {}
-    for each in told:
+    for each in settings_of:
         if each is not None:
             bounds |= _set_parameters(each)
             more |= extra_parameters(each)
@@ -215,7 +200,7 @@ def _set_parameters(settings: AliasSettings | ParameterSettings) -> dict[str, An
 
 
 def _reply_cache(config: Config) -> Any:
-    """Where replies are kept, if an alias wants that."""
+    """The cache of replies, if an alias uses one."""
     from bicameral.config._resources import open_cache
 
     return open_cache(config) if any(alias.cache for alias in config.llm.models.values()) else None
@@ -223,7 +208,7 @@ def _reply_cache(config: Config) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredModels:
-    """The two models of an agent; in the small profile they are the same."""
+    """The two models of an agent; in the small profile both use the same weights."""
 
     privileged: Provider
     quarantined: Provider
@@ -232,10 +217,10 @@ class ConfiguredModels:
 
 
 def open_models(config: Config) -> ConfiguredModels:
-    """The models of both chambers. They cost nothing until they are asked; then missing weights are fetched.
+    """The models of both chambers. Weights are loaded, and fetched if they are missing, at the first request.
 
-    Each is a router over the aliases of its chamber. Where nothing is configured it has one to choose from, the
-    embedded model, and goes by its name.
+    Each is a router over the aliases of its chamber. Where nothing is configured there is one alias, the embedded
+    model, and the router has its name.
     """
     privileged, quarantined = open_router(config, "privileged"), open_router(config, "quarantined")
     if privileged.credentials & quarantined.credentials:
@@ -248,7 +233,7 @@ def open_models(config: Config) -> ConfiguredModels:
 def _cascade_stages(config: Config, privileged: Provider) -> dict[str, Provider]:
     """The models that plan in a cascade: those of the alias that plans, if that is one, or the embedded ones.
 
-    Where there are rules they choose for each call, and a plan is not taken out of their hands.
+    With routing rules there is no cascade: rules choose the model of each call.
     """
     selection = model_selection(config)
     planning = config.llm.models.get(selection.of_role("delta") or selection.default)
@@ -262,8 +247,8 @@ def _cascade_stages(config: Config, privileged: Provider) -> dict[str, Provider]
 def open_router(config: Config, chamber: Role, *, only: str | None = None) -> Router:
     """The router of one chamber, or one that always chooses the same alias.
 
-    What the quarantine may not use, since it has no key of its own for it, is not there: then its embedded model is the
-    default.
+    The quarantined chamber has no alias that it lacks a key of its own for; if that is the default alias, its embedded
+    model is the default instead.
     """
     from bicameral.routing import Router, Selection
 
@@ -276,12 +261,12 @@ def open_router(config: Config, chamber: Role, *, only: str | None = None) -> Ro
 
 
 def routing_notes(config: Config) -> list[ConfigError]:
-    """What is worth knowing about the rules of a configuration and changes nothing."""
+    """Remarks on the routing rules that are no errors, such as a rule that no call reaches."""
     return check_routing(config, settings_origin(config).locate)
 
 
 class EmbeddedProvider:
-    """A model from the store, by role. Its name is known at once; its weights are needed at the first request."""
+    """A model from the store, by role. Its name is known at once; its weights are loaded at the first request."""
 
     def __init__(self, config: Config, role: Role, weights: str | None = None) -> None:
         from bicameral.models import find_weights
@@ -312,12 +297,12 @@ class EmbeddedProvider:
         return await (await self._load()).generate(request)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[str]:
-        """The reply's text as it is written."""
+        """The text of the reply, piece by piece."""
         async for text in (await self._load()).stream(request):
             yield text
 
     async def chunks(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """The same with the calls, what it cost, and the end."""
+        """The pieces of the reply with tool calls, usage and the end of it."""
         async for chunk in (await self._load()).chunks(request):
             yield chunk
 
@@ -328,6 +313,7 @@ class EmbeddedProvider:
     async def _load(self) -> LocalProvider:
         from bicameral.models import LocalProvider, adapters_of, terminal_progress
 
+        # One at a time: two first requests must not fetch or load the same weights twice.
         async with self._fetching:
             if self._local is None:
                 store, threads = model_store(self._config), self._config.models.threads

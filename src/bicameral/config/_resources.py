@@ -1,7 +1,7 @@
 """What a configuration opens besides models: tools, policies, journal, cache, prices, budgets, and protected files.
 
-No tool may change what decides how the next run behaves, or what is remembered of earlier ones. What a withheld
-configuration names is protected like what an accepted one names: its owner may accept it tomorrow.
+No tool may change a file that decides how the next run behaves, or that records earlier runs. Files that a withheld
+configuration names are protected like those of an accepted one, since the user may accept it later.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from bicameral.config._acceptance import acceptance_file, named_files
-from bicameral.config._config import Config
+from bicameral.config._config import Config, acceptance_file, named_files
 from bicameral.config._load import CONFIG_NAME, SettingsOrigin, settings_origin
 from bicameral.config._sources import settings_error, unknown_key_error
 from bicameral.errors import ConfigError, ToolError
@@ -44,27 +44,31 @@ if TYPE_CHECKING:
     from bicameral.policy import Policy
     from bicameral.routing import Budgets
     from bicameral.runs import Journal
-    from bicameral.tools import Registry
+
+
+def config_template() -> str:
+    """A commented `bicameral.toml` that says exactly what the defaults are: the file that `bicameral init` writes."""
+    return files("bicameral.config").joinpath("template.toml").read_text("utf-8")
 
 
 def open_journal(config: Config) -> Journal:
-    """The journal of all runs, made if it is not there."""
+    """The journal of all runs; the file is created if it does not exist."""
     from bicameral.runs import Journal
 
     return Journal(config.journal_file)
 
 
 def open_cache(config: Config) -> MutableMapping[str, str]:
-    """The cache of plans and intents of this project. Losing it costs time and nothing else."""
+    """The cache of plans and intents of this project."""
     from bicameral.cache import FolderCache
 
-    # A folder for each project: what was planned in one is never taken up in another.
+    # A folder for each project: a plan of one project is never used in another.
     project = hashlib.sha256(config.project.encode("utf-8", "surrogateescape")).hexdigest()
     return FolderCache(config.cache_folder / "plans" / project[:32])
 
 
 def open_prices(config: Config) -> Prices:
-    """The prices in force: those of the file that the configuration names, over those that come with Bicameral."""
+    """The price table: the file that the configuration names, over the prices that come with Bicameral."""
     from bicameral.limits import known_prices, load_prices
 
     if config.llm.prices is None:
@@ -74,7 +78,7 @@ def open_prices(config: Config) -> Prices:
 
 
 def budgets_of(config: Config) -> Budgets:
-    """How much one run may take, and each role in it."""
+    """The budget of one run, and of each role in it."""
     from bicameral.routing import Budget, Budgets
 
     roles = {role: Budget(**budget.model_dump()) for role, budget in config.llm.role_budgets.items()}
@@ -82,7 +86,7 @@ def budgets_of(config: Config) -> Budgets:
 
 
 def bounds_of(config: Config) -> ReasoningLimits:
-    """The bounds that `[reason]` sets."""
+    """The limits of work in rounds, from `[reason]`."""
     from bicameral.patterns.reasoner import Price, ReasoningLimits
 
     set_, price = config.reason, config.reason.price
@@ -98,7 +102,7 @@ def bounds_of(config: Config) -> ReasoningLimits:
 
 
 def open_policy(config: Config, registry: Registry) -> Policy:
-    """The defaults and the user's own policies, for these tools.
+    """The default policies and the user's own, for these tools.
 
     Example:
         >>> open_policy(Config.defaults(), registry).mode
@@ -110,10 +114,7 @@ def open_policy(config: Config, registry: Registry) -> Policy:
 
 
 def protected_paths(config: Config) -> Iterator[ProtectedPath]:
-    """Everything that decides how the next run behaves, and what is remembered of earlier ones.
-
-    What a withheld configuration names is protected like what an accepted one does: its owner may accept it tomorrow.
-    """
+    """Every file and folder that no tool may change."""
     source = config.source or config.base / CONFIG_NAME
     start = source.parent
     yield ProtectedPath(source, "the configuration")
@@ -136,7 +137,7 @@ def protected_paths(config: Config) -> Iterator[ProtectedPath]:
 
 
 def _read_settings(source: Path) -> dict[str, Any]:
-    """What the file says, also where it is withheld."""
+    """The settings of the file, whether accepted or not; none if it cannot be read."""
     try:
         return tomllib.loads(source.read_text("utf-8-sig"))
     except (OSError, ValueError, RecursionError):
@@ -172,15 +173,15 @@ def open_registry(config: Config, surroundings: Surroundings | None = None) -> R
 
 def surroundings_of(config: Config) -> Surroundings:
     """The folders that tools may use, and the machine's clock and environment."""
-    said = config.folders
-    read, write, trusted = (tuple(map(_expand_path, names)) for names in (said.read, said.write, said.trusted))
+    named = config.folders
+    read, write, trusted = (tuple(map(_expand_path, each)) for each in (named.read, named.write, named.trusted))
     folders = Folders.of(config.base, read=read, write=write, trusted=trusted)
     return Surroundings(folders.with_protected(protected_paths(config)))
 
 
 @dataclass(frozen=True, slots=True)
 class _ConfiguredToolbox:
-    """A toolbox that is in use, with its settings as it wants them."""
+    """A toolbox in use, with its validated settings."""
 
     loaded: LoadedToolbox
     settings: Settings
@@ -201,31 +202,28 @@ def _load_toolboxes(
 
 
 def _toolbox_paths(loaded: Iterable[_ConfiguredToolbox]) -> Iterator[ProtectedPath]:
-    """What toolboxes keep themselves, such as a calendar: each may change its own, and no other tool may."""
+    """Files that toolboxes own, such as a calendar: no tool of another toolbox may change them."""
     for each in loaded:
-        # What is wrong with a toolbox is told when it is opened.
+        # A faulty toolbox is reported when it is opened.
         with suppress(ToolError):
             for kept in each.loaded.toolbox.keeps(each.settings):
                 yield ProtectedPath(_expand_path(kept), f"kept by the toolbox {each.loaded.name!r}")
 
 
 def missing_toolboxes(config: Config) -> dict[str, ToolError]:
-    """Standard toolboxes that the defaults do without, since a package that they need is not installed."""
-    return dict(_iter_missing_toolboxes(config))
-
-
-def _iter_missing_toolboxes(config: Config) -> Iterator[tuple[str, ToolError]]:
-    installed = installed_toolboxes()
+    """The default toolboxes that are left out because a package that they need is not installed, and the errors."""
+    installed, missing = installed_toolboxes(), dict[str, ToolError]()
     for name in config.toolboxes.use:
         try:
             load_installed_toolbox(name, installed)
         except ToolError as error:
             if _is_excused(config, error):
-                yield name, error
+                missing[name] = error
+    return missing
 
 
 def _is_excused(config: Config, error: ToolError) -> bool:
-    """A toolbox that nobody asked for by name may be absent; one that somebody did may not."""
+    """Whether a toolbox may be left out: a package is missing, and the configuration does not name the toolbox."""
     return error.code == "tools.missing-extra" and "use" not in config.toolboxes.model_fields_set
 
 
@@ -249,7 +247,7 @@ def _open_toolbox_file(config: Config, path: Path, around: Surroundings, origin:
 
 
 def _validate_settings(loaded: LoadedToolbox, settings: Mapping[str, Any], origin: SettingsOrigin) -> Settings:
-    """The settings of a toolbox; an error points at the line of a wrong one, which the toolbox itself cannot know."""
+    """The validated settings of a toolbox; an error has the line in the configuration."""
     model: type[Settings] = loaded.toolbox.settings
     try:
         return model.model_validate(dict(settings))
@@ -258,7 +256,7 @@ def _validate_settings(loaded: LoadedToolbox, settings: Mapping[str, Any], origi
 
 
 def _check_toolbox_names(config: Config, origin: SettingsOrigin, installed: Iterable[str]) -> None:
-    """A table of settings that belongs to no toolbox is a slip of the pen."""
+    """Refuse a table of settings whose name is no toolbox."""
     known = {*installed, *(path.stem for path in config.toolbox_files)}
     for name in config.toolbox:
         if name not in known:

@@ -1,20 +1,19 @@
-"""Choosing models: aliases, rules and keys of a configuration, checked against each other before anything is asked.
+"""Model aliases, routing rules and API keys of a configuration, checked against each other before any request.
 
-Each chamber has a key of its own, from the environment or from the keyring, and keys are never written down.
+Each chamber has a key of its own, from the environment or the keyring. Keys are never stored.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from bicameral.config._config import Config
-from bicameral.config._llm_settings import AliasSettings
+from bicameral.config._llm_settings import USUAL_KEY_VARIABLES, AliasSettings
 from bicameral.config._sources import Locate, SettingKeys
 from bicameral.errors import BicameralError, ConfigError, ModelError, nearest_name
-from bicameral.secrets import register_secret
 
 if TYPE_CHECKING:
     from bicameral.models import Chamber, Key
@@ -22,20 +21,10 @@ if TYPE_CHECKING:
 
 
 KEYRING_SERVICE = "bicameral"
-USUAL_KEY_VARIABLES: Mapping[str, str] = {
-    "openai": "OPENAI_API_KEY",
-    "azure": "AZURE_OPENAI_API_KEY",
-    "anthropic": "ANTHROPIC_API_KEY",
-    "google": "GEMINI_API_KEY",
-    "mistral": "MISTRAL_API_KEY",
-    "groq": "GROQ_API_KEY",
-    "bedrock": "AWS_BEARER_TOKEN_BEDROCK",
-}
-"""Where people keep the key of a family. Only the privileged side uses these: the quarantine's key is always named."""
 
 
 def key_names(settings: AliasSettings, family: str, chamber: Chamber) -> tuple[str | None, str | None]:
-    """The environment variable and the name in the keyring from which a chamber's key comes; None for neither.
+    """The environment variable and the keyring entry of a chamber's key; None for each that is not used.
 
     A server that is not the family's own does not get the family's usual key.
     """
@@ -46,15 +35,8 @@ def key_names(settings: AliasSettings, family: str, chamber: Chamber) -> tuple[s
     return settings.api_key_env, settings.api_key_keyring
 
 
-def register_keys(aliases: Iterable[AliasSettings], environment: Mapping[str, str]) -> None:
-    """Let no key out that is in the environment, whether its model is ever asked or not."""
-    named = {name for each in aliases for name in (each.api_key_env, each.quarantined_api_key_env) if name}
-    for name in sorted(named | set(USUAL_KEY_VARIABLES.values())):
-        register_secret(name, environment.get(name, ""))
-
-
 def find_key(variable: str | None, entry: str | None, environment: Mapping[str, str] | None = None) -> Key | None:
-    """The key, from the keyring if one is named there, otherwise from the environment; None if there is none."""
+    """The key from the keyring entry, if one is named, otherwise from the environment; None if there is none."""
     from bicameral.models import Key
 
     if entry is not None:
@@ -64,7 +46,7 @@ def find_key(variable: str | None, entry: str | None, environment: Mapping[str, 
 
 
 def missing_key_error(alias: str, chamber: Chamber, variable: str | None, entry: str | None) -> ModelError:
-    """What to do about a key that is not there."""
+    """The error for a key that is not set."""
     where = f"the keyring entry {entry!r}" if entry else f"the environment variable {variable}" if variable else "a key"
     return ModelError(
         "models.missing-key",
@@ -87,7 +69,7 @@ def _read_keyring(entry: str) -> Key | None:
     try:
         found: object = keyring.get_password(KEYRING_SERVICE, entry)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     except Exception as error:
-        # Whatever a keyring says may hold what it keeps; only the kind of the failure is told.
+        # The message of a keyring may contain a secret, so only the class of the error is reported.
         raise ModelError(
             "models.missing-key",
             f"the keyring gives no entry {entry!r}: {type(error).__name__}",
@@ -97,18 +79,13 @@ def _read_keyring(entry: str) -> Key | None:
 
 
 EMBEDDED_ALIAS = "embedded"
-"""The alias that is always there: the embedded model of the chamber that asks."""
+"""The alias that always exists: the embedded model of the chamber."""
 LOCAL_FAMILY = "local"
 _FAMILY_SYNONYMS = {"gemini": "google", "ollama_chat": "ollama", "hosted_vllm": "vllm", "llama.cpp": "llamacpp"}
 
 
-def is_routed(config: Config) -> bool:
-    """Whether anything is said about choosing models."""
-    return bool(config.llm.model_fields_set or config.agent.planning_strategy_params.phase_models)
-
-
 def model_selection(config: Config) -> Selection:
-    """The rules, maps and default of a configuration; a condition that is none is told with its place by the check."""
+    """The routing rules, the aliases of phases and roles, and the default alias of a configuration."""
     from bicameral.routing import RoutingRule, Selection
 
     llm = config.llm
@@ -122,7 +99,7 @@ def model_selection(config: Config) -> Selection:
 
 
 def check_routing(config: Config, locate: Locate) -> list[ConfigError]:
-    """Raise the first mistake, with its place. Gives what is worth knowing and changes nothing."""
+    """Raise the first mistake, with its place; return the remarks that are no errors."""
     from bicameral.routing import find_mistakes
 
     for path, error in _alias_mistakes(config):
@@ -141,13 +118,13 @@ def check_routing(config: Config, locate: Locate) -> list[ConfigError]:
 
 
 def split_model_name(model: str) -> tuple[str, str]:
-    """`openai/gpt-4.1` -> the family and the name that it has there."""
+    """The family and the model of a name such as `openai/gpt-4.1`."""
     family, _, name = model.partition("/")
     return _FAMILY_SYNONYMS.get(family, family), name
 
 
 def alias_spec(settings: AliasSettings) -> AliasSpec:
-    """What is put around the model of an alias."""
+    """The retries, fallbacks, cascade, cache and budget of an alias."""
     from bicameral.routing import AliasSpec, BreakerSettings, Budget, RetrySettings
 
     retry, breaker, budget = settings.retry, settings.breaker, settings.budget
@@ -165,7 +142,7 @@ def alias_spec(settings: AliasSettings) -> AliasSpec:
 
 
 def can_serve(config: Config, alias: str, chamber: Chamber) -> bool:
-    """Whether an alias may be used in a chamber: the quarantine has models without a key, or with one of its own."""
+    """Whether a chamber may use an alias: in the quarantine it needs no key, or has one for the quarantine alone."""
     if alias == EMBEDDED_ALIAS:
         return True
     settings = config.llm.models[alias]
@@ -175,7 +152,7 @@ def can_serve(config: Config, alias: str, chamber: Chamber) -> bool:
 
 
 def is_keyed(settings: AliasSettings) -> bool:
-    """Whether a model is asked with a key at all."""
+    """Whether requests to a model need a key."""
     from bicameral.models import FAMILIES
 
     family = split_model_name(settings.model or "")[0]
@@ -188,12 +165,12 @@ def is_keyed(settings: AliasSettings) -> bool:
 
 
 def reachable_aliases(config: Config, chamber: Chamber) -> list[str]:
-    """The aliases that calls of a chamber can be led to without naming one, and what those lead to in turn."""
+    """The aliases that calls of a chamber can reach without naming one, with their fallbacks and cascades."""
     selection = model_selection(config)
     default = selection.default if can_serve(config, selection.default, chamber) else EMBEDDED_ALIAS
     roles = [alias for role, alias in selection.roles.items() if (role == "quarantined") == (chamber == "quarantined")]
     named = [*roles, *selection.phases.values(), *(rule.model for rule in selection.rules)]
-    # A default that no role is left for is still asked by those who have none.
+    # The default serves calls without a role.
     waiting = [default if not (chamber == "quarantined" and roles) else roles[0], *named]
     found: dict[str, None] = {}
     while waiting:
@@ -215,7 +192,7 @@ def _check_condition(condition: str, path: SettingKeys, locate: Locate) -> None:
 
 
 def _alias_mistakes(config: Config) -> Iterator[tuple[SettingKeys, BicameralError]]:
-    """What is wrong with aliases themselves."""
+    """Mistakes in the aliases themselves."""
     aliases = config.llm.models
     for name, settings in aliases.items():
         path: SettingKeys = ("llm", "models", name)
@@ -278,7 +255,7 @@ def _unknown_alias_error(alias: str, names: list[str]) -> ConfigError:
 
 
 def _alias_cycles(aliases: Mapping[str, AliasSettings]) -> Iterator[tuple[SettingKeys, ConfigError]]:
-    """Aliases that lead back to themselves through fallbacks and cascades."""
+    """The first cycle of aliases through fallbacks and cascades, if there is one."""
     from bicameral.routing import find_alias_cycle
 
     specs = {name: alias_spec(settings) for name, settings in aliases.items()}
@@ -290,7 +267,7 @@ def _alias_cycles(aliases: Mapping[str, AliasSettings]) -> Iterator[tuple[Settin
 
 
 def _shared_keys(aliases: Mapping[str, AliasSettings]) -> Iterator[tuple[SettingKeys, ConfigError]]:
-    """A key that would serve both chambers, whichever alias names it."""
+    """Keys that would serve both chambers, whichever aliases name them."""
     privileged: dict[str, str] = {}
     for name, settings in aliases.items():
         if settings.model is not None and is_keyed(settings):
@@ -310,7 +287,7 @@ def _shared_keys(aliases: Mapping[str, AliasSettings]) -> Iterator[tuple[Setting
 
 
 def _unservable_models(config: Config, selection: Selection) -> Iterator[tuple[SettingKeys, ConfigError]]:
-    """Models that the quarantine is told to use and must not."""
+    """Models that the configuration gives to the quarantine and that have no key for it."""
     from bicameral.routing import is_quarantined_only
 
     wanted = selection.roles.get("quarantined")
@@ -346,7 +323,7 @@ def _no_key_error(alias: str) -> ConfigError:
 
 
 def _config_path(path: SettingKeys) -> SettingKeys:
-    """Where a key of the selection stands in the configuration."""
+    """The path in the configuration of a key of the selection."""
     return ("agent", "planning_strategy_params", *path) if path[0] == "phase_models" else ("llm", *path)
 
 

@@ -1,16 +1,13 @@
-"""Where settings come from and what is wrong with them: files, profiles, environment variables, errors with a place.
+"""Reading of settings files: TOML positions, profiles and aliases in YAML, and errors with the place of a mistake.
 
-A file is read up to a size that settings can have, and must be UTF-8. Profiles are YAML files with `llm` and `agent`.
-`BICAMERAL_LIMITS__MAX_ITEMS=50` sets `max_items` in `[limits]`; a double underscore goes one table deeper. A few
-settings have a short name. Variables without a double underscore that are no short name are not ours to read: a
-password may well be called `BICAMERAL_SMTP_PASSWORD`.
+Files have a size limit and must be UTF-8. Profiles are YAML files with `llm` and `agent`.
 """
 
 from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,7 +19,7 @@ from bicameral.errors import ConfigError, Place, nearest_name
 
 
 def read_text_file(file: Path, most: int, *, unreadable: str, malformed: str, fix: str) -> str:
-    """The text, of at most so many bytes. What an unreadable file is, and one that is no text, its reader says."""
+    """The text of a file of at most `most` bytes; `unreadable` and `malformed` are the codes of its errors."""
     place = Place(file=str(file))
     try:
         with file.open("rb") as stream:
@@ -47,65 +44,6 @@ def read_text_file(file: Path, most: int, *, unreadable: str, malformed: str, fi
         ) from None
 
 
-VARIABLE_PREFIX = "BICAMERAL_"
-SHORT_VARIABLES: Mapping[str, tuple[str, ...]] = {
-    "BICAMERAL_PROFILE": ("profile",),
-    "BICAMERAL_MODELS": ("models", "folder"),
-    "BICAMERAL_THREADS": ("models", "threads"),
-    "BICAMERAL_JOURNAL": ("journal", "file"),
-    "BICAMERAL_CACHE": ("cache", "folder"),
-}
-CONFIG_VARIABLE = "BICAMERAL_CONFIG"
-DEBUG_VARIABLE = "BICAMERAL_DEBUG"
-ACCEPT_VARIABLE = "BICAMERAL_ACCEPT"
-
-_LIST_KEYS = frozenset(
-    {
-        *(("folders", "read"), ("folders", "write"), ("folders", "trusted")),
-        *(("toolboxes", "use"), ("toolboxes", "files"), ("policy", "files"), ("policy", "me")),
-    }
-)
-_NUMBER_KEYS = frozenset({("models", "threads")})
-
-
-def environment_overrides(environment: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, ...], Any]]:
-    """Each variable that sets something, with the key it sets and the value; empty ones set nothing."""
-    for name in sorted(environment):
-        value = environment[name]
-        if not name.startswith(VARIABLE_PREFIX) or name == CONFIG_VARIABLE or not value:
-            continue
-        path = SHORT_VARIABLES.get(name)
-        if path is None and "__" in name:
-            path = tuple(part.lower() for part in name.removeprefix(VARIABLE_PREFIX).split("__"))
-        if path is not None:
-            yield name, path, _parse_value(path, value)
-
-
-def misspelt_variables(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Variables that set nothing but look like one that would, with that one."""
-    known = (*SHORT_VARIABLES, CONFIG_VARIABLE, DEBUG_VARIABLE, ACCEPT_VARIABLE)
-    for name in sorted(environment):
-        if (
-            name.startswith(VARIABLE_PREFIX)
-            and "__" not in name
-            and name not in known
-            and (meant := nearest_name(name, known))
-        ):
-            yield name, meant
-
-
-def _parse_value(path: tuple[str, ...], text: str) -> Any:
-    """The value as the key wants it; for toolboxes' own settings, TOML if it is TOML and text otherwise."""
-    if path in _LIST_KEYS and not text.lstrip().startswith("["):
-        return [part.strip() for part in text.split(",") if part.strip()]
-    if path in _LIST_KEYS or path in _NUMBER_KEYS or path[0] in ("limits", "toolbox"):
-        try:
-            return tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
-            return text
-    return text
-
-
 _MAX_LINES = 2_000
 
 
@@ -113,7 +51,7 @@ def key_line(text: str, path: tuple[str | int, ...]) -> int | None:
     """The line on which a key (or the nearest table around it) is first written; None if it is not.
 
     Python's TOML reader keeps no positions. But a document cut off after a whole statement is a document too, so the
-    key belongs to the statement with which it first appears. Slow, and only used to tell a person where to look.
+    key belongs to the statement with which it first appears. This is slow, and used only for error messages.
     """
     lines = text.splitlines(keepends=True)
     if len(lines) > _MAX_LINES:
@@ -133,7 +71,7 @@ def key_line(text: str, path: tuple[str | int, ...]) -> int | None:
 
 
 def _path_depth(parsed: dict[str, Any], path: tuple[str | int, ...]) -> int:
-    """How far along a path a document goes."""
+    """The number of keys of a path that a document has."""
     inner: Any = parsed
     for depth, key in enumerate(path):
         if isinstance(inner, dict) and key in inner:
@@ -169,7 +107,7 @@ def settings_error(
 
 
 def unknown_key_error(path: tuple[str, ...], known: Iterable[str], locate: Locate) -> ConfigError:
-    """A key that nothing reads."""
+    """The error for a setting that does not exist."""
     names = sorted(known)
     return ConfigError(
         "config.unknown-key",
@@ -193,12 +131,12 @@ MAX_PROFILE_BYTES = 200_000
 
 
 def read_profile(file: Path) -> YamlDocument:
-    """A profile, checked by itself; its aliases may be in another file."""
+    """A profile, validated; its aliases may be in another file."""
     return _read_checked(file, ProfileFile)
 
 
 def read_aliases(name: str, beside: tuple[Path, ...], place: Place | None) -> YamlDocument:
-    """The file of aliases that a profile names, with its keys where a profile would have them (under `llm`)."""
+    """The file of aliases that a profile names, with its keys under `llm`, as in a profile."""
     wanted = Path(os.path.expanduser(name))
     tried = list(dict.fromkeys(folder / wanted for folder in beside))
     found = next((each for each in tried if each.is_file()), None)
@@ -218,7 +156,7 @@ def read_aliases(name: str, beside: tuple[Path, ...], place: Place | None) -> Ya
 def merge_settings(settings: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
     """These settings over others: tables are merged key by key, everything else is replaced.
 
-    An alias is one thing: what one file says of it is not mixed with what another does.
+    An alias is replaced as a whole: settings of one file are not mixed with those of another.
     """
     merged = dict(others)
     for key, value in settings.items():

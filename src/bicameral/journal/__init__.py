@@ -5,8 +5,17 @@ verified, and the content of a run can be erased such that the rest stays verifi
 their hash.
 """
 
-from bicameral.journal._blobs import dumps
-from bicameral.journal._events import END_KINDS, Anchor, Erasure, Event, EventKind, NewEvent, RunStatus, RunSummary
+from bicameral.journal._events import (
+    END_KINDS,
+    Anchor,
+    Erasure,
+    Event,
+    EventKind,
+    NewEvent,
+    RunStatus,
+    RunSummary,
+    dumps,
+)
 from bicameral.journal._journal import Journal, open_journal_at
 
 __all__ = [

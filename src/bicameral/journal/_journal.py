@@ -17,12 +17,12 @@ from threading import RLock
 from typing import Any, cast
 
 from bicameral.errors import JournalError, nearest_name
-from bicameral.journal._blobs import BlobPacker, blob_hashes, unpack_value
 from bicameral.journal._events import (
     COLUMNS,
     END_KINDS,
     ERASED_KIND,
     Anchor,
+    BlobPacker,
     Erasure,
     Event,
     EventKind,
@@ -32,11 +32,13 @@ from bicameral.journal._events import (
     NumberTaken,
     RunStatus,
     RunSummary,
+    blob_hashes,
     check_chain,
     erased_facts_hash,
     erasure_fault,
     row_from_values,
     seal_event,
+    unpack_value,
 )
 from bicameral.journal._sqlite import SqliteStore
 

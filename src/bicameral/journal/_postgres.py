@@ -13,8 +13,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
 
 from bicameral.errors import JournalError
-from bicameral.journal._blobs import compress_blob
-from bicameral.journal._events import EventRow, NumberTaken
+from bicameral.journal._events import EventRow, NumberTaken, compress_blob
 from bicameral.postgres import (
     CONNECT_OPTIONS,
     IDLE_TRANSACTION_MS,

@@ -14,8 +14,7 @@ from threading import RLock
 from typing import Any
 
 from bicameral.errors import JournalError
-from bicameral.journal._blobs import blob_hashes, compress_blob
-from bicameral.journal._events import EventRow, NumberTaken
+from bicameral.journal._events import EventRow, NumberTaken, blob_hashes, compress_blob
 
 APPLICATION = 0x42494341
 SCHEMA_VERSION = 2

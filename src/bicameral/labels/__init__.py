@@ -37,16 +37,19 @@ from bicameral.labels._label_tree import (
 )
 from bicameral.labels._labelled import (
     Labelled,
+    forget_released,
     from_user,
+    laundered_label,
     listen_for_escapes,
     make_labelled,
+    note_own_words,
     open_labelled,
     program_text,
+    remember_released,
     untrusted_value,
     user_input,
     vouched_value,
 )
-from bicameral.labels._released import forget_released, laundered_label, note_own_words, remember_released
 
 __all__ = [
     "NOTHING",

@@ -51,7 +51,7 @@ def _write_label(label: Label) -> dict[str, Any]:
 
 def label_tree_from_json(written: object) -> LabelTree:
     """The tree that `label_tree_to_json` wrote; a LabelError says what is wrong with any other input."""
-    document = _read_object(written, ("labels", "shade"), "a shade")
+    document = _read_object(written, ("labels", "shade"), "a label tree")
     labels = [_read_label(each) for each in _read_list(document["labels"], "the labels")]
     if len(set(labels)) < len(labels):
         raise _malformed_error("the same label is written twice")
@@ -61,7 +61,7 @@ def label_tree_from_json(written: object) -> LabelTree:
         raise _malformed_error(f"of {len(labels)} labels only {reader.used} are used")
     # Reject other numberings of the labels, and trees that would be cut: each tree has one encoding.
     if label_tree_to_json(tree) != written:
-        raise _malformed_error("it is not written the way this shade is written")
+        raise _malformed_error("it is not written the way this label tree is written")
     return tree
 
 
@@ -76,7 +76,7 @@ class _TreeReader:
     def read(self, written: object, level: int) -> LabelTree:
         if not isinstance(written, dict) or "list" not in cast("dict[object, object]", written):
             return self._read(cast("object", written), level)
-        part = _read_object(cast("object", written), ("list", "record"), "a part of a shade")
+        part = _read_object(cast("object", written), ("list", "record"), "a part of a label tree")
         # Both are views of the same value, so they are at the same level.
         as_list, as_record = self._read(part["list"], level), self._read(part["record"], level)
         if not isinstance(as_list, ListLabels) or not isinstance(as_record, RecordLabels):
@@ -87,7 +87,7 @@ class _TreeReader:
         self._parts += 1
         # Checked while reading: a document from outside may be far deeper than the recursion limit.
         if self._parts > MAX_PARTS or level > MAX_LEVELS:
-            raise _malformed_error("it has more parts, or deeper ones, than any shade")
+            raise _malformed_error("it has more parts, or deeper ones, than any label tree")
         if not isinstance(written, dict):
             return self._label(written)
         keys = cast("dict[object, object]", written).keys()
@@ -100,7 +100,7 @@ class _TreeReader:
             return ListLabels(
                 own, places=[self.read(each, level + 1) for each in _read_list(part["places"], "the places")]
             )
-        part = _read_object(cast("object", written), ("own", "fields", "rest"), "a part of a shade")
+        part = _read_object(cast("object", written), ("own", "fields", "rest"), "a part of a label tree")
         own = self._label(part["own"])
         fields = {name: self.read(each, level + 1) for name, each in _read_fields(part["fields"]).items()}
         return RecordLabels(own, fields, self.read(part["rest"], level + 1))

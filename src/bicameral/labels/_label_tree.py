@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, reduce
 from types import MappingProxyType
-from typing import Any, TypeGuard, final
+from typing import Any, cast, final
 
 from bicameral.errors import LabelError
 from bicameral.labels._label import (
@@ -74,7 +74,7 @@ class ListLabels(FrozenAttributes):
 
     def __repr__(self) -> str:
         items = self.item if self.places is None else list(self.places)
-        return f"ListShade({self.own!r}, {items!r})"
+        return f"ListLabels({self.own!r}, {items!r})"
 
 
 @final
@@ -117,7 +117,7 @@ class RecordLabels(FrozenAttributes):
         return RecordLabels, (self.own, dict(self.fields), self.rest)
 
     def __repr__(self) -> str:
-        return f"RecordShade({self.own!r}, {dict(self.fields)!r}, {self.rest!r})"
+        return f"RecordLabels({self.own!r}, {dict(self.fields)!r}, {self.rest!r})"
 
 
 @final
@@ -136,7 +136,7 @@ class EitherLabels(FrozenAttributes):
 
     def __new__(cls, as_list: ListLabels, as_record: RecordLabels) -> EitherLabels:
         if type(as_list) is not ListLabels or type(as_record) is not RecordLabels:
-            raise LabelError("labels.malformed", "an EitherShade is made of a ListShade and a RecordShade")
+            raise LabelError("labels.malformed", "an EitherLabels is made of a ListLabels and a RecordLabels")
         return make_either_labels(as_list, as_record)
 
     def place(self, number: int) -> LabelTree:
@@ -153,7 +153,7 @@ class EitherLabels(FrozenAttributes):
         return EitherLabels, (self.as_list, self.as_record)
 
     def __repr__(self) -> str:
-        return f"EitherShade({self.as_list!r}, {self.as_record!r})"
+        return f"EitherLabels({self.as_list!r}, {self.as_record!r})"
 
 
 LabelTree = Label | ListLabels | RecordLabels | EitherLabels
@@ -163,14 +163,10 @@ _TREE_CLASSES = frozenset({Label, ListLabels, RecordLabels, EitherLabels})
 
 
 def _check_tree(value: object) -> LabelTree:
-    if not _is_tree(value):
-        raise LabelError("labels.malformed", f"a {type(value).__name__} is not a shade")
-    return value
-
-
-def _is_tree(value: object) -> TypeGuard[LabelTree]:
     # Exact classes: a subclass could override any property and so misreport its labels.
-    return type(value) in _TREE_CLASSES
+    if type(value) not in _TREE_CLASSES:
+        raise LabelError("labels.malformed", f"a {type(value).__name__} is not a label tree")
+    return cast("LabelTree", value)
 
 
 def _check_label(value: object) -> Label:

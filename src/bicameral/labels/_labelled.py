@@ -4,164 +4,35 @@ A `Labelled` carries a value from one pattern or run into the next. Its content 
 printed, compared, counted, copied out, pickled or found through its slots, so no branch can depend on it without the
 runtime knowing. Code that opens one is responsible for its label.
 
-`Labelled.map` accepts only functions that are plainly pure: they keep their argument nowhere but in their result.
-Python cannot prove this, so only plain cases pass. Everything else counts as a function that may keep its argument:
-bound methods of mutable objects (`items.append`), functions with a mutable object in their closure, defaults or
-globals, functions that write to attributes, globals or outer variables, that import, or that call such a function.
+Detection of laundered text: an outcome's `value` is meant to be shown to a person. A program that passes it to the next
+pattern as the user's own words drops its label, and Python cannot prevent that; but the text can be recognised. This is
+a second line of defence behind the types (`Labelled`, `LiteralString`), and no proof: a text that was translated,
+encoded, reworded or cut into short pieces is not recognised, nor are numbers, nor texts that another process released.
+
+Recognised, after normalising case and white space:
+
+- the same string object, however short, if it is more than a word;
+- a text that equals a whole released text, from `WHOLE` characters on;
+- a text that shares `3 * BLOCK - 1` consecutive characters with a released one; never one shorter than `2 * BLOCK`.
+
+Texts that the user or the program used before are theirs, even if a model repeats them. Shorter pieces pass on
+purpose: a person who was shown a list of files names one of them in the next request.
 """
 
 from __future__ import annotations
 
-import builtins
-import dis
-import types
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import date, time, timedelta
-from decimal import Decimal
-from enum import Enum, EnumMeta
-from functools import lru_cache, partial
-from re import Pattern as Regex
-from typing import Any, Generic, LiteralString, NoReturn, TypedDict, TypeVar, cast, final
+from dataclasses import fields, is_dataclass
+from threading import Lock
+from typing import Any, Generic, LiteralString, NoReturn, TypeVar, cast, final
 
 from bicameral.errors import LabelError
-from bicameral.labels._label import PUBLIC, TRUSTED_USER, USER, Label, Source
+from bicameral.labels._label import PUBLIC, TRUSTED_USER, USER, Label, Source, join_all
 from bicameral.labels._label_tree import LabelTree, taint
-from bicameral.labels._released import laundered_label, note_own_words, remember_released
-
-_MAX_INSPECTION_DEPTH = 8
-_DATA_TYPES = (str, bytes, int, float, complex, bool, type(None), Decimal, date, time, timedelta, Regex, range)
-_PURE_MODULES = frozenset({"re", "json", "math", "string", "textwrap", "unicodedata", "html", "itertools", "operator"})
-"""Modules whose functions do not store their arguments; `re` caches only patterns."""
-_PURE_BUILTINS = frozenset(
-    "abs all any ascii bin bool bytes chr dict divmod enumerate filter float format frozenset hash hex int isinstance "
-    "issubclass iter len list map max min next oct ord pow range repr reversed round set slice sorted str sum tuple "
-    "type zip".split()
-)
-_TYPED_DICT_META = type(TypedDict("_AnyTypedDict", {}))
-"""The metaclass of every TypedDict; its instances are plain dicts, whatever their class defines."""
-_WRITING_OPCODES = frozenset(
-    "STORE_GLOBAL DELETE_GLOBAL STORE_ATTR DELETE_ATTR IMPORT_NAME IMPORT_FROM LOAD_BUILD_CLASS".split()
-)
-
-
-def is_plainly_pure(function: object) -> bool:
-    """Whether a function plainly does nothing with its argument but compute its result."""
-    try:
-        return _is_pure(function, _MAX_INSPECTION_DEPTH)
-    except (AttributeError, TypeError, ValueError):
-        # A function that cannot be inspected is not plainly pure.
-        return False
-
-
-def _is_pure(function: object, depth: int) -> bool:
-    match function:
-        case _ if depth == 0:
-            return False
-        case partial():
-            made = cast("partial[Any]", function)
-            return _is_pure(made.func, depth - 1) and _are_data((*made.args, *made.keywords.values()), depth)
-        case types.FunctionType():
-            return _is_pure_code(function, depth)
-        case types.MethodType():
-            return _is_data(function.__self__, depth) and _is_pure(function.__func__, depth)
-        case types.MethodDescriptorType():
-            # Such as `str.strip`: its `self` is the argument.
-            return function.__objclass__ in (str, bytes, int, float, list, dict, tuple, set, frozenset)
-        case types.BuiltinFunctionType():
-            owner: object = function.__self__
-            if isinstance(owner, types.ModuleType):
-                plain = owner is builtins and function.__name__ in _PURE_BUILTINS
-                return plain or owner.__name__.lstrip("_") in _PURE_MODULES
-            return _is_data(owner, depth)
-        case type():
-            return _is_plain_class(function)
-        case _:
-            return False
-
-
-def _is_plain_class(kind: type) -> bool:
-    """Whether making an instance stores the argument nowhere but in the instance.
-
-    A class may do anything in `__init__`, `__new__` or its metaclass. Only those pass whose construction is the
-    standard library's: a TypedDict makes a dict, a NamedTuple a tuple, and an Enum looks a member up.
-    """
-    if getattr(builtins, kind.__name__, None) is kind:
-        return kind.__name__ in _PURE_BUILTINS or issubclass(kind, Exception)
-    if type(kind) is _TYPED_DICT_META:
-        return True
-    if type(kind) is EnumMeta:
-        # `_missing_` is given every value that names no member.
-        return cast("Any", kind)._missing_.__func__.__module__ == Enum.__module__
-    return type(kind) is type and kind.__bases__ == (tuple,) and _is_named_tuple(kind)
-
-
-def _is_named_tuple(kind: type) -> bool:
-    # `collections.namedtuple` generates `__new__`, which calls `tuple.__new__` and names nothing else.
-    made_by: object = getattr(vars(kind).get("__new__"), "__func__", None)
-    if not isinstance(made_by, types.FunctionType) or "__init__" in vars(kind):
-        return False
-    names, calls = made_by.__code__.co_names, made_by.__globals__.get("_tuple_new")
-    return names == ("_tuple_new",) and calls is vars(tuple)["__new__"]
-
-
-def _is_pure_code(function: types.FunctionType, depth: int) -> bool:
-    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-    cells = {
-        name: cell.cell_contents
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    }
-    if not (_are_data(defaults, depth) and all(_is_harmless(each, depth) for each in cells.values())):
-        return False
-    names: set[str] = set()
-    for code in _nested_codes(function.__code__):
-        for step in dis.get_instructions(code):
-            if step.opname in _WRITING_OPCODES or (step.opname == "STORE_DEREF" and step.argval in cells):
-                return False
-            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-                names.add(step.argval)
-    own = function.__name__
-    return all(name == own or _is_harmless(_global_value(function, name), depth) for name in names)
-
-
-@lru_cache(maxsize=1024)
-def _nested_codes(code: types.CodeType) -> tuple[types.CodeType, ...]:
-    """The code of a function and of the functions nested in it."""
-    inner = (each for each in code.co_consts if isinstance(each, types.CodeType))
-    return (code, *(nested for each in inner for nested in _nested_codes(each)))
-
-
-def _global_value(function: types.FunctionType, name: str) -> object:
-    if name in function.__globals__:
-        return function.__globals__[name]
-    return getattr(builtins, name)
-
-
-def _is_harmless(value: object, depth: int) -> bool:
-    if isinstance(value, types.ModuleType):
-        return value.__name__ in _PURE_MODULES
-    return _is_data(value, depth) or _is_pure(value, depth - 1)
-
-
-def _are_data(values: Iterable[object], depth: int) -> bool:
-    return all(_is_data(each, depth) for each in values)
-
-
-def _is_data(value: object, depth: int) -> bool:
-    """Whether a value is immutable, so that nothing can be stored in it."""
-    if depth == 0:
-        return False
-    if isinstance(value, _DATA_TYPES):
-        return True
-    if isinstance(value, tuple | frozenset):
-        return _are_data(cast("Iterable[object]", value), depth - 1)
-    if isinstance(value, types.MappingProxyType):
-        entries = cast("Mapping[object, object]", value)
-        return _are_data((*entries.keys(), *entries.values()), depth - 1)
-    # Any other object, frozen or not, has methods that are not inspected.
-    return False
-
+from bicameral.labels._purity import is_plainly_pure
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -187,7 +58,8 @@ class Labelled(Generic[T]):
         raise LabelError(
             "labels.forged",
             "a labelled value is made by the runtime, which knows where the value came from",
-            fix="Pass on `outcome.labelled`; use `said`, `from_user` or `strangers` for what comes from outside.",
+            fix="Pass on `outcome.labelled`; for what comes from outside use `program_text`, `from_user` "
+            "or `untrusted_value`.",
         )
 
     @property
@@ -352,7 +224,7 @@ def vouched_value(value: T) -> Labelled[T]:
         raise LabelError(
             "labels.laundered",
             "this text was handed out by an outcome, and strangers had a hand in it: it is not the user's own",
-            fix="Pass on `outcome.labelled`, which keeps its label; `received` is for what a person has just typed.",
+            fix="Pass on `outcome.labelled`, which keeps its label; `user_input` is for what a person has just typed.",
         )
     note_own_words(value)
     return make_labelled(value, TRUSTED_USER)
@@ -397,7 +269,7 @@ def record_escape(closed: Labelled[Any], why_not: str | None) -> None:
         raise LabelError(
             "labels.impure-function",
             why_not,
-            fix="Use a function that only computes, or change the value in a pattern, on a stage.",
+            fix="Use a function that only computes, or change the value in a pattern, in its context.",
         )
     if why_not is not None:
         # The function may store the text, and the program may pass it back in as its own.
@@ -412,5 +284,169 @@ def _closed_error(action: str) -> LabelError:
     return LabelError(
         "labels.closed",
         f"a labelled value cannot {action}: its label would be lost",
-        fix="Pass it on as it is, put it into a `text`, or open it with `stage.read`.",
+        fix="Pass it on as it is, put it into a `text`, or open it with `context.read`.",
     )
+
+
+# Untrusted texts that were released without a label
+
+WHOLE = 8
+BLOCK = 16
+_DISTINCT = 5
+"""A block with fewer distinct characters (a ruler, dots) is too common to identify a text."""
+_MOST_TEXT = 200_000
+_MOST_BLOCKS = 1 << 16
+_MOST_SHORT = 1 << 10
+_MOST_DEEP = 12
+
+K = TypeVar("K")
+
+
+class _RecentEntries(OrderedDict[K, Any]):
+    """The entries that were added last, up to a maximum."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def add(self, key: K, value: Any) -> None:
+        self[key] = value
+        if len(self) > self._most:
+            self.popitem(last=False)
+
+
+class _ReleasedTexts:
+    """The released texts and the user's own texts, of all threads of this process."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self.clear()
+
+    def clear(self) -> None:
+        self._same: _RecentEntries[int] = _RecentEntries(_MOST_SHORT)
+        self._short: _RecentEntries[str] = _RecentEntries(_MOST_SHORT)
+        self._blocks: _RecentEntries[str] = _RecentEntries(_MOST_BLOCKS)
+        self._own: _RecentEntries[str] = _RecentEntries(_MOST_SHORT)
+        self._own_windows: _RecentEntries[str] = _RecentEntries(_MOST_BLOCKS)
+
+    def release(self, text: str, label: Label) -> None:
+        normal = _normalize_text(text[:_MOST_TEXT])
+        # One lock for lookup and insertion: threads release and check texts at the same time.
+        with self._lock:
+            # The user or the program wrote it first, so repeating it is no laundering.
+            if any(normal in own for own in self._own):
+                return
+            if not text.isidentifier() and not text.isalnum() and text:
+                # The object is kept alive, so that no other object gets its id. Single words are left out: Python
+                # interns them, so the same object may come from anywhere.
+                self._same.add(id(text), (text, label))
+            if WHOLE <= len(normal) < 3 * BLOCK:
+                self._short.add(normal, label)
+            # Blocks are stored at fixed offsets and looked up at every offset, so 3 * BLOCK - 1 common characters
+            # always contain two adjacent blocks.
+            for start in range(0, len(normal) - BLOCK + 1, BLOCK):
+                block = normal[start : start + BLOCK]
+                if block not in self._own_windows and len(set(block)) >= _DISTINCT:
+                    self._blocks.add(block, label)
+
+    def find_label(self, text: str) -> Label | None:
+        with self._lock:
+            if not (self._same or self._short or self._blocks):
+                return None
+            if (same := self._same.get(id(text))) is not None and same[0] is text:
+                return cast("Label", same[1])
+            normal = _normalize_text(text)
+            if normal in self._own:
+                return None
+            if (label := self._short.get(normal)) is not None:
+                return cast("Label", label)
+            # Two adjacent blocks are required: a single one may be a common phrase.
+            for start, block in enumerate(_windows(normal)):
+                if block in self._blocks:
+                    label = self._blocks.get(normal[start + BLOCK : start + 2 * BLOCK])
+                    if label is not None:
+                        return cast("Label", label)
+            return None
+
+    def remember_own(self, text: str) -> None:
+        normal = _normalize_text(text[:_MOST_TEXT])
+        with self._lock:
+            if normal in self._own:
+                return
+            self._own.add(normal, None)
+            for window in _windows(normal):
+                self._own_windows.add(window, None)
+
+
+_released = _ReleasedTexts()
+
+
+def remember_released(value: object, tree: LabelTree) -> None:
+    """Remember the untrusted texts in a value that is released."""
+    if tree.flat.trusted:
+        return
+    for text, label in _iter_labelled_texts(value, tree, _MOST_DEEP):
+        if not label.trusted:
+            _released.release(text, label)
+
+
+def laundered_label(value: object) -> Label | None:
+    """The join of the labels of all released texts in a value, or None."""
+    labels = [label for text in iter_texts(value) if (label := _released.find_label(text)) is not None]
+    return join_all(labels) if labels else None
+
+
+def note_own_words(value: object) -> None:
+    """Remember texts of the user or the program: a model that repeats them does not make them untrusted."""
+    for text in iter_texts(value):
+        _released.remember_own(text)
+
+
+def forget_released() -> None:
+    """Forget everything, as in a new process. For tests."""
+    with _released._lock:  # pyright: ignore[reportPrivateUsage] same module
+        _released.clear()
+
+
+def iter_texts(value: object, depth: int = _MOST_DEEP) -> Iterator[str]:
+    """The texts in a plain value, including the keys of mappings."""
+    if isinstance(value, str):
+        yield value
+    elif depth:
+        for part in _value_parts(value):
+            yield from iter_texts(part, depth - 1)
+
+
+def _value_parts(value: object) -> Iterable[object]:
+    if isinstance(value, Mapping):
+        entries = cast("Mapping[object, object]", value)
+        return [*entries.keys(), *entries.values()]
+    if is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, each.name, None) for each in fields(value)]
+    is_sequence = isinstance(value, Sequence | Set) and not isinstance(value, bytes | bytearray | memoryview)
+    return cast("Iterable[object]", value) if is_sequence else ()
+
+
+def _iter_labelled_texts(value: object, tree: LabelTree, depth: int) -> Iterator[tuple[str, Label]]:
+    if isinstance(value, str):
+        yield value, tree.flat
+    elif depth and isinstance(value, Mapping):
+        for name, part in cast("Mapping[object, object]", value).items():
+            if isinstance(name, str):
+                yield name, tree.own
+                yield from _iter_labelled_texts(part, tree.field(name), depth - 1)
+            else:
+                yield from ((text, tree.flat) for text in iter_texts((name, part), depth))
+    elif depth and isinstance(value, list | tuple):
+        for number, part in enumerate(cast("Sequence[object]", value)):
+            yield from _iter_labelled_texts(part, tree.place(number), depth - 1)
+    else:
+        yield from ((text, tree.flat) for text in iter_texts(value, depth))
+
+
+def _normalize_text(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _windows(normal: str) -> Iterator[str]:
+    return (normal[start : start + BLOCK] for start in range(len(normal) - BLOCK + 1))

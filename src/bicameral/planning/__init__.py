@@ -1,10 +1,10 @@
 """Planning: a request becomes an intent (Echo), and an intent becomes a checked plan (Delta).
 
-A request in anyone's words and a registry come in; out comes a versioned `Intent` and a plan that passes the check
-(`CompiledPlan`), or an error that says why there is none. Echo asks a model only when the request is not already
-explicit. Where the provider knows grammars, Delta decodes each statement under one made from the tools and the
-variables in scope, so that a tool or argument that does not exist cannot be written; in every case the findings of the
-check repair it. `PlanCascade` lets a small model write first and a larger one only where there is a reason to doubt.
+A request and a registry come in; out comes a versioned `Intent` and a plan that passes the check (`CompiledPlan`), or
+an error that says why there is none. Echo asks a model only when the request is not explicit. Where the provider
+supports grammars, Delta decodes each statement under one made from the tools and the variables in scope, so that a tool
+or argument that does not exist cannot be written. Plans that do not pass the check are repaired with its findings.
+`PlanCascade` lets a small model write first, and a larger one only if the plan is doubtful.
 """
 
 from bicameral.planning._cascade import (
@@ -17,9 +17,9 @@ from bicameral.planning._cascade import (
     weakest_token,
 )
 from bicameral.planning._delta import CompiledPlan, Delta, PlanCheck
-from bicameral.planning._echo import Echo
 from bicameral.planning._intent import (
     MAX_REQUEST,
+    Echo,
     Intent,
     IntentStep,
     NamedDate,
@@ -31,6 +31,7 @@ from bicameral.planning._intent import (
     required_effects,
     tool_stems,
     tool_vocabulary,
+    trusted_request_text,
     validate_request,
 )
 from bicameral.planning._intent_check import Mismatch, check_against_intent, plan_literals
@@ -73,6 +74,7 @@ __all__ = [
     "statement_grammar",
     "tool_stems",
     "tool_vocabulary",
+    "trusted_request_text",
     "validate_request",
     "weakest_token",
 ]

@@ -1,8 +1,8 @@
 """The cascade of planners: a small model writes the plan, and a larger one only if there is a reason to doubt it.
 
-A plan is doubtful if it had to be repaired, does not match its intent, leaves words of the request out, or if the model
-was unsure of a choice that decides what the plan does. What a variable is called and how a sentence is put are choices
-too, and a model that has two good ways to say something is unsure of neither: they are left out.
+A plan is doubtful if it had to be repaired, does not match its intent, leaves words of the request out, or if a token
+that decides what the plan does had a low probability. Names of variables and texts of sentences are left out: a low
+probability there only means that there are several good ways to write them.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _STRING_LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"|' r"'(?:[^'\\\n]|\\.)*'")
 
 
 def weakest_token(tokens: Sequence[ReplyToken]) -> ReplyToken | None:
-    """The choice that the model was least sure of; None if it cannot say, or if there was nothing to choose."""
+    """The deciding token with the lowest probability; None if there is none or the provider reports none."""
     return min(deciding_tokens(tokens), key=lambda token: token.probability, default=None)
 
 
 def deciding_tokens(tokens: Sequence[ReplyToken]) -> Iterator[ReplyToken]:
-    """The tokens that decide what a plan does: all but the names it gives and the sentences it says."""
+    """The tokens that decide what a plan does: all but names of variables and texts of sentences."""
     text = "".join(token.text for token in tokens)
     free = [match.span(1) for match in _ASSIGNED_NAME.finditer(text)]
     free += [match.span() for match in _STRING_LITERAL.finditer(text) if " " in match[0]]
@@ -48,14 +48,14 @@ def deciding_tokens(tokens: Sequence[ReplyToken]) -> Iterator[ReplyToken]:
 
 
 MIN_CONFIDENCE = 0.65
-"""How likely its weakest choice must have been to the model that wrote a plan."""
+"""The least probability of a deciding token in a plan without doubt."""
 
 DoubtKind = Literal["repaired", "mismatch", "left-out", "unsure"]
 
 
 @dataclass(frozen=True, slots=True)
 class PlanDoubt:
-    """A reason to have a plan written by a larger model. No stranger's text is in it: plans are written before any."""
+    """A reason to ask a larger model. It contains no untrusted text: plans are written before any is read."""
 
     kind: DoubtKind
     reason: str
@@ -66,19 +66,19 @@ class PlanDoubt:
 
 @dataclass(frozen=True, slots=True)
 class DoubtCriteria:
-    """What makes a plan doubtful: mending, a mismatch with its intent, words left out, or a choice less than `sure`.
+    """What makes a plan doubtful: repairs, mismatches with its intent, omissions, or a token less likely than `sure`.
 
-    A model whose provider cannot say how sure it was is held to the rest.
+    Without probabilities from the provider the other criteria decide.
 
     Example:
-        >>> DoubtCriteria(sure=0.3).about(compiled, intent, registry)
+        >>> DoubtCriteria(sure=0.3).find_doubts(compiled, intent, registry)
         ()
     """
 
     sure: float = MIN_CONFIDENCE
 
     def find_doubts(self, compiled: CompiledPlan, intent: Intent, registry: Registry) -> tuple[PlanDoubt, ...]:
-        """Every doubt, the gravest kind first; none says that the plan may be relied on."""
+        """All doubts, the gravest kind first; empty if the plan may be used."""
         return tuple(self._iter_doubts(compiled, intent, registry))
 
     def _iter_doubts(self, compiled: CompiledPlan, intent: Intent, registry: Registry) -> Iterator[PlanDoubt]:
@@ -96,13 +96,13 @@ class DoubtCriteria:
 
 ROUTED_BY = "cascade"
 ROUTE_CACHE_FORM = "route-cache/1"
-"""The form of an entry of the cache that says on which route a plan was found."""
+"""The format of a cache entry with the route of a plan."""
 _NO_PLAN_CODES = ("plan.none", "models.prompt-too-long")
-"""What one model could not do and a larger one may. A refusal is not among it: that is an answer."""
+"""Errors after which a larger model is asked. A refusal is not among them: it is an answer."""
 
 
 class Planner(Protocol):
-    """Whoever turns an intent into a plan: one model, or several in a cascade."""
+    """Turns an intent into a plan: one model, or several in a cascade."""
 
     async def compile(
         self,
@@ -116,10 +116,15 @@ class Planner(Protocol):
 
 
 class PlanCascade:
-    """Asks the models of `stages` (alias and provider, the smallest first) until one's plan gives no reason for doubt.
+    """Asks models, the smallest first, until one writes a plan without doubts; the plan of the last is used as it is.
 
-    The last one's plan is taken as it is. Who wrote a plan, and why those before did not, is in its `route`, and in
-    that of every reply of the model that was asked instead. All stages are of the privileged side.
+    The `route` of a plan, and of every reply of a larger model, says which model wrote it and why those before did not.
+
+    Args:
+        stages: Providers of the privileged chamber by alias, the smallest model first.
+        doubts: The criteria by which a plan is doubtful.
+        cache: Plans and routes of earlier requests.
+        options: Further arguments of `Delta`.
 
     Example:
         >>> planner = PlanCascade({"fast": small, "main": large})
@@ -158,7 +163,7 @@ class PlanCascade:
         watch: Callable[[str], None] | None = None,
         earlier: EarlierRounds | None = None,
     ) -> CompiledPlan:
-        """The first plan that nothing speaks against, or that of the last model; else its error, as from `Delta`."""
+        """The first plan without doubts, or that of the last model; if it has none, its error, as from `Delta`."""
         started = time.perf_counter()
         key = self._cache_key(intent, registry, earlier)
         route = None if fresh or key is None else self._load_route(key)
@@ -178,8 +183,8 @@ class PlanCascade:
     async def escalate(self, route: Route, reason: str, intent: Intent, registry: Registry) -> CompiledPlan:
         """A plan of the next larger model, after the one on this route turned out not to work.
 
-        The choice is not remembered: what happens when a plan runs may be a stranger's doing, and must not decide
-        which plan is taken the next time.
+        The choice is not cached: untrusted text can make a run fail, and must not decide which plan is used the next
+        time.
         """
         attempts = (*route.attempts, (route.alias, reason))
         return await self._plan_from(
@@ -199,8 +204,8 @@ class PlanCascade:
     ) -> CompiledPlan:
         for place in range(first, len(self._stages)):
             alias, last = self._stages[place][0], place == len(self._stages) - 1
-            route = Route(alias, ROUTED_BY, _stage_reason(attempts), attempts=attempts)
-            # What is in the cache does not say how sure the model was, so a plan that may be doubted is written anew.
+            route = Route(alias, ROUTED_BY, "escalated" if attempts else "asked first", attempts=attempts)
+            # A cached plan has no probabilities, so a plan that may be doubted is written anew.
             anew = fresh or not last
             try:
                 with call_context(failures=len(attempts)):
@@ -229,7 +234,7 @@ class PlanCascade:
         return [each for each, _ in self._stages].index(alias)
 
     def _load_route(self, key: str) -> Route | None:
-        """On which route the plan for this was found before; an entry that cannot be read is as good as none."""
+        """The cached route of a plan; None if there is no valid entry."""
         known = self._cache.get(key) if self._cache is not None else None
         try:
             found = cast("dict[str, Any]", json.loads(known or ""))
@@ -242,7 +247,7 @@ class PlanCascade:
         return route if route.alias in [alias for alias, _ in self._stages] else None
 
     def _cache_key(self, intent: Intent, registry: Registry, earlier: EarlierRounds | None) -> str | None:
-        """What the choice depends on: what each model's plan does, and what makes it doubtful; None like a plan's."""
+        """A hash over the keys of each model's plan and the criteria of doubt; None if a plan has no key."""
         plans = [
             self._stage_planner(place, _NO_ROUTE).cache_key(intent, registry, earlier)
             for place in range(len(self._stages))
@@ -254,7 +259,3 @@ class PlanCascade:
 
 
 _NO_ROUTE = Route("", ROUTED_BY, "")
-
-
-def _stage_reason(attempts: tuple[tuple[str, str], ...]) -> str:
-    return "escalated" if attempts else "asked first"

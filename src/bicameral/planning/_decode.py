@@ -1,4 +1,8 @@
-"""Type-directed decoding: one statement at a time, under a grammar made from the tools and the variables in scope."""
+"""The planner's prompt, and type-directed decoding of its reply.
+
+Rules and tools come first in the prompt, since they never change, and the request last. Where the provider supports
+grammars a plan is decoded one statement at a time, under a grammar made from the tools and the variables in scope.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,129 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bicameral.errors import PlanError
-from bicameral.models import ReplyToken
+from bicameral.models import Message, ReplyToken
 from bicameral.planning._expression_grammar import NamedObjects
-from bicameral.planning._prompt import PREFILL
+from bicameral.planning._intent import Intent
+from bicameral.planning._matching import FILE_PATTERN, PlanExample, load_examples
+from bicameral.planning._neutral_names import NeutralNames
 from bicameral.planning._rounds import EarlierRounds, replace_look
 from bicameral.planning._statement_grammar import FENCE, Opening, statement_grammar
 from bicameral.plans import Answer, Each, Scope, When, check_step, parse, type_of
 from bicameral.sessions import Session
-from bicameral.tools import Registry
-from bicameral.types import ANY, ListType, Type
+from bicameral.tools import Registry, Tool
+from bicameral.types import ANY, DictType, ListType, NullType, OptionalType, RecordType, StrType, Type
+
+PROMPT_VERSION = 4
+"""Increased with every change of the prompt, since cached plans depend on it."""
+
+PREFILL = f"{FENCE}python\n"
+
+_RULES = """\
+You write short plans in a small part of Python: assignments, tool calls, for, if/else. No import, def or while.
+Use only the tools below, one call per line. Use exactly the names, numbers and addresses of the request.
+Do everything that was asked and nothing else. Never make up content: work with what tools return.
+To understand prose (a mail, a page, a document) use extract(text, "what to read", type), where type is
+str, int, float, bool, date, datetime or {"field": type}. Every plan ends with answer(value).
+Search for words in the singular: "error", not "errors".
+Built in: len sum min max sorted mean round str int float timedelta, f-strings, list comprehensions.
+"""
+
+
+def adapter_setup_messages(registry: Registry) -> tuple[Message, ...]:
+    """The prompt before the request for a model with the adapter: it needs no examples."""
+    return (Message("system", f"{_RULES}\nTools:\n{tool_lines(registry)}\n\nRecords:\n{record_lines(registry)}"),)
+
+
+def setup_messages(registry: Registry, near: Sequence[PlanExample] = ()) -> tuple[Message, ...]:
+    """The prompt before the request, with examples."""
+    examples = (*load_examples().always, *near)
+    shown = [example for example in examples if all(name in registry for name in example.tools)]
+    turns = list(adapter_setup_messages(registry))
+    for example in shown:
+        turns += [Message("user", example.request), Message("assistant", f"{PREFILL}{example.plan}{FENCE}")]
+    return tuple(turns)
+
+
+def request_text(intent: Intent, registry: Registry, names: NeutralNames, *, account: bool = True) -> str:
+    """The request as the planner reads it, with the dates it means and the columns of the tables it names.
+
+    `registry` and `names` are those of the planner, without untrusted column names. `account` adds Echo's account of
+    the request, which helps a model that was not trained on requests as people write them.
+    """
+    lines = [intent.request]
+    if account and intent.by == "echo":
+        steps = "; ".join(step.action + (f" {step.about}" if step.about else "") for step in intent.steps)
+        lines.append(f"(that is: {steps})")
+    for named in intent.dates:
+        if named.start == named.end:
+            lines.append(f'"{named.phrase}" is date("{named.start}"), a {named.start:%A}')
+        else:
+            lines.append(f'"{named.phrase}" is from date("{named.start}") to date("{named.end}")')
+    lines += [f"{name}: {names.describe(type_)}" for name, type_ in named_tables(intent.request, registry)]
+    return "\n".join(lines)
+
+
+def named_tables(request: str, registry: Registry) -> list[tuple[str, Type]]:
+    """The tables that a request names, with their types where known."""
+    found: list[tuple[str, Type]] = []
+    for name in dict.fromkeys(FILE_PATTERN.findall(request)):
+        for tool in registry:
+            required = [argument.name for argument in tool.arguments if argument.required]
+            if tool.refine is None or len(required) != 1:
+                continue
+            known = tool.refined_result({}, {required[0]: name})
+            if known != tool.result:
+                found.append((name, known))
+                break
+    return found
+
+
+def repair_text(code: str, problems: Sequence[str]) -> str:
+    """The message to the planner about a plan that does not pass the check."""
+    listed = "\n".join(f"- {problem}" for problem in problems)
+    return f"This plan is wrong:\n{FENCE}python\n{code}{FENCE}\n{listed}\nWrite the corrected plan."
+
+
+def tool_lines(registry: Registry) -> str:
+    return "\n".join(_tool_line(tool) for tool in registry)
+
+
+def _tool_line(tool: Tool) -> str:
+    """A tool in few tokens: decoding enforces the types, so names and result are enough."""
+    arguments = ", ".join(a.name + ("" if a.required else "=") for a in tool.arguments)
+    result = "" if isinstance(tool.result, NullType) else f" -> {_short_type(tool.result)}"
+    return f"{tool.name}({arguments}){result}: {tool.doc.split(chr(10), 1)[0].rstrip('.')}"
+
+
+def _short_type(type_: Type) -> str:
+    match type_:
+        case ListType(item=DictType()):
+            return "rows"
+        case ListType(item=StrType()):
+            return "lines"
+        case _:
+            return str(type_)
+
+
+def record_lines(registry: Registry) -> str:
+    """The named records that tools return, with their fields."""
+    records: dict[str, RecordType] = {}
+    for tool in registry:
+        _collect_records(tool.result, records)
+    return "\n".join(f"{name}: {', '.join(record.names)}" for name, record in records.items())
+
+
+def _collect_records(type_: Type, records: dict[str, RecordType]) -> None:
+    match type_:
+        case ListType(item=item) | OptionalType(item=item):
+            _collect_records(item, records)
+        case RecordType(name=name, fields=fields) if name:
+            records.setdefault(name, type_)
+            for field in fields:
+                _collect_records(field.type, records)
+        case _:
+            return
+
 
 MAX_STATEMENTS = 24
 LONG_PLAN = 16
@@ -28,7 +146,7 @@ _PLACEHOLDER = "_ = 0\n"
 
 @dataclass(frozen=True, slots=True)
 class PlanDraft:
-    """Code as a model wrote it, what made it unusable, if anything, and how sure the model was, if it was asked."""
+    """The code that a model wrote, what makes it unusable, and the probabilities of its tokens if asked for."""
 
     code: str
     problem: str | None = None
@@ -49,7 +167,11 @@ async def decode_typed(
 ) -> PlanDraft:
     """A plan that type-checks by construction, statement by statement.
 
-    To mend a plan, decoding takes up `after` what was right of it and `avoid`s, in the next statement, what was wrong.
+    Args:
+        named: The objects that the request names, for the grammar.
+        after: The correct beginning of a plan that is repaired; decoding continues after it.
+        avoid: Tools that the next statement must not call.
+        confidence: Whether to ask for the probability of each token.
     """
     code, ending, tokens = after, False, list[ReplyToken]()
     for number in range(MAX_STATEMENTS):
@@ -72,7 +194,7 @@ async def decode_typed(
         if reply.finish == "length" or not statement.endswith("\n"):
             return PlanDraft(code + statement.rstrip("\n") + "\n", "a statement is too long")
         if _is_repetition(statement, code) and not ending:
-            # A small model that says the same again has come to its end and only missed the way out.
+            # A small model that repeats itself is done and only failed to end the plan.
             ending = True
             continue
         code += statement
@@ -83,19 +205,19 @@ async def decode_typed(
 
 
 def _is_repetition(statement: str, code: str) -> bool:
-    """Whether the code already has this statement, or one that gives the same value another name."""
+    """Whether the code already has this statement, or one that assigns the same value to another name."""
     lines = [line.strip() for line in code.splitlines()]
-    said = statement.strip()
-    if said.endswith(":") or ".append(" in said or "+=" in said or said.startswith(("answer(", "look(")):
+    line = statement.strip()
+    if line.endswith(":") or ".append(" in line or "+=" in line or line.startswith(("answer(", "look(")):
         return False
-    value = said.partition(" = ")[2]
-    return said in lines or (bool(value) and any(line.endswith(f" = {value}") for line in lines))
+    value = line.partition(" = ")[2]
+    return line in lines or (bool(value) and any(each.endswith(f" = {value}") for each in lines))
 
 
 async def decode_freely(
     session: Session, request: str, watch: Callable[[str], None] | None = None, *, confidence: bool = False
 ) -> PlanDraft:
-    """A plan from a model whose provider knows no grammars: whatever it writes before the closing fence."""
+    """A plan without a grammar: all text before the closing fence."""
     reply = await session.ask(request, prefill=PREFILL, stop=(FENCE,), confidence=confidence)
     code = reply.text.removeprefix(PREFILL).rstrip() + "\n"
     if watch is not None:
@@ -105,7 +227,7 @@ async def decode_freely(
 
 
 def next_openings(code: str, registry: Registry, earlier: EarlierRounds | None = None) -> list[Opening]:
-    """Where the next statement may stand; nowhere, once the plan answers on every path."""
+    """The places where the next statement may stand; none once the plan answers on every path."""
     earlier = earlier or EarlierRounds(may_look=False)
     known, may_look = earlier.variables, earlier.may_look
     if may_look:
@@ -158,7 +280,7 @@ def _is_in_loop(lines: Sequence[str], level: int) -> bool:
 def _block_scopes(
     steps: Sequence[Any], registry: Registry, depth: int, known: Mapping[str, Type]
 ) -> list[Mapping[str, Type]]:
-    """What is in scope at the end of each open block, from the outermost to the innermost."""
+    """The variables in scope at the end of each open block, from the outermost to the innermost."""
     scope, found = Scope.from_types(known), list[Mapping[str, Type]]()
     for level in range(depth + 1):
         before = scope
@@ -196,7 +318,7 @@ def _bound_types(scope: Scope) -> dict[str, Type]:
 
 
 def has_answer_on_every_path(steps: Sequence[Any]) -> bool:
-    """Whether every way through these steps comes to an answer."""
+    """Whether every path through these steps ends with an answer."""
     for step in steps:
         match step:
             case Answer():

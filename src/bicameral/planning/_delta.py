@@ -12,19 +12,23 @@ from typing import Any, cast
 
 from bicameral.errors import BicameralError, Place, PlanError
 from bicameral.models import Provider, ReplyToken, Route
-from bicameral.planning._decode import STATEMENT_TOKENS, PlanDraft, decode_freely, decode_typed, next_openings
-from bicameral.planning._intent import Intent
-from bicameral.planning._intent_check import Mismatch, check_against_intent, drop_unasked_steps
-from bicameral.planning._matching import load_examples, named_objects, nearest_tools, relevant_examples, relevant_tools
-from bicameral.planning._neutral_names import NeutralNames
-from bicameral.planning._prompt import (
+from bicameral.planning._decode import (
     PREFILL,
     PROMPT_VERSION,
+    STATEMENT_TOKENS,
+    PlanDraft,
     adapter_setup_messages,
+    decode_freely,
+    decode_typed,
+    next_openings,
     repair_text,
     request_text,
     setup_messages,
 )
+from bicameral.planning._intent import Intent
+from bicameral.planning._intent_check import Mismatch, check_against_intent, drop_unasked_steps
+from bicameral.planning._matching import load_examples, named_objects, nearest_tools, relevant_examples, relevant_tools
+from bicameral.planning._neutral_names import NeutralNames
 from bicameral.planning._rounds import EarlierRounds, PlannerCode, replace_look, with_left_variables
 from bicameral.planning._statement_grammar import statement_grammar
 from bicameral.plans import Call, Finding, Plan, PlanLimits, Report, check, parse, walk
@@ -36,16 +40,16 @@ MAX_REPAIRS = 2
 EXAMPLE_COUNT = 3
 PLAN_TOKENS = 700
 ADAPTER_JOB = "delta"
-"""The job that a provider's model may have been trained for; then it needs no examples."""
+"""The job of the adapter for writing plans; a model with it needs no examples."""
 PLAN_CACHE_FORM = "plan-cache/1"
-"""The form of an entry of the cache: one of any other form is none."""
+"""The format of a cache entry; entries of another format are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanCheck:
-    """The report of `plans.check` on a plan, with everything that the check was given.
+    """The report of `plans.check` on a plan, with all inputs of the check.
 
-    Whoever needs the same check again asks for `report_for`, and is given the report only where it is of exactly that.
+    `report_for` returns the report where the same check is needed again, and only if the inputs are the same.
     """
 
     plan: Plan
@@ -57,19 +61,19 @@ class PlanCheck:
     def report_for(
         self, plan: Plan, registry: Registry, limits: PlanLimits, scope: Mapping[str, Type]
     ) -> Report | None:
-        """The report, if it is of this plan, these tools, these limits and these variables; None: check it."""
-        # Plan and registry by identity: whether another object would check the same is what a check is for.
+        """The report, if it is of this plan, these tools, limits and variables; None if the plan must be checked."""
+        # Plan and registry by identity: an equal object may still check differently.
         if plan is not self.plan or registry is not self.registry:
             return None
         if limits != self.limits or dict(scope) != dict(self.scope):
             return None
-        # The lines are those of the text that the model wrote, which nobody is shown.
+        # The lines are those of the model's text, which nobody is shown.
         return replace(self.report, findings=tuple(replace(each, place=None) for each in self.report.findings))
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledPlan:
-    """A plan that passes the check, and how it came about."""
+    """A plan that passes the check, and how it was made."""
 
     plan: Plan
     report: Report
@@ -78,43 +82,40 @@ class CompiledPlan:
     cached: bool
     seconds: float
     looks: tuple[str, ...] | None = None
-    """The variables that the plan wants to see before it goes on; None if it answers."""
+    """The variables that the planner asks to see before the next plan; None if the plan answers."""
     confidence: tuple[ReplyToken, ...] = ()
-    """How sure the model was, token by token, if it was asked and could say."""
+    """The probability of each token, if it was asked for and the provider reports it."""
     route: Route | None = None
-    """Which model wrote it and why that one, where there was a choice."""
+    """The model that wrote it and why, where there was a choice."""
     draft: Plan | None = None
-    """The plan as the model wrote it: what somebody else called a column has a neutral name in it."""
+    """The plan as the model wrote it, with neutral names for the columns of untrusted tables."""
     draft_types: Mapping[str, Type] = field(default_factory=dict[str, Type])
-    """The types of its variables, as a planner may read them."""
+    """The types of the draft's variables, as a planner may read them."""
     check: PlanCheck | None = field(default=None, repr=False, compare=False)
-    """The check that the plan passed, so that it need not be made again."""
+    """The check that the plan passed, so that it is not repeated."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    code: str
-    plan: Plan | None
-    report: Report | None
-    mismatches: tuple[Mismatch, ...]
-    problems: tuple[str, ...]
+    """The outcome of one reply of the planner: a plan that passes the check, or problems, or both."""
+
+    code: str = ""
+    problems: tuple[str, ...] = ()
     wrong_line: int | None = None
-    looks: tuple[str, ...] | None = None
-    confidence: tuple[ReplyToken, ...] = ()
-    draft: Plan | None = None
-    draft_types: Mapping[str, Type] = field(default_factory=dict[str, Type])
-    check: PlanCheck | None = None
+    compiled: CompiledPlan | None = None
 
     @property
-    def is_usable(self) -> bool:
-        return self.plan is not None and not any(mismatch.severe for mismatch in self.mismatches)
+    def usable(self) -> CompiledPlan | None:
+        """The plan, unless a severe mismatch with its intent forbids using it."""
+        compiled = self.compiled
+        return None if compiled is None or any(each.severe for each in compiled.mismatches) else compiled
 
 
 @dataclass(frozen=True)
 class _PlanningJob:
-    """What a plan is written for, and with whom. `registry` and `earlier` are as the planner sees them.
+    """The inputs of one plan. `registry` and `earlier` are as the planner sees them.
 
-    `real_registry` has the chosen tools under their real names, `full_registry` all tools there are.
+    `real_registry` has the chosen tools under their real names, `full_registry` all tools.
     """
 
     session: Session
@@ -147,14 +148,14 @@ class _PlanningJob:
 
     @cached_property
     def first_grammar(self) -> str | None:
-        """The grammar of the first statement, where the provider knows grammars."""
+        """The grammar of the first statement, if the provider supports grammars."""
         if not self.session.provider.grammars:
             return None
         return statement_grammar(self.registry, next_openings("", self.registry, self.earlier), self._named_objects)
 
     @property
     def is_influenced(self) -> bool:
-        """Whether somebody else had a hand in what the planner reads."""
+        """Whether untrusted text influenced what the planner reads."""
         return self.names.influenced or (self.earlier is not None and not self.earlier.read_label.trusted)
 
     @property
@@ -170,8 +171,12 @@ class _PlanningJob:
 class Delta:
     """Writes plans at temperature 0: the same intent, registry and model give the same bytes.
 
-    With `confidence` a plan that is written (not one from the cache) says how sure the model was of it. Plans in the
-    `cache` are those of one `project`, and an entry of it is judged like a plan that was just written.
+    Args:
+        limits: The limits that plans are checked against.
+        cache: Plans of earlier requests. An entry is parsed and checked like a plan that was just written.
+        repairs: How often a plan that does not pass the check may be repaired.
+        confidence: Whether new plans report the probability of each token.
+        project: Part of the cache key: a plan of one project is never used in another.
 
     Example:
         >>> compiled = await Delta(provider).compile(intent, registry)
@@ -210,22 +215,23 @@ class Delta:
     ) -> CompiledPlan:
         """The plan for an intent; a PlanError `plan.none` says why there is none and names the nearest tools.
 
-        With `earlier` it is a plan in rounds: it goes on from what earlier ones left, and may ask to see a result.
+        With `earlier` it is a plan in rounds: it continues with the variables of earlier plans, and may ask to see a
+        result.
         """
         started = time.perf_counter()
         writing = self._prepare_job(intent, registry, watch, earlier)
         key = self._job_key(writing)
-        if not fresh and (attempt := self._load_cached(key, writing)) is not None:
-            return _to_compiled(attempt, 0, time.perf_counter() - started, cached=True)
+        if not fresh and (known := self._load_cached(key, writing)) is not None:
+            return replace(known, cached=True, seconds=time.perf_counter() - started)
         with open_ledger() as ledger:
             attempt, repairs = await self._write_and_repair(writing)
-        if not attempt.is_usable:
+        if (compiled := attempt.usable) is None:
             raise self._no_plan_error(writing, registry, attempt)
-        # What another model wrote instead is not kept: the next time it could not say so. Neither is what was written
-        # under somebody else's influence, which may also have come in only while it was written.
+        # The plan of a substitute model is not cached: an entry could not say that it is one. Neither is a plan that
+        # untrusted text influenced, which may have happened only while it was written.
         if self._cache is not None and key is not None and not ledger.degraded and not writing.is_influenced:
-            self._cache[key] = _render_entry(key, attempt)
-        return _to_compiled(attempt, repairs, time.perf_counter() - started, cached=False)
+            self._cache[key] = _render_entry(key, compiled)
+        return replace(compiled, repairs=repairs, seconds=time.perf_counter() - started)
 
     def _prepare_job(
         self,
@@ -234,7 +240,7 @@ class Delta:
         watch: Callable[[str], None] | None,
         earlier: EarlierRounds | None,
     ) -> _PlanningJob:
-        """Everything that a planner is going to read."""
+        """Choose tools and examples, and build the prompt."""
         chosen = relevant_tools(intent.request, registry)
         names = (earlier.names if earlier is not None else None) or NeutralNames(intent.request)
         shown = names.neutral_registry(chosen)
@@ -260,14 +266,14 @@ class Delta:
     # The cache ------------------------------------------------------------------------------------------------------
 
     def cache_key(self, intent: Intent, registry: Registry, earlier: EarlierRounds | None = None) -> str | None:
-        """What a plan depends on; None if somebody else has a hand in that, so that it is never kept."""
+        """The cache key of a plan; None if untrusted text influences it, so that it is never cached."""
         return self._job_key(self._prepare_job(intent, registry, None, earlier))
 
     def _job_key(self, writing: _PlanningJob) -> str | None:
-        """A hash over the very messages that are sent, the model, how it decodes, and the project.
+        """A hash over the messages that are sent, the model, its decoding parameters, and the project.
 
-        Later messages of a plan follow from these and from the replies. A plan in which somebody else has a hand has
-        no key: it must not come back where he has none.
+        Later messages follow from these and from the replies. A plan that untrusted text influences has no key: it must
+        not be used again where that text is absent.
         """
         if writing.is_influenced:
             return None
@@ -290,29 +296,29 @@ class Delta:
             parts += ["rounds", types, sorted(earlier.effects), list(earlier.literals), earlier.may_look]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
-    def _load_cached(self, key: str | None, writing: _PlanningJob) -> _Attempt | None:
-        """The plan that was written for this before, if it still holds; an entry that does not is dropped.
+    def _load_cached(self, key: str | None, writing: _PlanningJob) -> CompiledPlan | None:
+        """The cached plan, if it still passes the check; an entry that does not is dropped.
 
-        A folder on a disk is believed no more than a model: what it holds is parsed, checked, and held against the
-        intent like a plan that was written just now.
+        The cache is trusted no more than a model: an entry is parsed, checked, and compared with the intent like a plan
+        that was just written.
         """
         text = self._cache.get(key) if self._cache is not None and key is not None else None
         if text is None or key is None or self._cache is None:
             return None
-        attempt = None
+        compiled = None
         if (found := _parse_entry(key, text)) is not None:
             plan, looks = found
             plan = plan.model_copy(update={"goal": writing.intent.request})
-            attempt = self._judge_plan(drop_unasked_steps(plan, writing.intent, writing.registry), looks, writing)
-        if attempt is not None and attempt.is_usable:
-            return attempt
-        self._cache.pop(key, None)
-        return None
+            asked = drop_unasked_steps(plan, writing.intent, writing.registry)
+            compiled = self._judge_plan(asked, looks, writing).usable
+        if compiled is None:
+            self._cache.pop(key, None)
+        return compiled
 
     # Writing --------------------------------------------------------------------------------------------------------
 
     async def _write_and_repair(self, writing: _PlanningJob) -> tuple[_Attempt, int]:
-        """Write, check, and mend with the checker's own words, a bounded number of times; the best attempt counts."""
+        """The best attempt, and the number of repairs: each repair tells the planner what the check found."""
         best = await self._attempt(writing)
         for count in range(1, self._repairs + 1):
             if not best.problems:
@@ -320,12 +326,12 @@ class Delta:
             mended = await self._repair(best, writing)
             if mended.code == best.code:
                 return best, count
-            if (not mended.is_usable, len(mended.problems)) <= (not best.is_usable, len(best.problems)):
+            if (mended.usable is None, len(mended.problems)) <= (best.usable is None, len(best.problems)):
                 best = mended
         return best, self._repairs
 
     async def _repair(self, best: _Attempt, writing: _PlanningJob) -> _Attempt:
-        """Another attempt: from the statement that is wrong, without its tool, or else anew with the problems told."""
+        """Another attempt: from the wrong statement on, without its tool, or else from the start with the problems."""
         if self._provider.grammars and best.wrong_line is not None:
             lines = best.code.splitlines(keepends=True)
             wrong = lines[best.wrong_line - 1]
@@ -349,7 +355,7 @@ class Delta:
     def _judge_draft(self, draft: PlanDraft, writing: _PlanningJob) -> _Attempt:
         intent, registry, earlier = writing.intent, writing.registry, writing.earlier
         if draft.problem is not None:
-            return _Attempt(draft.code, None, None, (), (draft.problem,))
+            return _Attempt(draft.code, (draft.problem,))
         try:
             code = replace_look(draft.code) if earlier is not None and earlier.may_look else PlannerCode(draft.code)
             # A planner may also know a tool by its own name.
@@ -357,12 +363,15 @@ class Delta:
                 code.text, Registry({tool.name: tool for tool in (*writing.real_registry, *registry)}.values())
             )
         except PlanError as error:
-            return _Attempt(draft.code, None, None, (), (str(error),))
+            return _Attempt(draft.code, (str(error),))
         written = parsed.plan.model_copy(update={"goal": intent.request})
         plan = drop_unasked_steps(written, intent, registry)
         same = plan.steps[:-1] == written.steps[:-1]
         attempt = self._judge_plan(plan, code.looks, writing, places=parsed.places if same else None)
-        return replace(attempt, code=draft.code, confidence=draft.confidence)
+        compiled = attempt.compiled
+        if compiled is not None:
+            compiled = replace(compiled, confidence=draft.confidence)
+        return replace(attempt, code=draft.code, compiled=compiled)
 
     def _judge_plan(
         self,
@@ -372,21 +381,21 @@ class Delta:
         *,
         places: Mapping[str, Place] | None = None,
     ) -> _Attempt:
-        """A plan as it was written: bound to real names, checked, and held against its intent."""
+        """Bind a draft to real names, check it, and compare it with its intent."""
         try:
             draft = _with_left_variables(plan, looks, writing.registry, writing.earlier)
-            # Before the names are bound: only now it is known which tables the plan reads.
+            # Checked with neutral names first: a planner may read only findings of this check.
             seen = self._check(draft, writing.registry, writing.earlier, places)
             bound = writing.names.bind(plan, writing.real_registry)
             final = _with_left_variables(bound.plan, looks, writing.real_registry, writing.real_earlier)
             check = self._check_bound(final, writing, places)
             report = check.report
         except (PlanError, ValueError) as error:
-            return _Attempt("", None, None, (), (error.code if isinstance(error, PlanError) else "plan.invalid",))
+            return _Attempt(problems=(error.code if isinstance(error, PlanError) else "plan.invalid",))
         if bound.problems or not report.ok:
             first = next((finding.place for finding in report.errors), None)
             problems = (*bound.problems, *_planner_findings(report, seen, writing.names))
-            return _Attempt("", None, report, (), problems, first.line if first else None)
+            return _Attempt("", problems, first.line if first else None)
         intent, earlier = writing.intent, writing.earlier
         mismatches = tuple(
             check_against_intent(draft, intent, writing.registry, earlier=earlier, looks=looks is not None)
@@ -395,14 +404,17 @@ class Delta:
         wrong = next((each.path for each in mismatches if each.path is not None), None)
         place = places.get(wrong) if wrong is not None and places is not None else None
         line = place.line if place else None
-        kept: dict[str, Any] = {"draft": draft, "draft_types": dict(seen.types), "check": check}
-        return _Attempt("", final, report, mismatches, problems, line, looks, **kept)
+        types = dict(seen.types)
+        compiled = CompiledPlan(
+            final, report, mismatches, 0, False, 0.0, looks, draft=draft, draft_types=types, check=check
+        )
+        return _Attempt("", problems, line, compiled)
 
     def _check_bound(self, plan: Plan, writing: _PlanningJob, places: Mapping[str, Place] | None) -> PlanCheck:
-        """Check a plan with real names against all tools, so that nobody after Delta needs to check it again."""
+        """Check a plan with real names against all tools, so that the check need not be repeated after Delta."""
         chosen, every, earlier = writing.real_registry, writing.full_registry, writing.real_earlier
         calls_chosen_only = all(step.tool in chosen for _, step in walk(plan.steps) if isinstance(step, Call))
-        # A plan may only call what was chosen. What a model writes cannot name another tool; an entry of the cache can.
+        # A plan may call only the chosen tools. A model's text cannot name another one; a cache entry can.
         registry = every if calls_chosen_only else chosen
         report = self._check(plan, registry, earlier, places)
         if not report.ok and registry is every:
@@ -428,26 +440,8 @@ class Delta:
         )
 
 
-def _to_compiled(attempt: _Attempt, repairs: int, seconds: float, *, cached: bool) -> CompiledPlan:
-    if attempt.plan is None or attempt.report is None:
-        raise AssertionError("only a usable attempt becomes a plan")
-    return CompiledPlan(
-        attempt.plan,
-        attempt.report,
-        attempt.mismatches,
-        repairs,
-        cached,
-        seconds,
-        attempt.looks,
-        attempt.confidence,
-        draft=attempt.draft,
-        draft_types=attempt.draft_types,
-        check=attempt.check,
-    )
-
-
 def _scope_of(earlier: EarlierRounds | None) -> Mapping[str, Type]:
-    """The variables that a plan finds before its first step."""
+    """The variables that exist before the first step of a plan."""
     return {} if earlier is None else earlier.variables
 
 
@@ -458,10 +452,10 @@ def _with_left_variables(
 
 
 def _planner_findings(report: Report, seen: Report, names: NeutralNames) -> list[str]:
-    """What a planner is told of a plan that does not pass the check.
+    """The findings of the check that the planner may read.
 
-    The findings of the check itself name what the table calls its columns. So they are told as the same check finds
-    them with neutral names; what has no counterpart there is told by its code alone.
+    Findings on the real plan may contain untrusted column names. They are replaced by the findings on the draft, which
+    has neutral names; a finding without a counterpart there is reduced to its code.
     """
     if not names.has_hidden_names:
         return [str(finding) for finding in report.errors]
@@ -471,22 +465,22 @@ def _planner_findings(report: Report, seen: Report, names: NeutralNames) -> list
     found: dict[str, None] = {}
     for finding in report.errors:
         same = neutral.get((finding.code, finding.path))
-        told = [str(each) for each in same] if same else [f"this does not fit what the plan reads [{finding.code}]"]
-        found |= dict.fromkeys(told)
+        texts = [str(each) for each in same] if same else [f"this does not fit what the plan reads [{finding.code}]"]
+        found |= dict.fromkeys(texts)
     return list(found)
 
 
-def _render_entry(key: str, attempt: _Attempt) -> str:
-    """A plan as the cache holds it, with the key that it was kept under: elsewhere it is none."""
-    if attempt.draft is None:
+def _render_entry(key: str, compiled: CompiledPlan) -> str:
+    """A plan as a cache entry. It contains its key, so that an entry that was copied to another key is not used."""
+    if compiled.draft is None:
         raise AssertionError("only a usable attempt is kept")
-    # What a plan in rounds leaves is added to its draft each time it is judged.
-    draft = attempt.draft.to_json()
-    return json.dumps({"form": PLAN_CACHE_FORM, "key": key, "looks": attempt.looks, "plan": draft})
+    # The draft of a plan in rounds has its left variables already; judging it again does not change it.
+    draft = compiled.draft.to_json()
+    return json.dumps({"form": PLAN_CACHE_FORM, "key": key, "looks": compiled.looks, "plan": draft})
 
 
 def _parse_entry(key: str, text: str) -> tuple[Plan, tuple[str, ...] | None] | None:
-    """An entry of the cache; None if it is damaged, of another form, or of another key."""
+    """The plan of a cache entry; None if it is damaged, of another format, or of another key."""
     try:
         entry: Any = json.loads(text)
         if (entry["form"], entry["key"]) != (PLAN_CACHE_FORM, key):
@@ -503,11 +497,7 @@ def _parse_entry(key: str, text: str) -> tuple[Plan, tuple[str, ...] | None] | N
 
 
 def _unused_results(plan: Plan, report: Report, registry: Registry) -> list[str]:
-    """Results that were asked for and then forgotten: a sign that a step is missing. What changes the world may be."""
+    """Unused results of calls without effects: a sign that a step is missing."""
     steps = dict(walk(plan.steps))
-    forgotten = [finding for finding in report.findings if finding.code == "plan.unused"]
-    return [f"{finding.message}." for finding in forgotten if not _is_changing_call(steps[finding.path], registry)]
-
-
-def _is_changing_call(step: object, registry: Registry) -> bool:
-    return isinstance(step, Call) and registry[step.tool].changes
+    unused = [(finding.message, steps[finding.path]) for finding in report.findings if finding.code == "plan.unused"]
+    return [f"{text}." for text, step in unused if not (isinstance(step, Call) and registry[step.tool].changes)]

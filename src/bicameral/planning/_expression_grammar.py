@@ -12,32 +12,8 @@ import keyword
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from bicameral import types as t
 from bicameral.tools import Registry, Tool
-from bicameral.types import (
-    ANY,
-    BOOL,
-    DATE,
-    DATETIME,
-    FLOAT,
-    STR,
-    TIME,
-    AnyType,
-    BoolType,
-    DateTimeType,
-    DateType,
-    DictType,
-    FloatType,
-    IntType,
-    ListType,
-    LiteralType,
-    OptionalType,
-    RecordType,
-    StrType,
-    TimeType,
-    Type,
-    is_assignable,
-    type_to_json,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +21,7 @@ class GrammarPath:
     """A way to reach a value from a variable: the grammar that writes it, and its type."""
 
     rule: str
-    type: Type
+    type: t.Type
 
 
 def grammar_literal(text: str) -> str:
@@ -53,46 +29,46 @@ def grammar_literal(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def item_name(type_: Type) -> str:
+def item_name(type_: t.Type) -> str:
     """The name a comprehension gives to one item of a list; the examples in the prompt use the same names."""
     match type_:
-        case RecordType(name=str() as name) if name:
+        case t.RecordType(name=str() as name) if name:
             return {"Mail": "m", "File": "f", "Event": "e"}.get(name, name.lower())
-        case DictType() | RecordType():
+        case t.DictType() | t.RecordType():
             return "row"
-        case StrType() | LiteralType():
+        case t.StrType() | t.LiteralType():
             return "line"
         case _:
             return "x"
 
 
-def is_usable_as(given: Type, wanted: Type) -> bool:
+def is_usable_as(given: t.Type, wanted: t.Type) -> bool:
     """Like `is_assignable`, but what may be absent does not fit where something must be."""
-    if isinstance(given, OptionalType):
-        return isinstance(wanted, OptionalType | AnyType)
-    return is_assignable(given, wanted)
+    if isinstance(given, t.OptionalType):
+        return isinstance(wanted, t.OptionalType | t.AnyType)
+    return t.is_assignable(given, wanted)
 
 
-def reachable_paths(rule: str, type_: Type, depth: int = 0) -> Iterator[GrammarPath]:
+def reachable_paths(rule: str, type_: t.Type, depth: int = 0) -> Iterator[GrammarPath]:
     """The value itself and what can be reached inside it, a few levels deep."""
     yield GrammarPath(rule, type_)
     if depth >= 3:
         return
     match type_:
-        case RecordType(fields=fields, name=name):
+        case t.RecordType(fields=fields, name=name):
             for field in fields:
                 yield from reachable_paths(
                     f"{rule} {_field_access(field.name, named=bool(name))}", field.type, depth + 1
                 )
-        case ListType(item=RecordType() | DictType() as item):
+        case t.ListType(item=t.RecordType() | t.DictType() as item):
             yield from reachable_paths(f'{rule} "[" INDEX "]"', item, depth + 1)
-        case ListType():
+        case t.ListType():
             yield GrammarPath(f'{rule} "[" INDEX "]"', type_.item)
-        case DictType(value=value):
+        case t.DictType(value=value):
             yield GrammarPath(f'{rule} "[" KEY "]"', value)
-        case AnyType() if depth < 2:
-            yield GrammarPath(f'{rule} "[" KEY "]"', ANY)
-            yield GrammarPath(f'{rule} "[" INDEX "]"', ANY)
+        case t.AnyType() if depth < 2:
+            yield GrammarPath(f'{rule} "[" KEY "]"', t.ANY)
+            yield GrammarPath(f'{rule} "[" INDEX "]"', t.ANY)
         case _:
             return
 
@@ -123,15 +99,15 @@ DATE_TEXT: /"[0-9]{4}-[0-9]{2}-[0-9]{2}"/
 
 NamedObjects = Mapping[str, Sequence[str]]
 """By format (path, url, email), what a request names; where it is given, nothing else can be written."""
-BoundNames = tuple[tuple[str, Type], ...]
-SORTABLE_TYPES = (StrType, IntType, FloatType, DateType, DateTimeType, TimeType, AnyType)
+BoundNames = tuple[tuple[str, t.Type], ...]
+SORTABLE_TYPES = (t.StrType, t.IntType, t.FloatType, t.DateType, t.DateTimeType, t.TimeType, t.AnyType)
 
 
 class ExpressionGrammar:
     """Rules for every type that a statement can want, over one scope of variables."""
 
     def __init__(
-        self, registry: Registry, scope: Mapping[str, Type], *, prefix: str = "", named: NamedObjects | None = None
+        self, registry: Registry, scope: Mapping[str, t.Type], *, prefix: str = "", named: NamedObjects | None = None
     ) -> None:
         self._prefix = prefix
         self._named = named
@@ -144,12 +120,12 @@ class ExpressionGrammar:
     def rules(self) -> Iterator[str]:
         return (f"{name}: {body}" for name, body in self._rules.items())
 
-    def expression(self, wanted: Type, bound: BoundNames = ()) -> str:
+    def expression(self, wanted: t.Type, bound: BoundNames = ()) -> str:
         """The rule for expressions of the wanted type; `bound` are the names that a comprehension binds."""
         return self._rule("e", _type_key(wanted), bound, lambda: self._expression(wanted, bound))
 
     def any_expression(self, bound: BoundNames = ()) -> str:
-        return self.expression(ANY, bound)
+        return self.expression(t.ANY, bound)
 
     def condition(self, bound: BoundNames = ()) -> str:
         def make() -> list[str]:
@@ -158,17 +134,17 @@ class ExpressionGrammar:
 
         return self._rule("c", "", bound, make)
 
-    def can_write(self, wanted: Type) -> bool:
+    def can_write(self, wanted: t.Type) -> bool:
         """Whether there is anything to write where this type is wanted: a file needs to have been named."""
-        item = wanted.item if isinstance(wanted, ListType) else wanted
-        if not isinstance(item, StrType) or item.format is None:
+        item = wanted.item if isinstance(wanted, t.ListType) else wanted
+        if not isinstance(item, t.StrType) or item.format is None:
             return True
         if item.format == "id":
             return any(path.type == item for path in self.paths())
         known = self._named.get(item.format, None) if self._named is not None else None
         return known is None or bool(known) or bool(self._rules_reaching(item, ()))
 
-    def rule_for_kinds(self, *kinds: type[Type], bound: BoundNames = ()) -> str | None:
+    def rule_for_kinds(self, *kinds: type[t.Type], bound: BoundNames = ()) -> str | None:
         """The rule for values of these kinds that variables reach, or None if there are none."""
         found = [path.rule for path in self.paths(bound) if isinstance(path.type, kinds)]
         label = ",".join(kind.__name__ for kind in kinds)
@@ -185,7 +161,7 @@ class ExpressionGrammar:
 
     def list_paths(self, bound: BoundNames = ()) -> list[GrammarPath]:
         """The lists that can be looped over."""
-        return [path for path in self.paths(bound) if isinstance(path.type, ListType | AnyType)]
+        return [path for path in self.paths(bound) if isinstance(path.type, t.ListType | t.AnyType)]
 
     def _rule(self, kind: str, label: str, bound: BoundNames, make: Callable[[], list[str]]) -> str:
         key = (kind, label, bound)
@@ -195,73 +171,73 @@ class ExpressionGrammar:
             self._rules[name] = " | ".join(dict.fromkeys(make())) or '"None"'
         return self._names[key]
 
-    def _rules_reaching(self, wanted: Type, bound: BoundNames) -> list[str]:
+    def _rules_reaching(self, wanted: t.Type, bound: BoundNames) -> list[str]:
         """One rule for all values of the wanted type that variables reach; no rule if there are none."""
         found = [path.rule for path in self.paths(bound) if is_usable_as(path.type, wanted)]
         return [self._rule("p", _type_key(wanted), bound, lambda: found)] if found else []
 
-    def _argumentless_calls(self, wanted: Type) -> list[str]:
+    def _argumentless_calls(self, wanted: t.Type) -> list[str]:
         """Tools that need no argument may stand in an expression: `today()`."""
         return [
             grammar_literal(f"{tool.name}()")
             for tool in self._registry
-            if not tool.arguments and not tool.changes and is_assignable(tool.result, wanted) and wanted != ANY
+            if not tool.arguments and not tool.changes and t.is_assignable(tool.result, wanted) and wanted != t.ANY
         ]
 
     # Expressions by type ------------------------------------------------------------------------------------------
 
-    def _expression(self, wanted: Type, bound: BoundNames) -> list[str]:
+    def _expression(self, wanted: t.Type, bound: BoundNames) -> list[str]:
         found = self._rules_reaching(wanted, bound) + self._argumentless_calls(wanted)
         match wanted:
-            case OptionalType(item=item):
+            case t.OptionalType(item=item):
                 return [self.expression(item, bound)]
-            case StrType(format="id"):
+            case t.StrType(format="id"):
                 return [path.rule for path in self.paths(bound) if path.type == wanted]
-            case StrType(format=str() as format_) if self._named is not None and format_ in self._named:
+            case t.StrType(format=str() as format_) if self._named is not None and format_ in self._named:
                 return found + [grammar_literal(json.dumps(name)) for name in self._named[format_]]
-            case StrType():
+            case t.StrType():
                 return found + self._texts(bound)
-            case LiteralType(values=values):
+            case t.LiteralType(values=values):
                 return [grammar_literal(json.dumps(value)) for value in values]
-            case IntType() | FloatType():
-                return [*found, "INT" if isinstance(wanted, IntType) else "NUMBER", self._numbers(wanted, bound)]
-            case BoolType():
+            case t.IntType() | t.FloatType():
+                return [*found, "INT" if isinstance(wanted, t.IntType) else "NUMBER", self._numbers(wanted, bound)]
+            case t.BoolType():
                 return [*found, '"True"', '"False"', self.condition(bound)]
-            case DateType():
+            case t.DateType():
                 return found + self._dates(bound)
-            case DateTimeType():
+            case t.DateTimeType():
                 return found + self._datetimes(bound)
-            case TimeType():
+            case t.TimeType():
                 return [*found, '"time(" COUNT ", " COUNT ")"']
-            case ListType(item=item):
+            case t.ListType(item=item):
                 return found + self._lists(item, bound)
-            case DictType(value=value):
+            case t.DictType(value=value):
                 return [*found, self._dict(value, bound)]
-            case RecordType() if not found:
+            case t.RecordType() if not found:
                 return [self._record(wanted, bound)]
-            case AnyType():
+            case t.AnyType():
                 return found + self._any(bound)
             case _:
                 return found
 
     def _texts(self, bound: BoundNames) -> list[str]:
         found = ["STRING", self._formatted(bound)]
-        found += [f'STRING ".join(" {lists} ")"' for lists in self._rules_reaching(ListType(STR), bound)]
+        found += [f'STRING ".join(" {lists} ")"' for lists in self._rules_reaching(t.ListType(t.STR), bound)]
         if not bound and self.list_paths():
-            found.append(f'STRING ".join(" {self._comprehension(STR)} ")"')
-        if text := self.rule_for_kinds(StrType, LiteralType, AnyType, bound=bound):
+            found.append(f'STRING ".join(" {self._comprehension(t.STR)} ")"')
+        if text := self.rule_for_kinds(t.StrType, t.LiteralType, t.AnyType, bound=bound):
             found.append(f'{text} (".lower()" | ".upper()" | ".strip()" | ".title()")')
             found.append(f'{text} ".replace(" STRING ", " STRING ")"')
             found.append(f'{text} ".split(" STRING ")[" INDEX "]"')
-        others = [*self._rules_reaching(FLOAT, bound), self._numbers(FLOAT, bound)]
+        others = [*self._rules_reaching(t.FLOAT, bound), self._numbers(t.FLOAT, bound)]
         found.append(f'"str(" ({" | ".join(others)}) ")"')
         return found
 
     def _formatted(self, bound: BoundNames) -> str:
         def make() -> list[str]:
-            shown = [*self._rules_reaching(ANY, bound), self._numbers(FLOAT, bound)]
+            shown = [*self._rules_reaching(t.ANY, bound), self._numbers(t.FLOAT, bound)]
             shown += [path.rule for path in self._quoted_paths(bound)]
-            shown += [f'STRING2 ".join(" {lists} ")"' for lists in self._rules_reaching(ListType(STR), bound)]
+            shown += [f'STRING2 ".join(" {lists} ")"' for lists in self._rules_reaching(t.ListType(t.STR), bound)]
             return ['"f\\"" (CHARS | "{" (' + " | ".join(shown) + ') SPEC? "}")+ "\\""']
 
         return self._rule("f", "", bound, make)
@@ -269,73 +245,77 @@ class ExpressionGrammar:
     def _quoted_paths(self, bound: BoundNames) -> list[GrammarPath]:
         """Fields of rows as they stand inside an f-string: in single quotes."""
         variables = self._scope | dict(bound)
-        rows = [(name, type_) for name, type_ in variables.items() if isinstance(type_, RecordType) and not type_.name]
+        rows = [
+            (name, type_) for name, type_ in variables.items() if isinstance(type_, t.RecordType) and not type_.name
+        ]
         return [
             GrammarPath(grammar_literal(f"{name}['{field.name}']"), field.type)
             for name, type_ in rows
             for field in type_.fields
         ] + [
-            GrammarPath(f'{grammar_literal(name + chr(91))} STRING2 "]"', ANY)
+            GrammarPath(f'{grammar_literal(name + chr(91))} STRING2 "]"', t.ANY)
             for name, type_ in variables.items()
-            if isinstance(type_, DictType | AnyType)
+            if isinstance(type_, t.DictType | t.AnyType)
         ]
 
-    def _numbers(self, wanted: Type, bound: BoundNames) -> str:
+    def _numbers(self, wanted: t.Type, bound: BoundNames) -> str:
         """Numbers that are computed: lengths, sums, a sum or product of two values."""
 
         def make() -> list[str]:
             found: list[str] = []
-            if sized := self.rule_for_kinds(ListType, DictType, StrType, AnyType, bound=bound):
+            if sized := self.rule_for_kinds(t.ListType, t.DictType, t.StrType, t.AnyType, bound=bound):
                 found.append(f'"len(" {sized} ")"')
             if not bound and self.list_paths():
-                found.append(f'"len(" {self._comprehension(ANY)} ")"')
-                found.append(f'("sum(" | "min(" | "max(" | "mean(") {self._comprehension(FLOAT)} ")"')
+                found.append(f'"len(" {self._comprehension(t.ANY)} ")"')
+                found.append(f'("sum(" | "min(" | "max(" | "mean(") {self._comprehension(t.FLOAT)} ")"')
             found += [
                 f'("sum(" | "min(" | "max(" | "mean(") {lists} ")"'
-                for lists in self._rules_reaching(ListType(FLOAT), bound)
+                for lists in self._rules_reaching(t.ListType(t.FLOAT), bound)
             ]
             for one in self._rules_reaching(wanted, bound):
                 found.append(f'{one} (" + " | " - " | " * " | " / ") ({one} | NUMBER)')
                 found.append(f'"round(" {one} ((" * " | " / ") ({one} | NUMBER))? (", " COUNT)? ")"')
-            if text := self.rule_for_kinds(StrType, AnyType, bound=bound):
-                found.append(('"int("' if isinstance(wanted, IntType) else '("float(" | "int(")') + f' {text} ")"')
+            if text := self.rule_for_kinds(t.StrType, t.AnyType, bound=bound):
+                found.append(('"int("' if isinstance(wanted, t.IntType) else '("float(" | "int(")') + f' {text} ")"')
             return found or ["INT"]
 
         return self._rule("n", _type_key(wanted), bound, make)
 
     def _dates(self, bound: BoundNames) -> list[str]:
         found = ['"date(" DATE_TEXT ")"']
-        starts = self._argumentless_calls(DATE) + ([day] if (day := self.rule_for_kinds(DateType, bound=bound)) else [])
+        starts = self._argumentless_calls(t.DATE) + (
+            [day] if (day := self.rule_for_kinds(t.DateType, bound=bound)) else []
+        )
         if starts:
             found.append(f'({" | ".join(starts)}) (" + " | " - ") "timedelta(days=" COUNT ")"')
-        if moment := self.rule_for_kinds(DateTimeType, bound=bound):
+        if moment := self.rule_for_kinds(t.DateTimeType, bound=bound):
             found.append(f'{moment} ".date()"')
         return found
 
     def _datetimes(self, bound: BoundNames) -> list[str]:
         found = ['"datetime(" COUNT ", " COUNT ", " COUNT ", " COUNT ", " COUNT ")"']
-        starts = self._argumentless_calls(DATETIME) + (
-            [at] if (at := self.rule_for_kinds(DateTimeType, bound=bound)) else []
+        starts = self._argumentless_calls(t.DATETIME) + (
+            [at] if (at := self.rule_for_kinds(t.DateTimeType, bound=bound)) else []
         )
         if starts:
             unit = '("days" | "hours" | "minutes")'
             found.append(f'({" | ".join(starts)}) (" + " | " - ") "timedelta(" {unit} "=" COUNT ")"')
-        if day := self.rule_for_kinds(DateType, bound=bound):
-            found.append(f'"combine(" {day} ", " {self.expression(TIME, bound)} ")"')
+        if day := self.rule_for_kinds(t.DateType, bound=bound):
+            found.append(f'"combine(" {day} ", " {self.expression(t.TIME, bound)} ")"')
         return found
 
-    def _lists(self, item: Type, bound: BoundNames) -> list[str]:
+    def _lists(self, item: t.Type, bound: BoundNames) -> list[str]:
         one = self.expression(item, bound)
         found = [f'"[" ({one} (", " {one})*)? "]"']
-        found += [f'{lists} "[" INDEX? ":" INDEX? "]"' for lists in self._rules_reaching(ListType(item), bound)]
+        found += [f'{lists} "[" INDEX? ":" INDEX? "]"' for lists in self._rules_reaching(t.ListType(item), bound)]
         if not bound and self.list_paths():
             found.append(self._comprehension(item))
-            found += self._sortings(ListType(item))
-        if is_usable_as(STR, item) and (text := self.rule_for_kinds(StrType, AnyType, bound=bound)):
+            found += self._sortings(t.ListType(item))
+        if is_usable_as(t.STR, item) and (text := self.rule_for_kinds(t.StrType, t.AnyType, bound=bound)):
             found.append(f'{text} (".splitlines()" | ".split(" STRING ")")')
         return found
 
-    def _sortings(self, wanted: Type) -> list[str]:
+    def _sortings(self, wanted: t.Type) -> list[str]:
         """`sorted(list, key=…, reverse=True)`, for each type of item a rule of its own, since its keys differ."""
         found: list[str] = []
         for item, over in self._lists_by_item(wanted):
@@ -354,7 +334,7 @@ class ExpressionGrammar:
     def _extremes(self) -> list[str]:
         """`max(list, key=lambda …)`: the item that has most of something."""
         found: list[str] = []
-        for item, over in self._lists_by_item(ANY):
+        for item, over in self._lists_by_item(t.ANY):
             name = item_name(item)
             keys = [
                 path.rule
@@ -367,20 +347,20 @@ class ExpressionGrammar:
                 )
         return found
 
-    def _lists_by_item(self, wanted: Type) -> list[tuple[Type, str]]:
-        groups: dict[str, tuple[Type, list[str]]] = {}
+    def _lists_by_item(self, wanted: t.Type) -> list[tuple[t.Type, str]]:
+        groups: dict[str, tuple[t.Type, list[str]]] = {}
         for path in self.list_paths():
             if is_usable_as(path.type, wanted):
-                item = path.type.item if isinstance(path.type, ListType) else ANY
+                item = path.type.item if isinstance(path.type, t.ListType) else t.ANY
                 groups.setdefault(_type_key(item), (item, []))[1].append(path.rule)
         return [(item, " | ".join(over)) for item, over in groups.values()]
 
-    def _comprehension(self, wanted: Type) -> str:
+    def _comprehension(self, wanted: t.Type) -> str:
         """`[element for x in list if condition]`, one alternative for each type of item."""
 
         def make() -> list[str]:
             found: list[str] = []
-            for item, over in self._lists_by_item(ANY):
+            for item, over in self._lists_by_item(t.ANY):
                 scope: BoundNames = ((item_name(item), item),)
                 element = self.expression(wanted, scope)
                 binding = grammar_literal(f" for {item_name(item)} in ")
@@ -389,11 +369,11 @@ class ExpressionGrammar:
 
         return self._rule("l", _type_key(wanted), (), make)
 
-    def _dict(self, value: Type, bound: BoundNames) -> str:
+    def _dict(self, value: t.Type, bound: BoundNames) -> str:
         one = self.expression(value, bound)
         return f'"{{" KEY ": " {one} (", " KEY ": " {one})* "}}"'
 
-    def _record(self, record: RecordType, bound: BoundNames) -> str:
+    def _record(self, record: t.RecordType, bound: BoundNames) -> str:
         parts = (
             f"{grammar_literal(json.dumps(f.name) + ': ')} {self.expression(f.type, bound)}" for f in record.fields
         )
@@ -404,9 +384,9 @@ class ExpressionGrammar:
             "NUMBER",
             '"True"',
             '"False"',
-            self._numbers(FLOAT, bound),
+            self._numbers(t.FLOAT, bound),
             *self._texts(bound),
-            self._dict(ANY, bound),
+            self._dict(t.ANY, bound),
         ]
         if bound:
             return found
@@ -414,10 +394,10 @@ class ExpressionGrammar:
         if not self.list_paths():
             return found
         slice_ = '("[" INDEX? ":" INDEX? "]" | "[" INDEX "]")?'
-        found += [f"{sorting} {slice_}" for sorting in self._sortings(ANY)]
+        found += [f"{sorting} {slice_}" for sorting in self._sortings(t.ANY)]
         found += self._extremes()
-        found += [self.expression(ListType(STR)), self.expression(BOOL), self._comprehension(ANY)]
-        if lists := self.rule_for_kinds(ListType):
+        found += [self.expression(t.ListType(t.STR)), self.expression(t.BOOL), self._comprehension(t.ANY)]
+        if lists := self.rule_for_kinds(t.ListType):
             found.append(f'{lists} "[" INDEX? ":" INDEX? "]"')
         return found
 
@@ -425,30 +405,32 @@ class ExpressionGrammar:
 
     def _comparisons(self, bound: BoundNames) -> list[str]:
         found: list[str] = []
-        texts = self._rules_reaching(STR, bound)
-        if text := self.rule_for_kinds(StrType, LiteralType, bound=bound):
+        texts = self._rules_reaching(t.STR, bound)
+        if text := self.rule_for_kinds(t.StrType, t.LiteralType, bound=bound):
             found.append(f'{text} ".lower()"? SAME ({" | ".join(["STRING", *texts])})')
             found.append(f'STRING (" in " | " not in ") {text} ".lower()"?')
             found.append(f'"not "? {text} (".startswith(" | ".endswith(") STRING ")"')
-            found += [f'{text} (" in " | " not in ") {lists}' for lists in self._rules_reaching(ListType(STR), bound)]
-            if known := self.rule_for_kinds(DictType, bound=bound):
+            found += [
+                f'{text} (" in " | " not in ") {lists}' for lists in self._rules_reaching(t.ListType(t.STR), bound)
+            ]
+            if known := self.rule_for_kinds(t.DictType, bound=bound):
                 found.append(f'{text} (" in " | " not in ") {known}')
-        if number := self.rule_for_kinds(IntType, FloatType, bound=bound):
-            found.append(f"{number} COMPARE ({' | '.join(['NUMBER', *self._rules_reaching(FLOAT, bound)])})")
-        if flag := self.rule_for_kinds(BoolType, bound=bound):
+        if number := self.rule_for_kinds(t.IntType, t.FloatType, bound=bound):
+            found.append(f"{number} COMPARE ({' | '.join(['NUMBER', *self._rules_reaching(t.FLOAT, bound)])})")
+        if flag := self.rule_for_kinds(t.BoolType, bound=bound):
             found.append(f'"not "? {flag}')
-        if day := self.rule_for_kinds(DateType, bound=bound):
-            found.append(f"{day} COMPARE {self.expression(DATE, bound)}")
-        if moment := self.rule_for_kinds(DateTimeType, bound=bound):
-            found.append(f"{moment} COMPARE {self.expression(DATETIME, bound)}")
-            found.append(f'{moment} ".date()" COMPARE {self.expression(DATE, bound)}')
-        if maybe := self.rule_for_kinds(OptionalType, bound=bound):
+        if day := self.rule_for_kinds(t.DateType, bound=bound):
+            found.append(f"{day} COMPARE {self.expression(t.DATE, bound)}")
+        if moment := self.rule_for_kinds(t.DateTimeType, bound=bound):
+            found.append(f"{moment} COMPARE {self.expression(t.DATETIME, bound)}")
+            found.append(f'{moment} ".date()" COMPARE {self.expression(t.DATE, bound)}')
+        if maybe := self.rule_for_kinds(t.OptionalType, bound=bound):
             found.append(f'{maybe} (" is not None" | " is None")')
-        if lists := self.rule_for_kinds(ListType, bound=bound):
+        if lists := self.rule_for_kinds(t.ListType, bound=bound):
             found.append(f'"not "? {lists}')
             found.append(f'STRING (" in " | " not in ") {lists}')
             found.append(f'"len(" {lists} ")" COMPARE INT')
-        if unknown := self.rule_for_kinds(AnyType, bound=bound):
+        if unknown := self.rule_for_kinds(t.AnyType, bound=bound):
             found.append(f'{unknown} COMPARE (NUMBER | STRING | "True" | "False" | {unknown})')
             found.append(f'STRING (" in " | " not in ") {unknown} ".lower()"?')
             found.append(f'"len(" {unknown} ")" COMPARE INT')
@@ -461,8 +443,8 @@ class ExpressionGrammar:
 def _is_text_question(tool: Tool) -> bool:
     """A question about a text that reads as a condition: `file_exists("notes.txt")`."""
     required = [argument.type for argument in tool.arguments if argument.required]
-    return tool.result == BOOL and not tool.changes and len(required) == 1 and isinstance(required[0], StrType)
+    return tool.result == t.BOOL and not tool.changes and len(required) == 1 and isinstance(required[0], t.StrType)
 
 
-def _type_key(type_: Type) -> str:
-    return json.dumps(type_to_json(type_))
+def _type_key(type_: t.Type) -> str:
+    return json.dumps(t.type_to_json(type_))

@@ -1,8 +1,8 @@
-"""A plan compared with its intent: what was asked for and is missing, what was not asked for and is there.
+"""Comparison of a plan with its intent: what is missing, and what nobody asked for.
 
-`check_against_intent` has findings: they are repaired, and a severe one is never let through. `find_omissions` has
-hints of a plan that is valid and wrong: on the plans of the training corpus, which are right, fewer than three in a
-hundred have one. They are no reason to refuse a plan, only to have another model write it.
+`check_against_intent` returns findings: they are repaired, and a plan with a severe one is never used.
+`find_omissions` returns hints that a valid plan is wrong. Fewer than three in a hundred of the correct plans of the
+training corpus have one, so a hint is no reason to refuse a plan, only to have another model write it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MISSING_EFFECT = "plan.missing-effect"
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """Where a plan and its intent part. A `severe` one is never let through."""
+    """A difference between a plan and its intent. A plan with a `severe` one is never used."""
 
     code: Literal[
         "plan.missing-effect", "plan.unasked-effect", "plan.other-tool", "plan.unused-object", "plan.invented-object"
@@ -38,9 +38,11 @@ class Mismatch:
 def check_against_intent(
     plan: Plan, intent: Intent, registry: Registry, *, earlier: EarlierRounds | None = None, looks: bool = False
 ) -> list[Mismatch]:
-    """Everything in which the plan does not do what was asked, or does what was not.
+    """All differences between a plan and its intent.
 
-    What `earlier` plans did and said counts too, and of a plan that only `looks` nothing can be missing yet.
+    Args:
+        earlier: Earlier rounds; their effects and literals count, too.
+        looks: Whether the plan only looks at results: then nothing can be missing yet.
     """
     earlier = earlier or EarlierRounds()
     return [
@@ -77,7 +79,7 @@ def _effect_mismatches(plan: Plan, intent: Intent, registry: Registry, earlier: 
 
 
 def _other_tool_mismatches(plan: Plan, intent: Intent, registry: Registry) -> list[Mismatch]:
-    """Tools that change the world where the request's own words ask for another tool of the same toolbox."""
+    """Calls with effects for which the words of the request ask for another tool of the same toolbox."""
     found: list[Mismatch] = []
     for path, step in walk(plan.steps):
         tool = registry.get(step.tool) if isinstance(step, Call) else None
@@ -105,11 +107,11 @@ _EFFECT_VERBS: dict[Effect, str] = {
 
 def _unused_objects(plan: Plan, intent: Intent, earlier: EarlierRounds) -> list[Mismatch]:
     """Files, addresses, links and numbers that the request names and the plan does not mention."""
-    said = "\n".join((*earlier.literals, *(str(value) for value in plan_literals(plan))))
+    literals = "\n".join((*earlier.literals, *(str(value) for value in plan_literals(plan))))
     found: list[Mismatch] = []
     for kind, pattern in (("file", FILE_PATTERN), ("address", ADDRESS_PATTERN), ("link", LINK_PATTERN)):
         for name in dict.fromkeys(pattern.findall(intent.request)):
-            if name.rstrip(".,;:!?)/").lower() not in said.lower():
+            if name.rstrip(".,;:!?)/").lower() not in literals.lower():
                 found.append(
                     Mismatch("plan.unused-object", f"The request names the {kind} {name!r}; the plan never uses it.")
                 )
@@ -117,7 +119,7 @@ def _unused_objects(plan: Plan, intent: Intent, earlier: EarlierRounds) -> list[
 
 
 def _invented_objects(plan: Plan, intent: Intent) -> list[Mismatch]:
-    """Addresses, links and files in the plan that nobody named: a model made them up."""
+    """Addresses, links and files in the plan that the request does not name: the model invented them."""
     request = intent.request
     found: list[Mismatch] = []
     for value in plan_literals(plan):
@@ -133,26 +135,29 @@ def _invented_objects(plan: Plan, intent: Intent) -> list[Mismatch]:
 
 
 def _is_named(value: str, request: str, kind: str) -> bool:
-    """Whether the request names this as a whole; a file is named by its last part too (`report.txt` into a folder)."""
+    """Whether the request names this as a whole; for a file its last part is enough (`report.txt` into a folder)."""
     if kind == "file":
         return mentions_path(request, value) or mentions_path(request, value.rsplit("/", 1)[-1])
     return mentions(request, value)
 
 
 def drop_unasked_steps(plan: Plan, intent: Intent, registry: Registry) -> Plan:
-    """The plan without the steps that change the world in a way nobody asked for, where nothing depends on them."""
-    read = {name for _, step in walk(plan.steps) for name in _names_read(step)}
+    """The plan without the calls whose effects nobody asked for, where no other step uses their results."""
+    read = {name for _, step in walk(plan.steps) for part in _own_expressions(step) for name in free_names(part)}
 
-    def kept(steps: tuple[Any, ...]) -> tuple[Any, ...]:
+    def without_unasked(steps: tuple[Any, ...]) -> tuple[Any, ...]:
         found: list[Any] = []
         for step in steps:
             match step:
                 case Call() if (tool := registry.get(step.tool)) is not None and tool.changes:
                     if tool.effect not in intent.effects and step.name not in read:
                         continue
-                case Each() if (inner := kept(step.steps)) != step.steps:
+                case Each() if (inner := without_unasked(step.steps)) != step.steps:
                     step = step.model_copy(update={"steps": inner}) if inner else None
-                case When() if (inner := (kept(step.steps), kept(step.otherwise))) != (step.steps, step.otherwise):
+                case When() if (inner := (without_unasked(step.steps), without_unasked(step.otherwise))) != (
+                    step.steps,
+                    step.otherwise,
+                ):
                     step = step.model_copy(update={"steps": inner[0], "otherwise": inner[1]}) if inner[0] else step
                 case _:
                     pass
@@ -160,15 +165,11 @@ def drop_unasked_steps(plan: Plan, intent: Intent, registry: Registry) -> Plan:
                 found.append(step)
         return tuple(found)
 
-    return plan.model_copy(update={"steps": kept(plan.steps)})
-
-
-def _names_read(step: Any) -> frozenset[str]:
-    return frozenset[str]().union(*(free_names(part) for part in _own_expressions(step)))
+    return plan.model_copy(update={"steps": without_unasked(plan.steps)})
 
 
 def _own_expressions(step: Any) -> list[Any]:
-    """The expressions that stand in a step itself, not in the steps inside it."""
+    """The expressions of a step itself, without those of nested steps."""
     names = ("value", "key", "source", "instruction", "over", "condition", "question")
     own = [getattr(step, name, None) for name in names]
     return [part for part in (*own, *getattr(step, "args", {}).values()) if part is not None]
@@ -200,8 +201,8 @@ _ONE_DAY = dt.timedelta(days=1)
 
 
 def find_omissions(plan: Plan, intent: Intent, registry: Registry) -> Iterator[str]:
-    """Where a plan and the words of its request do not go together, a sentence each."""
-    code = _source_without_goal(plan, registry)
+    """Hints that a plan leaves out something of its request, or adds something, a sentence each."""
+    code = print_plan(plan.model_copy(update={"goal": ""}), registry)
     values = plan_literals(plan)
     said = "\n".join(map(str, values)).lower()
     rest = _request_without_dates(intent)
@@ -218,13 +219,8 @@ def find_omissions(plan: Plan, intent: Intent, registry: Registry) -> Iterator[s
     yield from _unasked_changes(plan, intent, registry)
 
 
-def _source_without_goal(plan: Plan, registry: Registry) -> str:
-    """The plan as people read it, without the request that stands above it."""
-    return print_plan(plan.model_copy(update={"goal": ""}), registry)
-
-
 def _request_without_dates(intent: Intent) -> str:
-    """The request without the words that mean days: plans say these in another way."""
+    """The request without the phrases that mean days: plans write them as dates."""
     rest = intent.request
     for named in intent.dates:
         rest = rest.replace(named.phrase, " ")
@@ -242,7 +238,7 @@ def _has_number(number: str, values: list[object], said: str) -> bool:
 
 
 def _unasked_days(code: str, intent: Intent) -> Iterator[str]:
-    """Days in the plan that the request does not speak of. The day before and the day after may be bounds."""
+    """Days in the plan that the request does not mention. The days before and after one may be bounds."""
     known = {
         day
         for named in intent.dates
@@ -255,7 +251,7 @@ def _unasked_days(code: str, intent: Intent) -> Iterator[str]:
 
 
 def _unasked_changes(plan: Plan, intent: Intent, registry: Registry) -> Iterator[str]:
-    """Tools that change something, where the request's words call for none of them, or for fewer."""
+    """Calls with effects, where the words of the request ask for none of them, or for fewer."""
     found = {step.tool for _, step in walk(plan.steps) if isinstance(step, Call)}
     changing = [tool for name in sorted(found) if (tool := registry.get(name)) is not None and tool.changes]
     for tool in changing:

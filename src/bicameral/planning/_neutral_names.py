@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from bicameral import types as t
 from bicameral.planning._matching import match_cells, match_names, shared_words
 from bicameral.plans import (
     Apply,
@@ -35,28 +36,12 @@ from bicameral.plans import (
     rewrite_steps,
 )
 from bicameral.tools import Registry, Tool
-from bicameral.types import (
-    ANY,
-    STR,
-    AnyType,
-    BoolType,
-    DictType,
-    Field,
-    FloatType,
-    IntType,
-    ListType,
-    LiteralType,
-    OptionalType,
-    RecordType,
-    TupleType,
-    Type,
-)
 
 MAX_NAMES = 60
-"""A file with more names than this is one of which no name is known."""
+"""Of a file with more names than this no name is used."""
 
 _JOIN_SUFFIX = "_right"
-"""What a join puts after a name that both tables have."""
+"""The suffix that a join adds to a name that both tables have."""
 _NEUTRAL_NAME = re.compile(r"\b(?:column|field|tool)_\w+")
 _MAX_NAME_WORDS = 40
 _MAX_DOC_LENGTH = 500
@@ -67,7 +52,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class BoundPlan:
-    """A plan with the real names in it, and what stands in the way, in words that a planner may read."""
+    """A plan with real names, and problems in words that a planner may read."""
 
     plan: Plan
     problems: tuple[str, ...] = ()
@@ -91,14 +76,14 @@ class NeutralNames:
         self._shown: set[str] = set()
         self._whole: set[str] = set()
         self._said: dict[str, tuple[str, bool]] = {}
-        """By a real name, the request's own words for it, and whether they fit others as well."""
+        """By real name, the words of the request for it, and whether they fit other names, too."""
         self._cells: dict[str, tuple[str, ...]] = {}
-        """By a real name, words of the request that are all of a text in that column."""
+        """By real name, words of the request that equal a text in that column."""
         self._looked_into: list[Mapping[str, frozenset[str]]] = []
         self._tools: dict[str, str] = {}
         self._calls: dict[str, tuple[str, dict[str, str]]] = {}
         self.influenced = False
-        """Whether anything about a file that somebody else may have written was looked at for this plan."""
+        """Whether an untrusted file was read for this plan."""
 
     # What a planner sees --------------------------------------------------------------------------------------------
 
@@ -113,14 +98,14 @@ class NeutralNames:
         if tool.self_described:
             return self._neutral_self_described(tool)
         if tool.refine is None or tool.effect == "pure":
-            # It knows only the types that it is given, and those are neutral already.
+            # It uses only the types that it is given, which are neutral already.
             return tool
 
-        def refine(types: Mapping[str, Type], literals: Mapping[str, Any]) -> Type | None:
+        def refine(types: Mapping[str, t.Type], literals: Mapping[str, Any]) -> t.Type | None:
             found = tool.refined_result(types, literals)
             if found == tool.result:
                 return None
-            # By the same labels as in a run: what the user himself keeps may be shown.
+            # By the same labels as in a run: names in the user's own files may be shown.
             if tool.result_labels(None, "", arguments=literals).flat.trusted:
                 return self._neutral_type(found, trusted=True)
             self.influenced = True
@@ -152,8 +137,8 @@ class NeutralNames:
             origins={},
         )
 
-    def _untrusted_type(self, type_: Type, cells: Mapping[str, frozenset[str]] = MappingProxyType({})) -> Type:
-        if _field_count(type_) > MAX_NAMES:
+    def _untrusted_type(self, type_: t.Type, cells: Mapping[str, frozenset[str]] = MappingProxyType({})) -> t.Type:
+        if len(_field_names(type_)) > MAX_NAMES:
             return _erase_names(type_)
         self._match_cells_once(cells, type_)
         matches = match_names(self._request, _field_names(type_))
@@ -163,37 +148,37 @@ class NeutralNames:
         self._said |= {name: (words, times[words] > 1) for name, words in said.items() if words}
         return self._neutral_type(type_, trusted=False)
 
-    def _match_cells_once(self, cells: Mapping[str, frozenset[str]], type_: Type) -> None:
+    def _match_cells_once(self, cells: Mapping[str, frozenset[str]], type_: t.Type) -> None:
         """Look for words of the request in a table, once: a plan is checked many times while it is written."""
         if any(each is cells for each in self._looked_into):
             return
         self._looked_into.append(cells)
         self._cells |= match_cells(self._request, cells, _field_names(type_))
 
-    def _neutral_type(self, type_: Type, *, trusted: bool, kind: str = "field") -> Type:
+    def _neutral_type(self, type_: t.Type, *, trusted: bool, kind: str = "field") -> t.Type:
         match type_:
-            case ListType(item=RecordType() as item):
-                return ListType(self._neutral_type(item, trusted=trusted, kind="column"))
-            case ListType(item=item):
-                return ListType(self._neutral_type(item, trusted=trusted))
-            case OptionalType(item=item):
-                return OptionalType(self._neutral_type(item, trusted=trusted))
-            case TupleType(items=items):
-                return TupleType(tuple(self._neutral_type(item, trusted=trusted) for item in items))
-            case DictType(value=value):
-                return DictType(self._neutral_type(value, trusted=trusted))
-            case RecordType(fields=fields):
-                return RecordType(
+            case t.ListType(item=t.RecordType() as item):
+                return t.ListType(self._neutral_type(item, trusted=trusted, kind="column"))
+            case t.ListType(item=item):
+                return t.ListType(self._neutral_type(item, trusted=trusted))
+            case t.OptionalType(item=item):
+                return t.OptionalType(self._neutral_type(item, trusted=trusted))
+            case t.TupleType(items=items):
+                return t.TupleType(tuple(self._neutral_type(item, trusted=trusted) for item in items))
+            case t.DictType(value=value):
+                return t.DictType(self._neutral_type(value, trusted=trusted))
+            case t.RecordType(fields=fields):
+                return t.RecordType(
                     tuple(
-                        Field(
+                        t.Field(
                             self._neutral_name(each.name, kind, trusted=trusted),
                             self._neutral_type(each.type, trusted=trusted),
                         )
                         for each in fields
                     )
                 )
-            case LiteralType() if not trusted:
-                return STR
+            case t.LiteralType() if not trusted:
+                return t.STR
             case _:
                 return type_
 
@@ -202,7 +187,7 @@ class NeutralNames:
         if known is not None:
             return known
         if real in self._shown:
-            # The user's own file has this name, too: the bytes are his.
+            # A file of the user has this name, too, so it is trusted.
             return real
         if trusted and real not in self._real:
             self._shown.add(real)
@@ -216,25 +201,25 @@ class NeutralNames:
         self._neutral[real], self._real[neutral] = neutral, real
         return neutral
 
-    def describe(self, type_: Type) -> str:
-        """What a planner is told of a table: its names with their types, and the request's own words for them."""
+    def describe(self, type_: t.Type) -> str:
+        """A table for the planner: its names with their types, and the words of the request for them."""
         match type_:
-            case ListType(item=RecordType(fields=fields)):
+            case t.ListType(item=t.RecordType(fields=fields)):
                 return "rows with the columns " + self._describe_fields(fields)
-            case RecordType(fields=fields):
+            case t.RecordType(fields=fields):
                 return "fields " + self._describe_fields(fields)
-            case ListType(item=item):
+            case t.ListType(item=item):
                 return f"a list of {_type_word(item)}"
             case _:
                 return _type_word(type_)
 
-    def _describe_fields(self, fields: Sequence[Field]) -> str:
+    def _describe_fields(self, fields: Sequence[t.Field]) -> str:
         return ", ".join(self._describe_field(each) for each in fields)
 
-    def _describe_field(self, field: Field) -> str:
-        if isinstance(field.type, RecordType):
+    def _describe_field(self, field: t.Field) -> str:
+        if isinstance(field.type, t.RecordType):
             return f"{field.name} {{{self._describe_fields(field.type.fields)}}}"
-        # A name that has words needs no more; of one that has none its type is all there is to go by.
+        # A name with words of the request needs no type; of one without, the type is all that is known.
         known = self._real.get(field.name)
         if known is None:
             return field.name
@@ -263,7 +248,7 @@ class NeutralNames:
         return BoundPlan(plan.model_copy(update={"steps": steps}), tuple(dict.fromkeys(binder.problems)))
 
     def real_name(self, name: object) -> str | None:
-        """The real name of a neutral one; None if it is none."""
+        """The real name of a neutral name; None for any other text."""
         if not isinstance(name, str):
             return None
         if name in self._real:
@@ -280,11 +265,11 @@ class NeutralNames:
         return step.model_copy(update={"tool": tool, "args": given})
 
     def is_said_whole(self, name: str) -> bool:
-        """Whether the request says all of what a neutral name stands for."""
+        """Whether the request contains the whole name that a neutral name stands for."""
         return (self.real_name(name) or "") in self._whole
 
     def to_readable(self, text: str) -> str:
-        """A text for people, with the real names in it."""
+        """A text with real names, for people."""
         real = self._real | {name: tool for name, (tool, _) in self._calls.items()}
         return _NEUTRAL_NAME.sub(lambda found: real.get(found[0], found[0]), text) if real else text
 
@@ -359,7 +344,7 @@ class _Binder:
 
 
 class _BoundConst(Const):
-    """A literal that is bound already."""
+    """A literal that has its real name already."""
 
 
 def _identifier_words(phrase: str) -> str:
@@ -368,47 +353,43 @@ def _identifier_words(phrase: str) -> str:
     return words if _IDENTIFIER.fullmatch(words) else ""
 
 
-def _type_word(type_: Type) -> str:
-    """A type in one of a few words: nothing of a file is in it."""
+def _type_word(type_: t.Type) -> str:
+    """A type as one of a few fixed words, without any text of a file."""
     match type_:
-        case OptionalType(item=item):
+        case t.OptionalType(item=item):
             return _type_word(item)
-        case BoolType():
+        case t.BoolType():
             return "yes or no"
-        case IntType() | FloatType():
+        case t.IntType() | t.FloatType():
             return "number"
-        case ListType() | TupleType():
+        case t.ListType() | t.TupleType():
             return "list"
-        case RecordType() | DictType():
+        case t.RecordType() | t.DictType():
             return "record"
-        case AnyType():
+        case t.AnyType():
             return "anything"
         case _:
             return "text"
 
 
-def _field_names(type_: Type) -> list[str]:
+def _field_names(type_: t.Type) -> list[str]:
     match type_:
-        case ListType(item=inner) | OptionalType(item=inner) | DictType(value=inner):
+        case t.ListType(item=inner) | t.OptionalType(item=inner) | t.DictType(value=inner):
             return _field_names(inner)
-        case TupleType(items=items):
+        case t.TupleType(items=items):
             return [name for item in items for name in _field_names(item)]
-        case RecordType(fields=fields):
+        case t.RecordType(fields=fields):
             return [*(each.name for each in fields), *(name for each in fields for name in _field_names(each.type))]
         case _:
             return []
 
 
-def _field_count(type_: Type) -> int:
-    return len(_field_names(type_))
-
-
-def _erase_names(type_: Type) -> Type:
-    """The same without any name."""
+def _erase_names(type_: t.Type) -> t.Type:
+    """The type without any names of fields."""
     match type_:
-        case ListType(item=item):
-            return ListType(_erase_names(item))
-        case RecordType():
-            return DictType(ANY)
+        case t.ListType(item=item):
+            return t.ListType(_erase_names(item))
+        case t.RecordType():
+            return t.DictType(t.ANY)
         case _:
-            return ANY
+            return t.ANY

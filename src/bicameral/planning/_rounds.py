@@ -1,8 +1,8 @@
-"""Plans that continue earlier ones: what a planner is told of them, and `look`, with which it asks to see a result.
+"""Plans in rounds: what a planner learns of earlier plans, and `look`, with which it asks to see a result.
 
-A plan in rounds ends with `answer(value)`, and then all is done; or with `look(name, …)`, and then the planner is told
-what may be told of these variables and writes the next plan. `look` exists for the planner alone: the plan that runs
-answers with the variables that later plans may use, and the language knows nothing of rounds.
+A plan in rounds ends with `answer(value)`, which ends the work, or with `look(name, …)`: then the planner gets the
+privileged view of these variables and writes the next plan. `look` exists only for the planner: the plan that runs
+answers with the variables that later plans may use, and the plan language has no rounds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bicameral.tools import Effect, Registry
 from bicameral.types import ANY, Type
 
 LOOK = "look"
-"""The word; a tool of this name cannot be used in rounds."""
+"""The name of the pseudo-call; a tool of this name cannot be used in rounds."""
 MAX_LOOKS = 8
 
 _LOOK_HINT = (
@@ -32,11 +32,17 @@ _LAST_PLAN_HINT = "This is the last plan: end with answer(value)."
 
 @dataclass(frozen=True, slots=True)
 class EarlierRounds:
-    """What a plan goes on from: what is told of earlier rounds, and the variables that they left.
+    """What a plan continues from: a summary of earlier rounds, and the variables that they left.
 
-    `effects` are those that were done already, `said` the literals of the plans before. Without `may_look` the plan
-    must come to an answer. `names` are the neutral names of all rounds, `shown` the types of the variables as a planner
-    may read them, and `read` is the label of what it was told.
+    Args:
+        summary: What the planner reads of earlier rounds.
+        variables: The types of the variables that earlier plans left.
+        effects: The effects that have happened.
+        literals: The literals of the earlier plans.
+        may_look: Whether the plan may end with `look` instead of an answer.
+        names: The neutral names of all rounds.
+        shown_types: The types of the variables as a planner may read them.
+        read_label: The label of what the planner has read.
     """
 
     summary: str = ""
@@ -50,11 +56,11 @@ class EarlierRounds:
 
     @property
     def for_planner(self) -> EarlierRounds:
-        """The same with the types that a planner may read; a variable of which nothing may be told is of any type."""
+        """The same with the types that a planner may read; a variable without one has any type."""
         return replace(self, variables={name: self.shown_types.get(name, ANY) for name in self.variables})
 
     def with_request(self, request: str) -> str:
-        """The request with what was told before it, as the planner reads it."""
+        """The request and the summary of earlier rounds, as the planner reads them."""
         return "\n".join(
             part for part in (request, self.summary, _LOOK_HINT if self.may_look else _LAST_PLAN_HINT) if part
         )
@@ -62,14 +68,14 @@ class EarlierRounds:
 
 @dataclass(frozen=True, slots=True)
 class PlannerCode:
-    """A planner's code as the language knows it, and the variables it wants to see; None if it answers."""
+    """A planner's code in the plan language, and the variables it asks to see; None if it answers."""
 
     text: str
     looks: tuple[str, ...] | None = None
 
 
 def replace_look(code: str) -> PlannerCode:
-    """The code with an answer in the place of its `look`; a PlanError if that does not stand at its end."""
+    """The code with an answer in place of its `look`; a PlanError if the `look` is not at the end."""
     try:
         body = ast.parse(code).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -103,7 +109,7 @@ def _count_calls(body: Sequence[ast.stmt], name: str) -> int:
 
 
 def _name_arguments(call: ast.Call) -> tuple[str, tuple[str, ...]]:
-    """Statements that give names to what has none, and all the names."""
+    """Statements that name the unnamed arguments, and all the names."""
     lines: list[str] = []
     looks: list[str] = []
     for number, node in enumerate(call.args, 1):
@@ -130,10 +136,10 @@ def _misplaced_look(message: str) -> PlanError:
 
 
 def with_left_variables(plan: Plan, looks: tuple[str, ...], registry: Registry, earlier: EarlierRounds) -> Plan:
-    """The plan with all that it leaves to later ones in its answer: what it looks at, and what else has a value then.
+    """The plan with an answer of all variables that later plans may use: those it looks at, and all other bound ones.
 
-    Whether a variable has a value must not depend on the way that was taken: that would tell of it. And what a call
-    that changes something gives back is left only where it is looked at: such a call may wait for a person.
+    Whether a variable is bound must not depend on the branch that was taken: that would reveal the branch. The result
+    of a call with effects is left only if the plan looks at it: such a call may wait for a person.
     """
     before, scope, changed, given = plan.steps[:-1], Scope.from_types(earlier.variables), set[str](), set[str]()
     for step in before:
@@ -160,7 +166,7 @@ def _bound_names(scope: Scope) -> list[str]:
 
 
 def round_source(plan: Plan, looks: tuple[str, ...] | None, registry: Registry) -> str:
-    """A plan of a round as people read it: with the `look` that the planner wrote."""
+    """The source text of a plan of a round, with the `look` that the planner wrote."""
     if looks is None:
         return print_plan(plan, registry)
     before = plan.model_copy(update={"steps": plan.steps[:-1]})

@@ -29,7 +29,7 @@ inner: simple | "list[" simple "]" | "Literal[" KEY (", " KEY)+ "]"
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A place where the next statement may stand: its indentation, what is in scope there, whether `else` fits.
+    """A place for the next statement: its indentation, the variables in scope, and whether `else` may follow.
 
     At an `ending` only the answer is left to write; directly inside a loop there is none, since it would be a loop of
     one turn. `looks` are the variables that the plan may ask to be shown instead of answering.
@@ -49,7 +49,7 @@ class Opening:
 
 
 def statement_grammar(registry: Registry, openings: Sequence[Opening], named: NamedObjects | None = None) -> str:
-    """An LLGuidance grammar for exactly one statement, at one of the openings; `named` is what the request names."""
+    """An LLGuidance grammar for one statement at one of the openings; `named` are the objects of the request."""
     rules: list[str] = []
     starts: list[str] = []
     for opening in openings:

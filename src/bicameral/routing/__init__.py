@@ -13,7 +13,7 @@ from bicameral.routing._conditions import RoutingCondition, parse_condition
 from bicameral.routing._context import EMPTY_CONTEXT, CallContext, call_context, current_context
 from bicameral.routing._recovery import BreakerSettings, CircuitBreaker, Fallback, Retry, RetrySettings
 from bicameral.routing._reply_cache import CachedProvider
-from bicameral.routing._router import Router, provider_for_role
+from bicameral.routing._router import Router
 from bicameral.routing._selection import (
     PHASES,
     ROLES,
@@ -78,7 +78,6 @@ __all__ = [
     "meter_provider",
     "model_names",
     "parse_condition",
-    "provider_for_role",
     "provider_side",
     "remaining_for_role",
     "unknown_alias_error",

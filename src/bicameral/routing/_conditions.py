@@ -28,7 +28,7 @@ from typing import Literal, TypeAlias, cast, get_args
 from bicameral.errors import ConfigError, Place, nearest_name
 from bicameral.expressions import COMPARISONS, AllOf, AnyOf, Language, Name, Node, Not, parse, replace_atoms
 from bicameral.models import ModelRequest
-from bicameral.routing._context import CallContext
+from bicameral.routing._context import CallContext, estimate_prompt_tokens
 
 ConditionField = Literal["tools", "schema", "label", "chamber", "hint", "role", "phase"]
 ConditionQuantity = Literal[
@@ -257,8 +257,6 @@ ConditionTest: TypeAlias = Callable[[ModelRequest, CallContext, str | None], boo
 """Whether a condition holds for a request, in a context, with this hint."""
 QuantityReader: TypeAlias = Callable[[ModelRequest, CallContext], float]
 
-CHARACTERS_PER_TOKEN = 4
-
 
 def compile_condition(tree: RoutingCondition) -> ConditionTest:
     """The function that tests a condition."""
@@ -275,14 +273,6 @@ def compile_condition(tree: RoutingCondition) -> ConditionTest:
             return _disjunction_test(tuple(compile_condition(part) for part in parts))
         case _:
             raise TypeError(f"{tree!r} is no part of a routing condition")
-
-
-def estimate_prompt_tokens(request: ModelRequest) -> int:
-    """The estimated tokens of a request: a quarter of its characters, without a tokenizer."""
-    characters = len(request.prefill)
-    for message in request.messages:
-        characters += len(message.text)
-    return characters // CHARACTERS_PER_TOKEN
 
 
 def _field_test(field: ConditionField, word: str) -> ConditionTest:

@@ -66,6 +66,17 @@ def call_context(**changes: Any) -> Generator[CallContext]:
         _CURRENT_CONTEXT.reset(token)
 
 
+CHARACTERS_PER_TOKEN = 4
+
+
+def estimate_prompt_tokens(request: ModelRequest) -> int:
+    """The estimated tokens of a request: a quarter of its characters, without a tokenizer."""
+    characters = len(request.prefill)
+    for message in request.messages:
+        characters += len(message.text)
+    return characters // CHARACTERS_PER_TOKEN
+
+
 CANCEL_GRACE_SECONDS = 1.0
 """Seconds that a cancelled call has to clean up; after that nobody waits for it."""
 

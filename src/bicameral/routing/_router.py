@@ -229,8 +229,3 @@ def _condition_in_chamber(tree: RoutingCondition, chamber: Chamber) -> RoutingCo
 
 def _map_routes(aliases: Aliases, by: str, map_: Mapping[str, str]) -> dict[str, Route]:
     return {name: Route(alias, by, f"the {by} {name!r} has it") for name, alias in map_.items() if alias in aliases}
-
-
-def provider_for_role(provider: Provider, role: str) -> Provider:
-    """The provider for calls of one role; a router is restricted to the models for that role."""
-    return provider.for_role(role) if isinstance(provider, Router) else provider

@@ -32,8 +32,7 @@ from bicameral.models import (
     stream_chunks,
     stream_texts,
 )
-from bicameral.routing._conditions import estimate_prompt_tokens
-from bicameral.routing._context import Deadline, current_context, loop_time
+from bicameral.routing._context import Deadline, current_context, estimate_prompt_tokens, loop_time
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ replies and costs of each role are known. The two chambers are separated here: a
 `Quarantined` provider.
 """
 
-from bicameral.sessions._chambers import Chambers, Quarantined, require_privileged
 from bicameral.sessions._ledger import (
     Allowance,
     ChamberUsage,
@@ -17,7 +16,7 @@ from bicameral.sessions._ledger import (
     enforce_allowance,
     open_ledger,
 )
-from bicameral.sessions._session import Session
+from bicameral.sessions._session import Chambers, Quarantined, Session, require_privileged
 
 __all__ = [
     "Allowance",

@@ -21,28 +21,15 @@ import datetime as dt
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any, cast
 
+from bicameral import types as t
 from bicameral.errors import Place, ToolError
 from bicameral.parsing import MIB, SHORT_TEXT, ParseLimits, Parser
 from bicameral.tools import TABLE_SUFFIXES
-from bicameral.types import (
-    ANY,
-    BOOL,
-    FLOAT,
-    INT,
-    STR,
-    AnyType,
-    DictType,
-    Field,
-    ListType,
-    RecordType,
-    Type,
-    join_types,
-)
 
 # Also full-width characters, and after blanks and quotes, which some programs drop. A sign before digits and their
 # separators is harmless: -5, +49 30 1234, -12.5 %.
@@ -286,39 +273,39 @@ LONGEST_TEXT = 60
 MAX_TEXTS = 5_000
 """How many different short texts of a file are stored."""
 
-ArgumentTypes = Mapping[str, Type]
+ArgumentTypes = Mapping[str, t.Type]
 LiteralValues = Mapping[str, Any]
 ColumnTexts = Mapping[str, frozenset[str]]
 
 
-def value_shape(value: object, *, trusted: bool = False) -> Type:
+def value_shape(value: object, *, trusted: bool = False) -> t.Type:
     """The type of a value from a file, as precise as the limits on names and depth allow."""
     shape = _shape_at(value, 0)
     return shape if trusted or _name_count(shape) <= MAX_FIELDS else _without_names(shape)
 
 
-def _shape_at(value: object, depth: int) -> Type:
+def _shape_at(value: object, depth: int) -> t.Type:
     match value:
         case bool():
-            return BOOL
+            return t.BOOL
         case int():
-            return INT
+            return t.INT
         case float():
-            return FLOAT
+            return t.FLOAT
         case str():
-            return STR
+            return t.STR
         case list():
-            return ListType(_common_shape(cast("list[object]", value)[:MAX_SAMPLE], depth))
+            return t.ListType(_common_shape(cast("list[object]", value)[:MAX_SAMPLE], depth))
         case dict():
             return _record_shape(cast("dict[str, object]", value), depth)
         case _:
-            return ANY
+            return t.ANY
 
 
-def _record_shape(entries: dict[str, object], depth: int) -> Type:
+def _record_shape(entries: dict[str, object], depth: int) -> t.Type:
     if depth >= MAX_DEPTH or not entries or len(entries) > MAX_FIELDS or not all(map(_is_column_name, entries)):
-        return DictType(ANY)
-    return RecordType(tuple(Field(name, _shape_at(item, depth + 1)) for name, item in entries.items()))
+        return t.DictType(t.ANY)
+    return t.RecordType(tuple(t.Field(name, _shape_at(item, depth + 1)) for name, item in entries.items()))
 
 
 def _is_column_name(name: str) -> bool:
@@ -326,96 +313,49 @@ def _is_column_name(name: str) -> bool:
     return 0 < len(name) <= LONGEST_NAME and name.isprintable()
 
 
-def _name_count(type_: Type) -> int:
+def _name_count(type_: t.Type) -> int:
     match type_:
-        case ListType(item=item):
+        case t.ListType(item=item):
             return _name_count(item)
-        case RecordType(fields=fields):
+        case t.RecordType(fields=fields):
             return len(fields) + sum(_name_count(field.type) for field in fields)
         case _:
             return 0
 
 
-def _without_names(type_: Type) -> Type:
+def _without_names(type_: t.Type) -> t.Type:
     """The type with all records replaced by dictionaries, and so without names."""
     match type_:
-        case ListType(item=item):
-            return ListType(_without_names(item))
-        case RecordType():
-            return DictType(ANY)
+        case t.ListType(item=item):
+            return t.ListType(_without_names(item))
+        case t.RecordType():
+            return t.DictType(t.ANY)
         case _:
             return type_
 
 
-def _common_shape(items: list[object], depth: int) -> Type:
+def _common_shape(items: list[object], depth: int) -> t.Type:
     """The common type of all items; fields whose types differ have any type."""
-    common: Type | None = None
+    common: t.Type | None = None
     for item in items:
         shape = _shape_at(item, depth + 1)
         common = shape if common is None else _merge_shapes(common, shape)
-        if isinstance(common, AnyType):
+        if isinstance(common, t.AnyType):
             break
-    return common or ANY
+    return common or t.ANY
 
 
-def _merge_shapes(left: Type, right: Type) -> Type:
+def _merge_shapes(left: t.Type, right: t.Type) -> t.Type:
     if left == right:
         return left
-    if isinstance(left, RecordType) and isinstance(right, RecordType):
+    if isinstance(left, t.RecordType) and isinstance(right, t.RecordType):
         if left.names != right.names:
-            return DictType(ANY)
+            return t.DictType(t.ANY)
         pairs = zip(left.fields, right.fields, strict=True)
-        return RecordType(tuple(Field(one.name, _merge_shapes(one.type, other.type)) for one, other in pairs))
-    if isinstance(left, RecordType | DictType) and isinstance(right, RecordType | DictType):
-        return DictType(ANY)
-    return (join_types(left, right) or ANY) if {left, right} <= {INT, FLOAT} else ANY
-
-
-class FileShape:
-    """A refinement of a tool's result type that reads the file named in a plan, and caches its shape by its stamp.
-
-    It also stores the short texts of each column, in which a planner looks up the words of a request.
-
-    Args:
-        read: Reads the content of a file.
-        stamp: Returns a value that changes if the file does.
-        endings: The endings of the paths that it handles.
-        trusts: Whether a path lies in a trusted folder.
-    """
-
-    def __init__(
-        self,
-        read: Callable[[str], object],
-        stamp: Callable[[str], object],
-        endings: tuple[str, ...],
-        trusts: Callable[[str], bool],
-    ) -> None:
-        self._read = read
-        self._stamp = stamp
-        self._endings = endings
-        self._trusts = trusts
-        self._cache: dict[str, tuple[object, Type, ColumnTexts]] = {}
-
-    def __call__(self, types: ArgumentTypes, literals: LiteralValues) -> Type | None:
-        facts = self._shape_and_texts(literals)
-        return None if facts is None else facts[0]
-
-    def cells(self, literals: LiteralValues) -> ColumnTexts:
-        """The short texts in the columns of the file that a plan names."""
-        facts = self._shape_and_texts(literals)
-        return {} if facts is None else facts[1]
-
-    def _shape_and_texts(self, literals: LiteralValues) -> tuple[Type, ColumnTexts] | None:
-        path = literals.get("path")
-        if not isinstance(path, str) or not path.lower().endswith(self._endings):
-            return None
-        # Trust is part of the key: without it, names of a file that is no longer trusted could reach the planner.
-        stamp = (self._stamp(path), self._trusts(path))
-        cached = self._cache.get(path)
-        if cached is None or cached[0] != stamp:
-            content = self._read(path)
-            cached = self._cache[path] = (stamp, value_shape(content, trusted=stamp[1]), short_texts(content))
-        return cached[1:]
+        return t.RecordType(tuple(t.Field(one.name, _merge_shapes(one.type, other.type)) for one, other in pairs))
+    if isinstance(left, t.RecordType | t.DictType) and isinstance(right, t.RecordType | t.DictType):
+        return t.DictType(t.ANY)
+    return (t.join_types(left, right) or t.ANY) if {left, right} <= {t.INT, t.FLOAT} else t.ANY
 
 
 def short_texts(content: object) -> dict[str, frozenset[str]]:
@@ -436,41 +376,41 @@ def short_texts(content: object) -> dict[str, frozenset[str]]:
     return {name: frozenset(texts) for name, texts in by_column.items()}
 
 
-def same_rows_type(types: ArgumentTypes, literals: LiteralValues) -> Type | None:
+def same_rows_type(types: ArgumentTypes, literals: LiteralValues) -> t.Type | None:
     """The type of the input rows, for tools that return some of them."""
     return types.get("rows")
 
 
-def selected_rows_type(types: ArgumentTypes, literals: LiteralValues) -> Type | None:
+def selected_rows_type(types: ArgumentTypes, literals: LiteralValues) -> t.Type | None:
     """The type of rows with the chosen columns."""
     row, columns = _row_type(types.get("rows")), literals.get("columns")
     if row is None or not isinstance(columns, list):
         return None
     wanted = [(str(name), row.get(str(name))) for name in cast("list[object]", columns)]
-    return ListType(RecordType(tuple(Field(name, type_) for name, type_ in wanted if type_ is not None)))
+    return t.ListType(t.RecordType(tuple(t.Field(name, type_) for name, type_ in wanted if type_ is not None)))
 
 
-def grouped_rows_type(types: ArgumentTypes, literals: LiteralValues) -> Type | None:
+def grouped_rows_type(types: ArgumentTypes, literals: LiteralValues) -> t.Type | None:
     """The type of rows with a group and its aggregate."""
     row, by, column = _row_type(types.get("rows")), literals.get("by"), literals.get("column")
     if row is None or not isinstance(by, str) or not isinstance(column, str):
         return None
     result = str(literals.get("how", "sum")) if column == by else column
-    return ListType(RecordType((Field(by, row.get(by) or ANY), Field(result, FLOAT))))
+    return t.ListType(t.RecordType((t.Field(by, row.get(by) or t.ANY), t.Field(result, t.FLOAT))))
 
 
-def joined_rows_type(types: ArgumentTypes, literals: LiteralValues) -> Type | None:
+def joined_rows_type(types: ArgumentTypes, literals: LiteralValues) -> t.Type | None:
     """The type of joined rows; clashing names of the right table end in `_right`."""
     left, right, on = _row_type(types.get("left")), _row_type(types.get("right")), literals.get("on")
     if left is None or right is None:
         return None
     added = (
-        Field(f"{field.name}_right" if field.name in left.names else field.name, field.type)
+        t.Field(f"{field.name}_right" if field.name in left.names else field.name, field.type)
         for field in right.fields
         if field.name != on
     )
-    return ListType(RecordType((*left.fields, *added)))
+    return t.ListType(t.RecordType((*left.fields, *added)))
 
 
-def _row_type(rows: Type | None) -> RecordType | None:
-    return rows.item if isinstance(rows, ListType) and isinstance(rows.item, RecordType) else None
+def _row_type(rows: t.Type | None) -> t.RecordType | None:
+    return rows.item if isinstance(rows, t.ListType) and isinstance(rows.item, t.RecordType) else None

@@ -141,14 +141,17 @@ class FileTools:
         if not isinstance(target, str):
             return WriteTarget(copied=copied)
         as_file = self.folders.target(target, copied=copied)
+        # Before anything else is asked of the path: what is protected is refused, whatever the source is.
+        if as_file.protected:
+            return as_file
         if not isinstance(source, str):
-            return as_file if as_file.executed or as_file.protected else replace(as_file, executed=None)
+            return as_file if as_file.executed else replace(as_file, executed=None)
         inside = self.folders.target(f"{target.rstrip('/')}/{Path(source).name}", copied=copied)
         # A file that becomes a table by its new name may have cells that a spreadsheet computes.
         becomes_table = is_table_path(target) and not is_table_path(source)
         executed = as_file.executed or inside.executed or becomes_table or self.folders.is_program(source)
         inside_protected = inside.protected if self._target_path(source, target) != target else None
-        return WriteTarget(executed, copied, as_file.protected or inside_protected)
+        return WriteTarget(executed, copied, inside_protected)
 
     def move_target(self, given: Mapping[str, Any]) -> WriteTarget:
         """The target of a move; it is protected if the source is, since moving removes the source."""

@@ -19,7 +19,9 @@ from pydantic import Field
 from bicameral.errors import Place, ToolError, nearest_name
 from bicameral.parsing import InvalidJson, check_json_values, read_json
 from bicameral.toolboxes._table_files import (
-    FileShape,
+    ArgumentTypes,
+    ColumnTexts,
+    LiteralValues,
     Row,
     grouped_rows_type,
     joined_rows_type,
@@ -28,9 +30,11 @@ from bicameral.toolboxes._table_files import (
     render_csv,
     same_rows_type,
     selected_rows_type,
+    short_texts,
+    value_shape,
 )
 from bicameral.tools import Folders, Origin, Settings, Surroundings, Tool, Toolbox, tool
-from bicameral.types import FilePath
+from bicameral.types import FilePath, Type
 
 CompareOp = Literal["==", "!=", "<", "<=", ">", ">=", "contains"]
 Aggregate = Literal["sum", "mean", "min", "max", "count"]
@@ -215,6 +219,53 @@ class TableTools:
 
     def _text(self, path: str) -> str:
         return self.folders.read_text(path, max_bytes=self.settings.max_bytes)
+
+
+class FileShape:
+    """A refinement of a tool's result type that reads the file named in a plan, and caches its shape by its stamp.
+
+    It also stores the short texts of each column, in which a planner looks up the words of a request.
+
+    Args:
+        read: Reads the content of a file.
+        stamp: Returns a value that changes if the file does.
+        endings: The endings of the paths that it handles.
+        trusts: Whether a path lies in a trusted folder.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[str], object],
+        stamp: Callable[[str], object],
+        endings: tuple[str, ...],
+        trusts: Callable[[str], bool],
+    ) -> None:
+        self._read = read
+        self._stamp = stamp
+        self._endings = endings
+        self._trusts = trusts
+        self._cache: dict[str, tuple[object, Type, ColumnTexts]] = {}
+
+    def __call__(self, types: ArgumentTypes, literals: LiteralValues) -> Type | None:
+        facts = self._shape_and_texts(literals)
+        return None if facts is None else facts[0]
+
+    def cells(self, literals: LiteralValues) -> ColumnTexts:
+        """The short texts in the columns of the file that a plan names."""
+        facts = self._shape_and_texts(literals)
+        return {} if facts is None else facts[1]
+
+    def _shape_and_texts(self, literals: LiteralValues) -> tuple[Type, ColumnTexts] | None:
+        path = literals.get("path")
+        if not isinstance(path, str) or not path.lower().endswith(self._endings):
+            return None
+        # Trust is part of the key: without it, names of a file that is no longer trusted could reach the planner.
+        stamp = (self._stamp(path), self._trusts(path))
+        cached = self._cache.get(path)
+        if cached is None or cached[0] != stamp:
+            content = self._read(path)
+            cached = self._cache[path] = (stamp, value_shape(content, trusted=stamp[1]), short_texts(content))
+        return cached[1:]
 
 
 def _parse_json_text(text: str, path: str, line: int = 1) -> Any:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
+from bicameral import types as t
 from bicameral.documents import KeyFault
 from bicameral.labels import (
     NOTHING,
@@ -49,20 +50,6 @@ from bicameral.tools._origins import (
     render_part,
     type_at,
 )
-from bicameral.types import (
-    ANY,
-    AnyType,
-    DictType,
-    ListType,
-    LiteralType,
-    OptionalType,
-    RecordType,
-    StrType,
-    TupleType,
-    Type,
-    iter_types,
-    without_optional,
-)
 
 if TYPE_CHECKING:
     from bicameral.tools._tool import Tool
@@ -90,30 +77,30 @@ class ResultPart:
     inner_parts: tuple[tuple[str, ResultPart], ...] = ()
 
 
-def compile_parts(origins: Origins, result: Type) -> ResultPart:
+def compile_parts(origins: Origins, result: t.Type) -> ResultPart:
     """The origins along the type of a result; a part without closer declarations inside it is flat."""
     return _compile_part(origins, {parse_part(part) for part in origins}, result, result, ())
 
 
-def _compile_part(origins: Origins, named: set[PartPath], result: Type, type_: Type, path: PartPath) -> ResultPart:
+def _compile_part(origins: Origins, named: set[PartPath], result: t.Type, type_: t.Type, path: PartPath) -> ResultPart:
     declared, origin = nearest_origin(origins, path)
     record = enclosing_record(result, parse_part(declared))
     facts = (render_part(path), declared, origin, record, _dict_fields(result, record))
     if not any(len(each) > len(path) and each[: len(path)] == path for each in named):
         return ResultPart(*facts)
 
-    def below(step: str, own: Type) -> tuple[str, ResultPart]:
+    def below(step: str, own: t.Type) -> tuple[str, ResultPart]:
         return step, _compile_part(origins, named, result, own, (*path, step))
 
-    match without_optional(type_):
-        case ListType(item=item):
+    match t.without_optional(type_):
+        case t.ListType(item=item):
             return ResultPart(*facts, "list", (below("[]", item),))
-        case TupleType() as pair:
+        case t.TupleType() as pair:
             # All places of a tuple share one part, as the items of a list do.
-            return ResultPart(*facts, "list", (below("[]", inner_type(pair, "[]") or ANY),))
-        case RecordType(fields=fields):
+            return ResultPart(*facts, "list", (below("[]", inner_type(pair, "[]") or t.ANY),))
+        case t.RecordType(fields=fields):
             return ResultPart(*facts, "record", tuple(below(each.name, each.type) for each in fields))
-        case DictType(value=value):
+        case t.DictType(value=value):
             keys = dict.fromkeys(
                 ["*", *(each[len(path)] for each in sorted(named) if each[: len(path)] == path != each)]
             )
@@ -122,10 +109,10 @@ def _compile_part(origins: Origins, named: set[PartPath], result: Type, type_: T
             return ResultPart(*facts)
 
 
-def _dict_fields(result: Type, record: PartPath | None) -> frozenset[str]:
-    fields_type = None if record is None else without_optional(type_at(result, record) or ANY)
-    fields = fields_type.fields if isinstance(fields_type, RecordType) else ()
-    return frozenset(each.name for each in fields if isinstance(without_optional(each.type), DictType))
+def _dict_fields(result: t.Type, record: PartPath | None) -> frozenset[str]:
+    fields_type = None if record is None else t.without_optional(type_at(result, record) or t.ANY)
+    fields = fields_type.fields if isinstance(fields_type, t.RecordType) else ()
+    return frozenset(each.name for each in fields if isinstance(t.without_optional(each.type), t.DictType))
 
 
 ResolvedReaders = tuple[tuple[str, Readers, bool], ...]
@@ -298,7 +285,7 @@ def has_fresh(top: ResultPart) -> bool:
     return bool(list(_fresh_paths(top, ())))
 
 
-def readers_by_name(origins: Origins, result: Type, value: object) -> dict[tuple[str, str], Readers]:
+def readers_by_name(origins: Origins, result: t.Type, value: object) -> dict[tuple[str, str], Readers]:
     """Who may read the things that a result names, by kind and name.
 
     Unlike a label tree this keeps the items of a list apart. If two things have the same name, only common readers
@@ -341,7 +328,7 @@ def attached_origins(declared: Mapping[str, Origin] | Sequence[str]) -> Attached
     )
 
 
-def can_name(type_: Type, *, alone: bool = True, ids: bool = True) -> bool:
+def can_name(type_: t.Type, *, alone: bool = True, ids: bool = True) -> bool:
     """Whether a value of a type can be a reference to something that is stored elsewhere: a path always can.
 
     Args:
@@ -350,13 +337,13 @@ def can_name(type_: Type, *, alone: bool = True, ids: bool = True) -> bool:
         ids: Whether an id counts as such a text.
     """
     match type_:
-        case OptionalType(item=item):
+        case t.OptionalType(item=item):
             return can_name(item, alone=alone, ids=ids)
-        case ListType(item=item):
+        case t.ListType(item=item):
             return can_name(item, alone=True, ids=ids)
-        case StrType(format=kind):
+        case t.StrType(format=kind):
             return kind == "path" or (alone and (kind is None or (ids and kind == "id")))
-        case AnyType():
+        case t.AnyType():
             return alone
         case _:
             return False
@@ -372,13 +359,13 @@ def default_attached(tool: Tool, receivers: tuple[str, ...] | None) -> dict[str,
     if not tool.outbound:
         return {}
     if not tool.declared:
-        return {each.name: UNKNOWN_ORIGIN for each in tool.arguments if any(map(can_name, iter_types(each.type)))}
+        return {each.name: UNKNOWN_ORIGIN for each in tool.arguments if any(map(can_name, t.iter_types(each.type)))}
     if receivers is None:
-        texts = (StrType, AnyType, LiteralType)
+        texts = (t.StrType, t.AnyType, t.LiteralType)
         directing = [
             each.name
             for each in tool.arguments
-            if each.purpose == "directs" and any(isinstance(inner, texts) for inner in iter_types(each.type))
+            if each.purpose == "directs" and any(isinstance(inner, texts) for inner in t.iter_types(each.type))
         ]
         receivers = tuple(directing) if len(directing) == 1 else ()
     return {

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import cache, cached_property, partial
 from keyword import iskeyword
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, get_args, overload
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, cast, get_args, overload
 
 from pydantic import BaseModel, ConfigDict
 
@@ -44,67 +44,48 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 
+class ToolFacts(TypedDict, total=False):
+    """What `@tool` declares of a function; `Tool` says what each fact means."""
+
+    effect: Effect
+    name: str | None
+    timeout: float
+    idempotent: bool | None
+    keyed: bool
+    purpose: Mapping[str, Purpose] | None
+    words: tuple[str, ...]
+    field_of: Mapping[str, str] | None
+    refine: RefineResult | None
+    origins: Origin | Origins | None
+    outbound: bool | None
+    receivers: tuple[str, ...] | None
+    attaches: AttachedOrigins | Sequence[str] | None
+    hosts: tuple[str, ...]
+    keeps: str | None
+    owned: OwnershipTest | None
+    attached_in: Folders | None
+    target: FindTarget | None
+    toolbox: str
+    version: str
+
+
 @overload
 def tool(function: Callable[..., Any], /) -> Tool: ...
 
 
 @overload
-def tool(
-    *,
-    effect: Effect = ...,
-    name: str | None = ...,
-    timeout: float = ...,
-    idempotent: bool | None = ...,
-    keyed: bool = ...,
-    purpose: Mapping[str, Purpose] | None = ...,
-    words: tuple[str, ...] = ...,
-    field_of: Mapping[str, str] | None = ...,
-    refine: RefineResult | None = ...,
-    origins: Origin | Origins | None = ...,
-    outbound: bool | None = ...,
-    receivers: tuple[str, ...] | None = ...,
-    attaches: AttachedOrigins | Sequence[str] | None = ...,
-    hosts: tuple[str, ...] = ...,
-    keeps: str | None = ...,
-    owned: OwnershipTest | None = ...,
-    attached_in: Folders | None = ...,
-    target: FindTarget | None = ...,
-    toolbox: str = ...,
-    version: str = ...,
-) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(**facts: Unpack[ToolFacts]) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
 def tool(
-    function: Callable[..., Any] | None = None,
-    /,
-    *,
-    effect: Effect = "irreversible",
-    name: str | None = None,
-    timeout: float = 30.0,
-    idempotent: bool | None = None,
-    keyed: bool = False,
-    purpose: Mapping[str, Purpose] | None = None,
-    words: tuple[str, ...] = (),
-    field_of: Mapping[str, str] | None = None,
-    refine: RefineResult | None = None,
-    origins: Origin | Origins | None = None,
-    outbound: bool | None = None,
-    receivers: tuple[str, ...] | None = None,
-    attaches: AttachedOrigins | Sequence[str] | None = None,
-    hosts: tuple[str, ...] = (),
-    keeps: str | None = None,
-    owned: OwnershipTest | None = None,
-    attached_in: Folders | None = None,
-    target: FindTarget | None = None,
-    toolbox: str = "",
-    version: str = "1",
+    function: Callable[..., Any] | None = None, /, **facts: Unpack[ToolFacts]
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a typed function; its docstring and `Annotated[T, "what it is"]` document it.
 
-    A tool that does not say its effect is taken for the worst one (`irreversible`), and then each of its arguments
-    is taken to direct that effect. Pure and reading tools are idempotent unless they say otherwise; a `keyed` one does
-    the same thing once for one `call_key()`. A single origin counts for the whole result. What else is not said is
-    taken for the worst, too: see `Tool`.
+    A tool that does not declare its effect gets the worst one (`irreversible`), and then each of its arguments is taken
+    to direct that effect. Pure and reading tools are idempotent unless they declare otherwise; a `keyed` one does the
+    same thing once for one `call_key()`. A single origin counts for the whole result. Every other fact that is left out
+    gets the worst case, too: see `Tool`.
 
     Example:
         >>> @tool(effect="pure")
@@ -114,48 +95,26 @@ def tool(
         >>> shout.signature
         'shout(text: str) -> str'
     """
+    if unknown := sorted(facts.keys() - ToolFacts.__annotations__.keys()):
+        raise TypeError(f"tool() got an unexpected keyword argument {unknown[0]!r}")
 
     def wrap(function: Callable[..., Any]) -> Tool:
-        return _tool_from_function(
-            function,
-            effect=effect,
-            name=name or function.__name__,
-            timeout=timeout,
-            idempotent=effect in ("pure", "read") if idempotent is None else idempotent,
-            keyed=keyed,
-            purpose=purpose or {},
-            words=words,
-            field_of=field_of or {},
-            refine=refine,
-            origins={"": origins} if isinstance(origins, Origin) else origins or {},
-            outbound=UNDECLARED if outbound is None else outbound,
-            receivers=UNDECLARED if receivers is None else tuple(receivers),
-            attaches=UNDECLARED if attaches is None else attached_origins(attaches),
-            hosts=tuple(hosts),
-            keeps=keeps,
-            owned=owned,
-            attached_in=attached_in,
-            target=target,
-            toolbox=toolbox,
-            version=version,
-        )
+        return _tool_from_function(function, {name: fact for name, fact in facts.items() if fact is not None})
 
     return wrap(function) if function is not None else wrap
 
 
-def _tool_from_function(
-    function: Callable[..., Any],
-    *,
-    effect: Effect,
-    name: str,
-    timeout: float,
-    idempotent: bool,
-    purpose: Mapping[str, Purpose],
-    words: tuple[str, ...],
-    field_of: Mapping[str, str],
-    refine: RefineResult | None,
-    **facts: Any,
-) -> Tool:
+def _tool_from_function(function: Callable[..., Any], facts: dict[str, Any]) -> Tool:
+    effect, name = facts.pop("effect", "irreversible"), facts.pop("name", "") or function.__name__
+    purpose, field_of = facts.pop("purpose", {}), facts.pop("field_of", {})
+    facts.setdefault("idempotent", effect in ("pure", "read"))
+    if isinstance(origin := facts.get("origins"), Origin):
+        facts["origins"] = {"": origin}
+    if "attaches" in facts:
+        facts["attaches"] = attached_origins(facts["attaches"])
+    for several in ("receivers", "hosts"):
+        if several in facts:
+            facts[several] = tuple(facts[several])
     if effect not in EFFECTS:
         raise ToolError("tools.unknown-effect", f"{name!r} has the effect {effect!r}", expected=", ".join(EFFECTS))
     parameters = inspect.signature(function).parameters
@@ -195,10 +154,6 @@ def _tool_from_function(
         result=_argument_type(hints["return"], name, "return"),
         effect=effect,
         run=_make_runner(function, _argument_builders(parameters, hints), pure=effect == "pure"),
-        timeout=timeout,
-        idempotent=idempotent,
-        words=words,
-        refine=refine,
         code=function_code_hash(function),
         **facts,
     )

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -88,7 +88,7 @@ class LoadedToolbox:
         except BicameralError:
             raise
         except ImportError as error:
-            raise _missing_extra_error(self.name, self.package, error) from None
+            raise _import_failed_error(self.name, self.package, error) from error
         except Exception as error:
             raise _broken_toolbox_error(self.name, self.package, f"{type(error).__name__}: {error}") from error
 
@@ -115,7 +115,7 @@ def load_installed_toolbox(name: str, points: Mapping[str, EntryPoint]) -> Loade
     try:
         offered: object = point.load()
     except ImportError as error:
-        raise _missing_extra_error(name, _package_name(point), error) from None
+        raise _import_failed_error(name, _package_name(point), error) from error
     except Exception as error:
         raise _broken_toolbox_error(name, _package_name(point), f"{type(error).__name__}: {error}") from error
     if not isinstance(offered, Toolbox):
@@ -206,11 +206,7 @@ def _tools_from_python(file: Path, surroundings: Surroundings, settings: Mapping
             expected="functions with @tool, or a Toolbox named `toolbox`",
         )
     _refuse_settings(file.name, settings)
-    return _unique_tools(tools)
-
-
-def _unique_tools(tools: Iterable[Tool]) -> list[Tool]:
-    """Each tool once, though the file may call it by several names."""
+    # Each tool once, though the file may call it by several names.
     return list({id(tool): tool for tool in tools}.values())
 
 
@@ -269,7 +265,11 @@ def _package_name(point: EntryPoint) -> str:
     return point.dist.name if point.dist else point.module
 
 
-def _missing_extra_error(name: str, package: str, error: ImportError) -> ToolError:
+def _import_failed_error(name: str, package: str, error: ImportError) -> ToolError:
+    # A module of Bicameral itself belongs to no extra: if it does not import, the toolbox is broken, and a toolbox that
+    # is broken is never left out silently.
+    if error.name is not None and error.name.partition(".")[0] == "bicameral":
+        return _broken_toolbox_error(name, package, f"{type(error).__name__}: {error}")
     what = f"the module {error.name!r}" if error.name else str(error)
     ours = package == "bicameral"
     return ToolError(

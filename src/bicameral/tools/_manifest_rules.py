@@ -14,30 +14,12 @@ from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bicameral import types as t
 from bicameral.documents import KeyFault
 from bicameral.errors import Place, ToolError, nearest_name
 from bicameral.tools._call_labels import AttachedOrigins, attach_faults, attached_origins
 from bicameral.tools._origins import Origin, Participants, origin_faults
 from bicameral.tools._tool import CHANGING
-from bicameral.types import (
-    ANY,
-    BOOL,
-    FLOAT,
-    INT,
-    STR,
-    DateTimeType,
-    DateType,
-    DictType,
-    DurationType,
-    ListType,
-    LiteralType,
-    StrType,
-    TimeType,
-    Type,
-    iter_types,
-    mismatch,
-    type_from_json,
-)
 
 if TYPE_CHECKING:
     from bicameral.tools._manifest import ArgumentSpec, OriginSpec, ToolSpec
@@ -173,35 +155,35 @@ def _check_length(argv: Sequence[str]) -> None:
         )
 
 
-_PATH = StrType("path")
-_SIMPLE: dict[str, Type] = {
-    "str": STR,
-    "int": INT,
-    "float": FLOAT,
-    "bool": BOOL,
+_PATH = t.StrType("path")
+_SIMPLE: dict[str, t.Type] = {
+    "str": t.STR,
+    "int": t.INT,
+    "float": t.FLOAT,
+    "bool": t.BOOL,
     "path": _PATH,
-    "list[str]": ListType(STR),
-    "list[path]": ListType(_PATH),
+    "list[str]": t.ListType(t.STR),
+    "list[path]": t.ListType(_PATH),
 }
 _ENDPOINT = re.compile(r"[^\s/:]+:(\d{1,5}|\*)|\[[0-9a-fA-F:]+\]:(\d{1,5}|\*)")
 
 
-def spec_argument_type(spec: ArgumentSpec) -> Type:
+def spec_argument_type(spec: ArgumentSpec) -> t.Type:
     """The type of an argument that is given."""
-    return LiteralType(tuple(spec.values)) if spec.type == "literal" else _SIMPLE[spec.type]
+    return t.LiteralType(tuple(spec.values)) if spec.type == "literal" else _SIMPLE[spec.type]
 
 
-def spec_result_type(spec: ToolSpec) -> Type:
+def spec_result_type(spec: ToolSpec) -> t.Type:
     """The type of the tool's result."""
     match spec.result:
         case "text":
-            return STR
+            return t.STR
         case "lines":
-            return ListType(STR)
+            return t.ListType(t.STR)
         case "table":
-            return ListType(DictType(STR))
+            return t.ListType(t.DictType(t.STR))
         case "json":
-            return ANY if spec.result_type is None else type_from_json(spec.result_type)
+            return t.ANY if spec.result_type is None else t.type_from_json(spec.result_type)
 
 
 def spec_origins(spec: ToolSpec) -> dict[str, Origin]:
@@ -270,7 +252,7 @@ def _argument_faults(name: str, spec: ArgumentSpec) -> Iterator[KeyFault]:
         yield KeyFault(("access",), f"only a path has an access, and this is {spec.type!r}")
     if spec.default is not None and spec.optional:
         yield KeyFault(("default",), "an argument with a default is never left out", "either `default` or `optional`")
-    if spec.default is not None and (reason := mismatch(spec.default, spec_argument_type(spec), "the default")):
+    if spec.default is not None and (reason := t.mismatch(spec.default, spec_argument_type(spec), "the default")):
         yield KeyFault(("default",), reason)
 
 
@@ -363,8 +345,8 @@ def _result_faults(spec: ToolSpec) -> Iterator[KeyFault]:
     except ValueError as error:
         yield KeyFault(("result_type",), str(error))
         return
-    no_json = (DateType, TimeType, DateTimeType, DurationType)
-    if foreign := next((each for each in iter_types(result) if isinstance(each, no_json)), None):
+    no_json = (t.DateType, t.TimeType, t.DateTimeType, t.DurationType)
+    if foreign := next((each for each in t.iter_types(result) if isinstance(each, no_json)), None):
         yield KeyFault(("result_type",), f"JSON has no {foreign}", "'str'")
 
 

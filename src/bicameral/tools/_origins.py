@@ -16,23 +16,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from bicameral import types as t
 from bicameral.documents import KeyFault
 from bicameral.errors import nearest_name
 from bicameral.labels import TRUSTS, Trust
-from bicameral.types import (
-    ANY,
-    AnyType,
-    DictType,
-    IntType,
-    ListType,
-    LiteralType,
-    NullType,
-    RecordType,
-    StrType,
-    TupleType,
-    Type,
-    without_optional,
-)
 
 PartPath = tuple[str, ...]
 """A part as steps: `"[].sender"` is `("[]", "sender")`."""
@@ -113,38 +100,38 @@ def render_part(path: PartPath) -> str:
     return text
 
 
-def inner_type(type_: Type, step: str) -> Type | None:
+def inner_type(type_: t.Type, step: str) -> t.Type | None:
     """The type one step further in, or None if there is no such step."""
-    match without_optional(type_), step:
-        case ListType(item=item), "[]":
+    match t.without_optional(type_), step:
+        case t.ListType(item=item), "[]":
             return item
-        case TupleType(), "[]":
-            return ANY
-        case DictType(value=value), _ if step != "[]":
+        case t.TupleType(), "[]":
+            return t.ANY
+        case t.DictType(value=value), _ if step != "[]":
             return value
-        case RecordType() as record, _:
+        case t.RecordType() as record, _:
             return record.get(step)
         case _:
             return None
 
 
-def enclosing_record(type_: Type, path: PartPath) -> PartPath | None:
+def enclosing_record(type_: t.Type, path: PartPath) -> PartPath | None:
     """The path of the record that a part is or lies in; for a list of records that of its items."""
     record: PartPath | None = None
-    current: Type | None = type_
+    current: t.Type | None = type_
     for length in range(len(path) + 1):
-        if isinstance(without_optional(current or ANY), RecordType):
+        if isinstance(t.without_optional(current or t.ANY), t.RecordType):
             record = path[:length]
         current = inner_type(current, path[length]) if current is not None and length < len(path) else None
-    items = without_optional(type_at(type_, path) or ANY) if record is None else None
-    if isinstance(items, ListType) and isinstance(without_optional(items.item), RecordType):
+    items = t.without_optional(type_at(type_, path) or t.ANY) if record is None else None
+    if isinstance(items, t.ListType) and isinstance(t.without_optional(items.item), t.RecordType):
         return (*path, "[]")
     return record
 
 
-def type_at(type_: Type, path: PartPath) -> Type | None:
+def type_at(type_: t.Type, path: PartPath) -> t.Type | None:
     """The type at a path, or None if there is no such path."""
-    current: Type | None = type_
+    current: t.Type | None = type_
     for step in path:
         current = None if current is None else inner_type(current, step)
     return current
@@ -159,7 +146,7 @@ def nearest_origin(origins: Origins, path: PartPath) -> tuple[str, Origin]:
     return "", UNKNOWN_ORIGIN
 
 
-def origin_faults(origins: object, result: Type) -> Iterator[KeyFault]:
+def origin_faults(origins: object, result: t.Type) -> Iterator[KeyFault]:
     """Everything wrong with the origins of a result, each under its part."""
     if not isinstance(origins, Mapping):
         yield KeyFault((), f"{origins!r} is not a mapping from parts to origins", 'for example {"": Origin("system")}')
@@ -177,7 +164,7 @@ def origin_faults(origins: object, result: Type) -> Iterator[KeyFault]:
         yield from _declaration_faults(part, origin, result, valid)
 
 
-def _path_faults(part: str, result: Type) -> Iterator[KeyFault]:
+def _path_faults(part: str, result: t.Type) -> Iterator[KeyFault]:
     try:
         path = parse_part(part)
     except ValueError as error:
@@ -187,31 +174,31 @@ def _path_faults(part: str, result: Type) -> Iterator[KeyFault]:
     for number, step in enumerate(path):
         inner = inner_type(current, step)
         if inner is None:
-            yield _unknown_part_fault(part, path[:number], step, without_optional(current))
+            yield _unknown_part_fault(part, path[:number], step, t.without_optional(current))
             return
         current = inner
 
 
-def _unknown_part_fault(part: str, parent: PartPath, step: str, type_: Type) -> KeyFault:
+def _unknown_part_fault(part: str, parent: PartPath, step: str, type_: t.Type) -> KeyFault:
     where = repr(render_part(parent)) if parent else "the result"
     known: list[str] = []
     match type_:
-        case RecordType():
+        case t.RecordType():
             known = list(type_.names)
-        case ListType() | TupleType():
+        case t.ListType() | t.TupleType():
             known = ["[]"]
-        case DictType():
+        case t.DictType():
             known = ["*"]
-        case AnyType():
+        case t.AnyType():
             return KeyFault((part,), f"nothing is known of what is inside {where}", "a result type that has this part")
-        case NullType():
+        case t.NullType():
             return KeyFault((part,), f"{where} is None and has no parts", "only the part ''")
         case _:
             return KeyFault((part,), f"{where} is {type_} and has no parts", "only what is around it")
     return KeyFault((part,), f"{where} has no part {step!r}", ", ".join(known), nearest_name(step, known))
 
 
-def _declaration_faults(part: str, origin: Origin, result: Type, origins: Origins) -> Iterator[KeyFault]:
+def _declaration_faults(part: str, origin: Origin, result: t.Type, origins: Origins) -> Iterator[KeyFault]:
     if origin.trust not in TRUSTS:
         given = str(origin.trust)
         yield KeyFault((part, "trust"), f"{origin.trust!r} is no trust", ", ".join(TRUSTS), nearest_name(given, TRUSTS))
@@ -228,7 +215,7 @@ def _declaration_faults(part: str, origin: Origin, result: Type, origins: Origin
         )
     if origin.own_when is not None:
         yield from _own_when_faults(part, origin.own_when, result, origins)
-    if origin.fresh and (origin.trust != "system" or not isinstance(_part_type(part, result), StrType | IntType)):
+    if origin.fresh and (origin.trust != "system" or not isinstance(_part_type(part, result), t.StrType | t.IntType)):
         yield KeyFault(
             (part, "fresh"), "only a name or number that the service itself gives is fresh", "trust 'system'"
         )
@@ -236,25 +223,25 @@ def _declaration_faults(part: str, origin: Origin, result: Type, origins: Origin
         yield from _named_thing_faults(part, origin, result)
 
 
-def _named_thing_faults(part: str, origin: Origin, result: Type) -> Iterator[KeyFault]:
+def _named_thing_faults(part: str, origin: Origin, result: t.Type) -> Iterator[KeyFault]:
     # An untrusted id could be that of a thing which the recipient must not get.
-    if origin.trust == "third_party" or not isinstance(_part_type(part, result), StrType | IntType):
+    if origin.trust == "third_party" or not isinstance(_part_type(part, result), t.StrType | t.IntType):
         yield KeyFault((part, "names"), "a stranger could give a thing of the user's this name", "trust 'system'")
     record_path = enclosing_record(result, parse_part(part))
-    record = without_optional(type_at(result, record_path) or ANY) if record_path is not None else ANY
-    fields = record.names if isinstance(record, RecordType) else ()
+    record = t.without_optional(type_at(result, record_path) or t.ANY) if record_path is not None else t.ANY
+    fields = record.names if isinstance(record, t.RecordType) else ()
     if origin.names not in fields:
         yield KeyFault((part, "names"), f"there is no field {origin.names!r} beside it", ", ".join(fields))
 
 
-def _part_type(part: str, result: Type) -> Type:
+def _part_type(part: str, result: t.Type) -> t.Type:
     try:
-        return without_optional(type_at(result, parse_part(part)) or ANY)
+        return t.without_optional(type_at(result, parse_part(part)) or t.ANY)
     except ValueError:
-        return ANY
+        return t.ANY
 
 
-def _own_when_faults(part: str, own_when: tuple[str, str], result: Type, origins: Origins) -> Iterator[KeyFault]:
+def _own_when_faults(part: str, own_when: tuple[str, str], result: t.Type, origins: Origins) -> Iterator[KeyFault]:
     field, _ = own_when
     faults = list(_field_faults((part, "own_when"), part, field, result))
     yield from faults
@@ -267,7 +254,7 @@ def _own_when_faults(part: str, own_when: tuple[str, str], result: Type, origins
         )
 
 
-def _field_faults(at: tuple[str, ...], part: str, field: str, result: Type) -> Iterator[KeyFault]:
+def _field_faults(at: tuple[str, ...], part: str, field: str, result: t.Type) -> Iterator[KeyFault]:
     try:
         path = parse_part(part)
     except ValueError:
@@ -278,9 +265,9 @@ def _field_faults(at: tuple[str, ...], part: str, field: str, result: Type) -> I
             at, "this part is in no record, so there are no fields to name its readers", "'public' or 'user'"
         )
         return
-    record = without_optional(type_at(result, record_path) or ANY)
-    names = record.names if isinstance(record, RecordType) else ()
-    type_ = record.get(field) if isinstance(record, RecordType) else None
+    record = t.without_optional(type_at(result, record_path) or t.ANY)
+    names = record.names if isinstance(record, t.RecordType) else ()
+    type_ = record.get(field) if isinstance(record, t.RecordType) else None
     if type_ is None:
         yield KeyFault(at, f"there is no field {field!r} beside it", ", ".join(names), nearest_name(str(field), names))
     elif not _can_name_people(type_):
@@ -289,9 +276,9 @@ def _field_faults(at: tuple[str, ...], part: str, field: str, result: Type) -> I
         )
 
 
-def _can_name_people(type_: Type) -> bool:
-    plain = without_optional(type_)
-    if isinstance(plain, DictType):
+def _can_name_people(type_: t.Type) -> bool:
+    plain = t.without_optional(type_)
+    if isinstance(plain, t.DictType):
         return True
-    single = without_optional(plain.item) if isinstance(plain, ListType) else plain
-    return isinstance(single, StrType | LiteralType | IntType | AnyType)
+    single = t.without_optional(plain.item) if isinstance(plain, t.ListType) else plain
+    return isinstance(single, t.StrType | t.LiteralType | t.IntType | t.AnyType)

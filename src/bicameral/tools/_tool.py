@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
+from bicameral import types as t
 from bicameral.errors import BicameralError, Place, ToolError, describe_error, nearest_name
 from bicameral.labels import NOTHING, Label, LabelTree, Readers
 from bicameral.tools._call_identity import CodeHash
@@ -30,17 +31,6 @@ from bicameral.tools._call_labels import (
 from bicameral.tools._folders import Folders
 from bicameral.tools._origins import Origin, Origins, origin_faults
 from bicameral.tools._path_rules import UNKNOWN_TARGET, FindTarget, WriteTarget, target_by_name
-from bicameral.types import (
-    ListType,
-    OptionalType,
-    StrType,
-    Type,
-    mismatch,
-    to_plain,
-    type_to_json,
-    value_to_json,
-    without_optional,
-)
 
 Effect = Literal["pure", "read", "write", "send", "irreversible"]
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
@@ -76,7 +66,7 @@ class Argument:
     """
 
     name: str
-    type: Type
+    type: t.Type
     doc: str = ""
     default: Any = REQUIRED
     purpose: Purpose = UNDECLARED
@@ -89,7 +79,7 @@ class Argument:
 
 ToolRunner = Callable[[Mapping[str, Any]], Awaitable[object]]
 
-RefineResult = Callable[[Mapping[str, Type], Mapping[str, Any]], Type | None]
+RefineResult = Callable[[Mapping[str, t.Type], Mapping[str, Any]], t.Type | None]
 """A closer type of a result, from the types of the arguments and the values of those that are literals.
 
 It runs before the plan does, so it may read what the plan would read (the columns of a table) but must change nothing.
@@ -146,7 +136,7 @@ class Tool:
     name: str
     doc: str
     arguments: tuple[Argument, ...]
-    result: Type
+    result: t.Type
     effect: Effect
     run: ToolRunner = field(compare=False, repr=False)
     timeout: float = 30.0
@@ -245,16 +235,16 @@ class Tool:
             "arguments": [
                 {
                     "name": a.name,
-                    "type": type_to_json(a.type),
+                    "type": t.type_to_json(a.type),
                     "doc": a.doc,
                     "purpose": a.purpose,
                     "required": a.required,
                 }
                 | ({"field_of": a.field_of} if a.field_of else {})
-                | ({} if a.required else {"default": value_to_json(to_plain(a.default))})
+                | ({} if a.required else {"default": t.value_to_json(t.to_plain(a.default))})
                 for a in self.arguments
             ],
-            "result": type_to_json(self.result),
+            "result": t.type_to_json(self.result),
         }
 
     @property
@@ -274,10 +264,10 @@ class Tool:
             raise ToolError("tools.failed", f"{self.name!r} failed: {describe_error(error)}") from error
         # Exact built-in types only: an object of the tool's own could change or misreport itself later.
         try:
-            value = to_plain(answer)
+            value = t.to_plain(answer)
         except TypeError as error:
             raise ToolError("tools.bad-result", f"{self.name!r} gave a value no plan can use: {error}") from None
-        if reason := mismatch(value, self.result, "its result"):
+        if reason := t.mismatch(value, self.result, "its result"):
             raise ToolError(
                 "tools.bad-result", f"{self.name!r} broke its own declaration: {reason}", expected=str(self.result)
             )
@@ -304,10 +294,10 @@ class Tool:
                         expected=self.signature,
                     )
                 # A copy, so that no call can change the default of the next one.
-                bound[argument.name] = to_plain(argument.default)
+                bound[argument.name] = t.to_plain(argument.default)
                 continue
             value = arguments[argument.name]
-            if reason := mismatch(value, argument.type):
+            if reason := t.mismatch(value, argument.type):
                 raise ToolError(
                     "tools.wrong-type",
                     f"{self.name!r} cannot take this: {reason}",
@@ -317,7 +307,7 @@ class Tool:
             bound[argument.name] = value
         return bound
 
-    def refined_result(self, types: Mapping[str, Type], literals: Mapping[str, Any]) -> Type:
+    def refined_result(self, types: Mapping[str, t.Type], literals: Mapping[str, Any]) -> t.Type:
         """The type of the result of a call with arguments of these types, some of them literals."""
         if self.refine is None:
             return self.result
@@ -404,8 +394,10 @@ class Tool:
             return None
         try:
             return self.target(arguments)
-        except Exception:
-            # Fail closed: without an answer the file may be one that is executed.
+        except Exception as error:
+            # Fail closed: a refusal is an answer, and without an answer the file may be one that is executed.
+            if isinstance(error, ToolError) and error.code == "tools.protected":
+                return replace(UNKNOWN_TARGET, protected=error.message)
             return UNKNOWN_TARGET
 
     def with_name(self, name: str) -> Tool:
@@ -413,11 +405,11 @@ class Tool:
         return replace(self, name=name)
 
 
-def _is_path(type_: Type) -> bool:
+def _is_path(type_: t.Type) -> bool:
     match type_:
-        case OptionalType(item=item) | ListType(item=item):
+        case t.OptionalType(item=item) | t.ListType(item=item):
             return _is_path(item)
-        case StrType(format=kind):
+        case t.StrType(format=kind):
             return kind == "path"
         case _:
             return False
@@ -470,7 +462,7 @@ def _check_declaration(tool: Tool) -> None:
             "tools.bad-origins", f"{tool.name!r}, what it attaches: {fault.message[:500]}", expected=fault.expected
         )
     if tool.keeps and (
-        tool.effect != "pure" or tool.origins or not isinstance(without_optional(tool.result), ListType)
+        tool.effect != "pure" or tool.origins or not isinstance(t.without_optional(tool.result), t.ListType)
     ):
         raise ToolError(
             "tools.bad-origins",

@@ -24,71 +24,39 @@ from typing import (
 
 from pydantic import BaseModel
 
+from bicameral.types import _types as t
 from bicameral.types._formats import FORMATS
-from bicameral.types._types import (
-    ANY,
-    BOOL,
-    DATE,
-    DATETIME,
-    DURATION,
-    FLOAT,
-    INT,
-    NULL,
-    NUMBER,
-    STR,
-    TIME,
-    AnyType,
-    BoolType,
-    DateTimeType,
-    DateType,
-    DictType,
-    DurationType,
-    Field,
-    FloatType,
-    IntType,
-    ListType,
-    LiteralType,
-    NullType,
-    OptionalType,
-    RecordType,
-    StrType,
-    TimeType,
-    TupleType,
-    Type,
-    join_types,
-    optional_type,
-)
 
-_SIMPLE_ANNOTATIONS: dict[object, Type] = {
-    str: STR,
-    int: INT,
-    float: FLOAT,
-    bool: BOOL,
-    dt.date: DATE,
-    dt.time: TIME,
-    dt.datetime: DATETIME,
-    dt.timedelta: DURATION,
-    None: NULL,
-    type(None): NULL,
-    Any: ANY,
-    object: ANY,
-    Path: StrType("path"),
-    list: ListType(ANY),
-    tuple: ListType(ANY),
-    dict: DictType(ANY),
+_SIMPLE_ANNOTATIONS: dict[object, t.Type] = {
+    str: t.STR,
+    int: t.INT,
+    float: t.FLOAT,
+    bool: t.BOOL,
+    dt.date: t.DATE,
+    dt.time: t.TIME,
+    dt.datetime: t.DATETIME,
+    dt.timedelta: t.DURATION,
+    None: t.NULL,
+    type(None): t.NULL,
+    Any: t.ANY,
+    object: t.ANY,
+    Path: t.StrType("path"),
+    list: t.ListType(t.ANY),
+    tuple: t.ListType(t.ANY),
+    dict: t.DictType(t.ANY),
 }
 
 
-Id = Annotated[str, StrType("id")]
+Id = Annotated[str, t.StrType("id")]
 """An identifier of a tool. It comes from a result; a planner never writes one itself."""
-FilePath = Annotated[str, StrType("path")]
-Url = Annotated[str, StrType("url")]
-Address = Annotated[str, StrType("email")]
+FilePath = Annotated[str, t.StrType("path")]
+Url = Annotated[str, t.StrType("url")]
+Address = Annotated[str, t.StrType("email")]
 """A file, a page, a recipient: a planner takes these from the request or from a result."""
-Iban = Annotated[str, StrType("iban")]
-Phone = Annotated[str, StrType("phone")]
-Code = Annotated[str, StrType("code")]
-Currency = Annotated[str, StrType("currency")]
+Iban = Annotated[str, t.StrType("iban")]
+Phone = Annotated[str, t.StrType("phone")]
+Code = Annotated[str, t.StrType("code")]
+Currency = Annotated[str, t.StrType("currency")]
 """Texts of bounded formats: arguments and results of tools are checked against them."""
 
 
@@ -99,7 +67,7 @@ class Money(TypedDict):
     currency: Currency
 
 
-def type_from_annotation(annotation: object) -> Type:
+def type_from_annotation(annotation: object) -> t.Type:
     """The plan type of a Python annotation; a TypeError names an annotation that has none.
 
     Example:
@@ -112,7 +80,7 @@ def type_from_annotation(annotation: object) -> Type:
         raise TypeError(f"{annotation!r} contains itself; plans have no endless types") from None
 
 
-def _annotation_type(annotation: object) -> Type:
+def _annotation_type(annotation: object) -> t.Type:
     try:
         if annotation in _SIMPLE_ANNOTATIONS:
             return _SIMPLE_ANNOTATIONS[annotation]
@@ -120,39 +88,39 @@ def _annotation_type(annotation: object) -> Type:
         pass  # unhashable, so it is not in the table
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        format_ = next((extra for extra in arguments[1:] if isinstance(extra, StrType)), None)
+        format_ = next((extra for extra in arguments[1:] if isinstance(extra, t.StrType)), None)
         return format_ or _annotation_type(arguments[0])
     if origin is NotRequired:
-        return optional_type(_annotation_type(arguments[0]))
+        return t.optional_type(_annotation_type(arguments[0]))
     if origin is Required:
         return _annotation_type(arguments[0])
     if origin is Literal and all(isinstance(value, str) for value in arguments):
-        return LiteralType(tuple(arguments))
+        return t.LiteralType(tuple(arguments))
     if origin in (Union, pytypes.UnionType):
         return _union_type(arguments)
     if origin in (list, Sequence, Iterable):
-        return ListType(_annotation_type(arguments[0]))
+        return t.ListType(_annotation_type(arguments[0]))
     if origin in (dict, Mapping) and arguments[0] is str:
-        return DictType(_annotation_type(arguments[1]))
+        return t.DictType(_annotation_type(arguments[1]))
     if origin is tuple:
         if len(arguments) == 2 and arguments[1] is Ellipsis:
-            return ListType(_annotation_type(arguments[0]))
-        return TupleType(tuple(_annotation_type(item) for item in arguments))
+            return t.ListType(_annotation_type(arguments[0]))
+        return t.TupleType(tuple(_annotation_type(item) for item in arguments))
     if isinstance(annotation, type):
         return _class_type(cast("type[object]", annotation))
     raise TypeError(f"{annotation!r} has no plan type; use str, int, float, bool, date, list, dict or a record")
 
 
-def _union_type(members: tuple[Any, ...]) -> Type:
-    joined: Type | None = None
+def _union_type(members: tuple[Any, ...]) -> t.Type:
+    joined: t.Type | None = None
     for member in members:
         type_ = _annotation_type(member)
-        joined = type_ if joined is None else (join_types(joined, type_) or ANY)
-    result = joined or ANY
-    return optional_type(result) if type(None) in members else result
+        joined = type_ if joined is None else (t.join_types(joined, type_) or t.ANY)
+    result = joined or t.ANY
+    return t.optional_type(result) if type(None) in members else result
 
 
-def _class_type(cls: type[object]) -> Type:
+def _class_type(cls: type[object]) -> t.Type:
     if issubclass(cls, BaseModel):
         docs = {name: info.description or "" for name, info in cls.model_fields.items()}
     elif dataclasses.is_dataclass(cls):
@@ -163,13 +131,15 @@ def _class_type(cls: type[object]) -> Type:
         raise TypeError(f"{cls.__name__!r} has no plan type; make it a dataclass, TypedDict or pydantic model")
     hints = typing.get_type_hints(cls, include_extras=True)
     optional_keys: frozenset[str] = getattr(cls, "__optional_keys__", frozenset())
-    fields: list[Field] = []
+    fields: list[t.Field] = []
     for name, doc in docs.items():
         type_ = _annotation_type(hints[name])
         fields.append(
-            Field(name, optional_type(type_) if name in optional_keys else type_, doc or annotation_doc(hints[name]))
+            t.Field(
+                name, t.optional_type(type_) if name in optional_keys else type_, doc or annotation_doc(hints[name])
+            )
         )
-    return RecordType(tuple(fields), cls.__name__)
+    return t.RecordType(tuple(fields), cls.__name__)
 
 
 def annotation_doc(annotation: object) -> str:
@@ -184,18 +154,18 @@ def signature_hints(function: Callable[..., object]) -> dict[str, Any]:
     return typing.get_type_hints(function, include_extras=True)
 
 
-SIMPLE_TYPES: dict[str, Type] = {
-    "str": STR,
-    "int": INT,
-    "float": FLOAT,
-    "number": NUMBER,
-    "bool": BOOL,
-    "date": DATE,
-    "time": TIME,
-    "datetime": DATETIME,
-    "timedelta": DURATION,
-    "None": NULL,
-    "Any": ANY,
+SIMPLE_TYPES: dict[str, t.Type] = {
+    "str": t.STR,
+    "int": t.INT,
+    "float": t.FLOAT,
+    "number": t.NUMBER,
+    "bool": t.BOOL,
+    "date": t.DATE,
+    "time": t.TIME,
+    "datetime": t.DATETIME,
+    "timedelta": t.DURATION,
+    "None": t.NULL,
+    "Any": t.ANY,
 }
 
 MAX_TYPE_DEPTH = 64
@@ -203,28 +173,28 @@ MAX_TYPE_DEPTH = 64
 JsonType = str | dict[str, Any]
 
 
-def type_to_json(type_: Type) -> JsonType:
+def type_to_json(type_: t.Type) -> JsonType:
     """A type as plain JSON: `"str"`, `{"list": …}`, `{"record": {…}}`."""
     match type_:
-        case StrType(format=str() as format_):
+        case t.StrType(format=str() as format_):
             return {"str": format_}
-        case ListType(item=item):
+        case t.ListType(item=item):
             return {"list": type_to_json(item)}
-        case TupleType(items=items):
+        case t.TupleType(items=items):
             return {"tuple": [type_to_json(item) for item in items]}
-        case DictType(value=value):
+        case t.DictType(value=value):
             return {"dict": type_to_json(value)}
-        case OptionalType(item=item):
+        case t.OptionalType(item=item):
             return {"optional": type_to_json(item)}
-        case LiteralType(values=values):
+        case t.LiteralType(values=values):
             return {"literal": list(values)}
-        case RecordType(fields=fields):
+        case t.RecordType(fields=fields):
             return {"record": {field.name: type_to_json(field.type) for field in fields}}
         case _:
             return str(type_)
 
 
-def type_from_json(value: object, depth: int = 0) -> Type:
+def type_from_json(value: object, depth: int = 0) -> t.Type:
     """The type that `type_to_json` wrote; a ValueError says what is wrong with any other input."""
     # Types also come from files and recorded runs, so the depth of the recursion is bounded.
     if depth > MAX_TYPE_DEPTH:
@@ -239,38 +209,38 @@ def type_from_json(value: object, depth: int = 0) -> Type:
     ((kind, inner),) = entries.items()
     match kind, inner:
         case "str", str():
-            return StrType(inner)
+            return t.StrType(inner)
         case "list", _:
-            return ListType(type_from_json(inner, depth + 1))
+            return t.ListType(type_from_json(inner, depth + 1))
         case "dict", _:
-            return DictType(type_from_json(inner, depth + 1))
+            return t.DictType(type_from_json(inner, depth + 1))
         case "optional", _:
-            return optional_type(type_from_json(inner, depth + 1))
+            return t.optional_type(type_from_json(inner, depth + 1))
         case "tuple", list():
-            return TupleType(tuple(type_from_json(item, depth + 1) for item in cast("list[object]", inner)))
+            return t.TupleType(tuple(type_from_json(item, depth + 1) for item in cast("list[object]", inner)))
         case "literal", [_, *_] if all(isinstance(item, str) for item in cast("list[object]", inner)):
-            return LiteralType(tuple(cast("list[str]", inner)))
+            return t.LiteralType(tuple(cast("list[str]", inner)))
         case "record", dict():
             named = cast("dict[str, object]", inner)
-            return RecordType(tuple(Field(name, type_from_json(item, depth + 1)) for name, item in named.items()))
+            return t.RecordType(tuple(t.Field(name, type_from_json(item, depth + 1)) for name, item in named.items()))
         case _:
             raise ValueError(f"{kind!r}: {inner!r} is not a type")
 
 
-_SIMPLE_SCHEMAS: dict[type[Type], dict[str, Any]] = {
-    IntType: {"type": "integer"},
-    FloatType: {"type": "number"},
-    BoolType: {"type": "boolean"},
-    DateType: {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"},
-    TimeType: {"type": "string", "pattern": "^[0-9]{2}:[0-9]{2}(:[0-9]{2})?$"},
-    DateTimeType: {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?$"},
-    DurationType: {"type": "number", "description": "seconds"},
-    NullType: {"type": "null"},
-    AnyType: {},
+_SIMPLE_SCHEMAS: dict[type[t.Type], dict[str, Any]] = {
+    t.IntType: {"type": "integer"},
+    t.FloatType: {"type": "number"},
+    t.BoolType: {"type": "boolean"},
+    t.DateType: {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"},
+    t.TimeType: {"type": "string", "pattern": "^[0-9]{2}:[0-9]{2}(:[0-9]{2})?$"},
+    t.DateTimeType: {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?$"},
+    t.DurationType: {"type": "number", "description": "seconds"},
+    t.NullType: {"type": "null"},
+    t.AnyType: {},
 }
 
 
-def type_json_schema(type_: Type, *, max_text: int | None = None, formats: bool = False) -> dict[str, Any]:
+def type_json_schema(type_: t.Type, *, max_text: int | None = None, formats: bool = False) -> dict[str, Any]:
     """The JSON Schema of a type, with every field written out.
 
     Args:
@@ -280,27 +250,27 @@ def type_json_schema(type_: Type, *, max_text: int | None = None, formats: bool 
             bounded formats have one.
     """
 
-    def schema_of(inner: Type) -> dict[str, Any]:
+    def schema_of(inner: t.Type) -> dict[str, Any]:
         return type_json_schema(inner, max_text=max_text, formats=formats)
 
     match type_:
-        case StrType(format=str() as name) if name in FORMATS and (formats or FORMATS[name].bounded):
+        case t.StrType(format=str() as name) if name in FORMATS and (formats or FORMATS[name].bounded):
             known = FORMATS[name]
             return {"enum": list(known.choices)} if known.choices else {"type": "string", "pattern": known.pattern}
-        case StrType():
+        case t.StrType():
             return {"type": "string"} | ({"maxLength": max_text} if max_text else {})
-        case LiteralType(values=values):
+        case t.LiteralType(values=values):
             return {"enum": list(values)}
-        case ListType(item=item):
+        case t.ListType(item=item):
             return {"type": "array", "items": schema_of(item)}
-        case TupleType(items=items):
+        case t.TupleType(items=items):
             schemas = [schema_of(item) for item in items]
             return {"type": "array", "prefixItems": schemas, "minItems": len(items), "maxItems": len(items)}
-        case DictType(value=value):
+        case t.DictType(value=value):
             return {"type": "object", "additionalProperties": schema_of(value)}
-        case OptionalType(item=item):
+        case t.OptionalType(item=item):
             return {"anyOf": [schema_of(item), {"type": "null"}]}
-        case RecordType(fields=fields):
+        case t.RecordType(fields=fields):
             properties = {
                 field.name: schema_of(field.type) | ({"description": field.doc} if field.doc else {})
                 for field in fields

@@ -153,12 +153,11 @@ FORMATS: Mapping[str, TextFormat] = MappingProxyType(
 )
 
 
+BOUNDED_FORMATS: frozenset[str | None] = frozenset(name for name, known in FORMATS.items() if known.bounded)
+"""The formats whose texts cannot hold free text."""
+
+
 def format_problem(text: str, name: str | None) -> str | None:
     """Why a text is not of this format, or None; a format without a pattern accepts every text."""
     known = FORMATS.get(name) if name is not None else None
     return known.problem(text) if known else None
-
-
-def is_bounded_format(name: str | None) -> bool:
-    """Whether texts of this format cannot hold free text."""
-    return name is not None and name in FORMATS and FORMATS[name].bounded

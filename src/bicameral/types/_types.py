@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from bicameral.types._formats import format_problem, is_bounded_format
+from bicameral.types._formats import BOUNDED_FORMATS, format_problem
 
 
 class Type:
@@ -179,7 +179,7 @@ def is_bounded(type_: Type) -> bool:
         case OptionalType(item=item):
             return is_bounded(item)
         case StrType(format=name):
-            return is_bounded_format(name)
+            return name in BOUNDED_FORMATS
         case RecordType():
             return type_ == MONEY
         case _:
@@ -221,9 +221,9 @@ def is_assignable(source: Type, target: Type) -> bool:
             return is_assignable(source, wanted)
         case (StrType(format=given), StrType(format=wanted)):
             # A bounded format is enforced on every value, so unchecked text must not pass as one.
-            return given == wanted or not is_bounded_format(wanted)
+            return given == wanted or wanted not in BOUNDED_FORMATS
         case (LiteralType(values=given), StrType(format=wanted)):
-            return not is_bounded_format(wanted) or not any(format_problem(value, wanted) for value in given)
+            return wanted not in BOUNDED_FORMATS or not any(format_problem(value, wanted) for value in given)
         case (LiteralType(values=given), LiteralType(values=wanted)):
             return set(given) <= set(wanted)
         case (IntType() | FloatType(), FloatType()):

@@ -17,29 +17,11 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel
 
-from bicameral.types._formats import format_problem, is_bounded_format
-from bicameral.types._types import (
-    AnyType,
-    BoolType,
-    DateTimeType,
-    DateType,
-    DictType,
-    DurationType,
-    FloatType,
-    IntType,
-    ListType,
-    LiteralType,
-    NullType,
-    OptionalType,
-    RecordType,
-    StrType,
-    TimeType,
-    TupleType,
-    Type,
-)
+from bicameral.types import _types as t
+from bicameral.types._formats import BOUNDED_FORMATS, format_problem
 
 
-def mismatch(value: object, type_: Type, path: str = "value") -> str | None:
+def mismatch(value: object, type_: t.Type, path: str = "value") -> str | None:
     """Why `value` is not of this type, or None if it is. Nothing is coerced.
 
     Example:
@@ -47,25 +29,25 @@ def mismatch(value: object, type_: Type, path: str = "value") -> str | None:
         "value.size is '3', not int"
     """
     match type_:
-        case AnyType():
+        case t.AnyType():
             return None
-        case OptionalType(item=item):
+        case t.OptionalType(item=item):
             return None if value is None else mismatch(value, item, path)
-        case LiteralType(values=values):
+        case t.LiteralType(values=values):
             return None if isinstance(value, str) and value in values else _mismatch_text(value, type_, path)
-        case ListType(item=item):
+        case t.ListType(item=item):
             if not isinstance(value, list | tuple):
                 return _mismatch_text(value, type_, path)
             items = cast("list[object]", value)
             return next(filter(None, (mismatch(each, item, f"{path}[{i}]") for i, each in enumerate(items))), None)
-        case TupleType(items=types):
+        case t.TupleType(items=types):
             if not isinstance(value, list | tuple):
                 return _mismatch_text(value, type_, path)
             if len(cast("list[object]", value)) != len(types):
                 return f"{path} has {len(cast('list[object]', value))} items, not {len(types)}"
             pairs = enumerate(zip(cast("list[object]", value), types, strict=True))
-            return next(filter(None, (mismatch(each, t, f"{path}[{i}]") for i, (each, t) in pairs)), None)
-        case DictType(value=inner):
+            return next(filter(None, (mismatch(each, kind, f"{path}[{i}]") for i, (each, kind) in pairs)), None)
+        case t.DictType(value=inner):
             if not isinstance(value, dict):
                 return _mismatch_text(value, type_, path)
             entries = cast("dict[object, object]", value)
@@ -74,16 +56,16 @@ def mismatch(value: object, type_: Type, path: str = "value") -> str | None:
             return next(
                 filter(None, (mismatch(v, inner, f"{path}[{_short_repr(k)}]") for k, v in entries.items())), None
             )
-        case RecordType():
+        case t.RecordType():
             return _record_mismatch(value, type_, path)
-        case StrType(format=name) if isinstance(value, str) and is_bounded_format(name):
+        case t.StrType(format=name) if isinstance(value, str) and name in BOUNDED_FORMATS:
             problem = format_problem(value, name)
             return f"{_mismatch_text(value, type_, path)}[{name!r}]: {problem}" if problem else None
         case _:
             return None if _is_simple(value, type_) else _mismatch_text(value, type_, path)
 
 
-def _record_mismatch(value: object, type_: RecordType, path: str) -> str | None:
+def _record_mismatch(value: object, type_: t.RecordType, path: str) -> str | None:
     if not isinstance(value, dict):
         return _mismatch_text(value, type_, path)
     entries = cast("dict[str, object]", value)
@@ -92,7 +74,7 @@ def _record_mismatch(value: object, type_: RecordType, path: str) -> str | None:
             return f"{path} has the field {_short_repr(name)}, which {type_} does not have"
     for field in type_.fields:
         if field.name not in entries:
-            if isinstance(field.type, OptionalType):
+            if isinstance(field.type, t.OptionalType):
                 continue
             return f"{path} lacks the field {field.name!r}"
         if problem := mismatch(entries[field.name], field.type, f"{path}.{field.name}"):
@@ -100,41 +82,37 @@ def _record_mismatch(value: object, type_: RecordType, path: str) -> str | None:
     return None
 
 
-_SIMPLE_CLASSES: dict[type[Type], type | tuple[type, ...]] = {
-    StrType: str,
-    BoolType: bool,
-    IntType: int,
-    FloatType: (int, float),
-    DateTimeType: dt.datetime,
-    DateType: dt.date,
-    TimeType: dt.time,
-    DurationType: dt.timedelta,
-    NullType: NoneType,
+_SIMPLE_CLASSES: dict[type[t.Type], type | tuple[type, ...]] = {
+    t.StrType: str,
+    t.BoolType: bool,
+    t.IntType: int,
+    t.FloatType: (int, float),
+    t.DateTimeType: dt.datetime,
+    t.DateType: dt.date,
+    t.TimeType: dt.time,
+    t.DurationType: dt.timedelta,
+    t.NullType: NoneType,
 }
 
 
-def _is_simple(value: object, type_: Type) -> bool:
+def _is_simple(value: object, type_: t.Type) -> bool:
     if not isinstance(value, _SIMPLE_CLASSES.get(type(type_), ())):
         return False
     # In Python a bool is an int and a datetime is a date; in plans neither is.
     if isinstance(value, bool):
-        return isinstance(type_, BoolType)
+        return isinstance(type_, t.BoolType)
     if isinstance(value, dt.datetime):
-        return isinstance(type_, DateTimeType)
+        return isinstance(type_, t.DateTimeType)
     return not isinstance(value, float) or math.isfinite(value)
 
 
-def _mismatch_text(value: object, type_: Type, path: str) -> str:
+def _mismatch_text(value: object, type_: t.Type, path: str) -> str:
     return f"{path} is {_short_repr(value)}, not {type_}"
 
 
 def _short_repr(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _duration_from_microseconds(microseconds: int) -> dt.timedelta:
-    return dt.timedelta(microseconds=microseconds)
 
 
 def _dict_from_json(entries: dict[str, object]) -> dict[str, Any]:
@@ -145,7 +123,7 @@ _JSON_TAGS: dict[str, tuple[type, Callable[[Any], Any]]] = {
     "$date": (str, dt.date.fromisoformat),
     "$time": (str, dt.time.fromisoformat),
     "$datetime": (str, dt.datetime.fromisoformat),
-    "$timedelta": (int, _duration_from_microseconds),
+    "$timedelta": (int, lambda microseconds: dt.timedelta(microseconds=microseconds)),
     "$dict": (dict, _dict_from_json),
 }
 

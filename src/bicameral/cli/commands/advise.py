@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options, completion_items
+from bicameral.cli._main import CommonOptions, common_options, completer
 from bicameral.cli._output import OK, Output
 from bicameral.cli._prompts import read_line
-from bicameral.cli._render import money_text
-from bicameral.cli._values import cell_text
+from bicameral.cli._render import cell_text, money_text
 from bicameral.cli.commands.estimate import TokenSpeeds, tier_rates
 from bicameral.errors import BicameralError, CatalogError, Place
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from bicameral.catalog import Requirement
     from bicameral.catalog.advice import Advice, Choice, OpenQuestion, RejectedPattern, TaskFacts
 
@@ -206,10 +203,11 @@ def show_facts(out: Output) -> None:
         out.show(f"{name:<{wide}}  {question.ask} ({question.expected_input}{unit})")
 
 
-def _complete_fact(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+@completer
+def _complete_fact() -> Iterable[str]:
     from bicameral.catalog.advice import questions
 
-    return completion_items(begun, {f"{name}=": each.ask for name, each in questions().items()})
+    return {f"{name}=": each.ask for name, each in questions().items()}
 
 
 @click.command(short_help="The smallest stack of patterns that is enough for what you know of a task.")

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import CommandFunction, CommonOptions, common_options, complete_approvals, local_time_text
+from bicameral.cli._main import CommandFunction, CommonOptions, common_options, complete_approvals, local_time_text
 from bicameral.cli._output import OK
+from bicameral.cli._render import render_table
 from bicameral.cli._run_records import current_user, has_submitted_runs, open_submitted_runs
-from bicameral.cli._values import calls_text, question_text, render_table
+from bicameral.cli._values import calls_text, question_text
 from bicameral.display import make_visible
 from bicameral.errors import BicameralError, DurableError
 
@@ -181,10 +182,7 @@ def show_approval(chosen: CommonOptions, id: str | None, user: str | None, full:
     ID is the id of a question or the beginning of it; without one, the only question that is open.
     """
 
-    async def asked(runs: Runs) -> Approval:
-        return await _find_approval(runs, id, user)
-
-    found = asyncio.run(_with_runs(chosen, asked))
+    found = asyncio.run(_with_runs(chosen, lambda runs: _find_approval(runs, id, user)))
     chosen.out.show(approval_text(found, full=full))
     chosen.out.write_json({"ok": True, **found.to_json()})
     return OK

@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import (
+from bicameral.cli._main import (
     CommonOptions,
     common_options,
     fetch_missing_weights,
-    injected_agent,
     open_agent,
     planning_options,
     run_until_terminated,
 )
-from bicameral.cli._output import OK
-from bicameral.cli._progress import open_display
-from bicameral.cli._render import planned_json
-from bicameral.cli._values import answer_text, to_plain_json
+from bicameral.cli._output import OK, open_display
+from bicameral.cli._render import answer_text, planned_json, to_plain_json
 from bicameral.cli.commands.run import RunCommand, RunOptions
 from bicameral.errors import BicameralError, ToolError
 
@@ -50,12 +47,11 @@ def command(chosen: CommonOptions, deterministic: bool, fresh: bool, dry_run: bo
 
     Reads requests from standard input, one a line. With --json each request gives one JSON object on a line of its own.
     """
-    config, make = chosen.config(), injected_agent()
-    if make is None:
-        fetch_missing_weights(chosen.out, config, ["privileged"])
+    config = chosen.config()
+    fetch_missing_weights(chosen.out, config, ["privileged"])
     chat = ChatSession(chosen, config, RunOptions(deterministic, fresh, dry_run, yes))
     with asyncio.Runner() as runner:
-        opening = open_agent(config, make)
+        opening = open_agent(config)
         agent = runner.run(opening.__aenter__())
         try:
             chat.greet()
@@ -162,7 +158,7 @@ class ChatSession:
             self._out.say(f"saved to {name}")
 
     def _run_command(self) -> RunCommand:
-        return RunCommand(self._chosen, self._config, self._options, injected_agent())
+        return RunCommand(self._chosen, self._config, self._options)
 
     def _read_history(self) -> None:
         """Load the history of earlier sessions for the arrow keys, and save it at exit."""

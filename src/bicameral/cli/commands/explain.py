@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import (
+from bicameral.cli._main import (
     CommonOptions,
     common_options,
     fetch_missing_weights,
-    injected_agent,
     open_agent,
     planning_options,
 )
-from bicameral.cli._output import NO_PLAN, OK
-from bicameral.cli._progress import open_display
+from bicameral.cli._output import NO_PLAN, OK, open_display
 from bicameral.cli._render import proof_json, show_finding, verdict_name, verdict_why
 from bicameral.plans import (
     Answer,
@@ -169,15 +167,12 @@ def _expression_text(expr: Any) -> str:
 def command(chosen: CommonOptions, what: str, deterministic: bool, fresh: bool) -> int:
     """Say in plain words what the plan in a file does, or the plan that would serve a request."""
     config = chosen.config()
-    if what == "-" or Path(what).is_file() or _is_file_name(what):
+    is_file_name = " " not in what.strip() and Path(what).suffix in (".json", ".py")
+    if what == "-" or is_file_name or Path(what).is_file():
         plan, checked, registry = _load_plan_file(what, config)
     else:
         plan, checked, registry = asyncio.run(_plan_request(chosen, config, what, deterministic, fresh))
     return _show_explanation(chosen, plan, checked, registry)
-
-
-def _is_file_name(what: str) -> bool:
-    return " " not in what.strip() and Path(what).suffix in (".json", ".py")
 
 
 def _load_plan_file(name: str, config: Config) -> tuple[Plan, Checked, Registry]:
@@ -194,10 +189,8 @@ def _load_plan_file(name: str, config: Config) -> tuple[Plan, Checked, Registry]
 async def _plan_request(
     chosen: CommonOptions, config: Config, request: str, deterministic: bool, fresh: bool
 ) -> tuple[Plan, Checked, Registry]:
-    make = injected_agent()
-    if make is None:
-        fetch_missing_weights(chosen.out, config, ["privileged"])
-    async with open_agent(config, make) as agent:
+    fetch_missing_weights(chosen.out, config, ["privileged"])
+    async with open_agent(config) as agent:
         with open_display(chosen.out) as shown:
             shown.phase("planning")
             planned = await agent.plan(request, deterministic=deterministic, fresh=fresh, watch=shown.statement)

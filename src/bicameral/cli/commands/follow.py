@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options, injected_agent, planning_options, run_until_terminated
+from bicameral.cli._main import CommonOptions, common_options, planning_options, run_until_terminated
 from bicameral.cli._output import Output
 from bicameral.cli._prompts import confirm_yes
 from bicameral.cli._values import break_line
@@ -41,7 +41,7 @@ def command(chosen: CommonOptions, run: str, deterministic: bool, fresh: bool, d
     chosen.out.say(_endorsement_text(shown, found))
     endorser = TerminalEndorser(chosen.out) if chosen.out.is_interactive else None
     request = asyncio.run(endorse_text(shown, endorser))
-    runner = RunCommand(chosen, config, RunOptions(deterministic, fresh, dry_run), injected_agent())
+    runner = RunCommand(chosen, config, RunOptions(deterministic, fresh, dry_run))
     runner.fetch_weights()
     return asyncio.run(run_until_terminated(runner.run_request(request)))
 

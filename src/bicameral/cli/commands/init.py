@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options
+from bicameral.cli._main import CommonOptions, common_options
 from bicameral.errors import ConfigError, Place
 
 

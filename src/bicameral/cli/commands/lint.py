@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options
+from bicameral.cli._main import CommonOptions, common_options
 from bicameral.cli._output import FAILED, OK, Output, exit_code
 from bicameral.errors import BicameralError, CatalogError, describe_error, nearest_name
-from bicameral.secrets import mask_json
 
 if TYPE_CHECKING:
     from bicameral.catalog.lint import LintFinding, LintReport, LintRule
@@ -215,7 +213,7 @@ def _lint_one(what: str, folder: Path) -> LintResult:
 
 def _show_results(out: Output, linted: list[LintResult], *, sarif: bool, quiet: bool) -> None:
     if sarif:
-        sys.stdout.write(mask_json(json.dumps(_sarif(linted), ensure_ascii=False, indent=2)) + "\n")
+        out.write_document(_sarif(linted), indent=2)
         return
     for each in linted:
         if each.report is not None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options, completion_items
+from bicameral.cli._main import CommonOptions, common_options, completer
 from bicameral.cli._output import FAILED, OK
-from bicameral.cli._values import render_table
+from bicameral.cli._render import render_table
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from bicameral.models import ProgressReporter, Weights
 
 
@@ -25,16 +24,18 @@ def command(context: click.Context) -> int | None:
     return context.invoke(list_models) if context.invoked_subcommand is None else None
 
 
-def _complete_weights(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+@completer
+def _complete_weights() -> Iterable[str]:
     from bicameral.models import known_weights
 
-    return completion_items(begun, [name for weights in known_weights() for name in (weights.alias, weights.id)])
+    return [name for weights in known_weights() for name in (weights.alias, weights.id)]
 
 
-def _complete_role(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+@completer
+def _complete_role() -> Iterable[str]:
     from bicameral.routing import ROLES
 
-    return completion_items(begun, ROLES)
+    return ROLES
 
 
 def _wanted_weights(chosen: CommonOptions, names: tuple[str, ...]) -> list[Weights]:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options, completion_items
+from bicameral.cli._main import CommonOptions, common_options, completer
 from bicameral.cli._output import OK, Output
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
-    from bicameral.catalog import Catalog, Conflict, Knob, PatternFacts, Requirement, SessionCost
+    from bicameral.catalog import Catalog, Knob, PatternFacts, Requirement, SessionCost
 
 
 _PAGE_WIDTH = 100
@@ -115,7 +112,8 @@ def _page_sections(pattern: PatternFacts, known: Catalog, runs: str | None) -> I
     yield "Knobs", [_knob_text(name, knob) for name, knob in pattern.knobs.items()]
     yield "Loops", [f"bounded by {' and '.join(pattern.bounded_by)}"] if pattern.loops else []
     yield "Needs", [_requirement_text(each) for each in known.requirements_of(pattern.id)]
-    yield "Clashes", [_conflict_text(each) for each in known.conflicts_of(pattern.id)]
+    clashes = known.conflicts_of(pattern.id)
+    yield "Clashes", [f"{each.id} {each.name} ({each.kind}, {each.severity}): {each.rule}" for each in clashes]
     yield "Cost", _cost_lines(pattern)
     yield "Goes wrong", [f"{each.what}: {each.mend}" for each in pattern.failures]
     yield "Watch", [", ".join(pattern.watch)]
@@ -159,10 +157,6 @@ def _requirement_text(need: Requirement) -> str:
     return f"{wanted} ({need.strength}{f', when {need.when}' if need.when else ''}): {need.why}"
 
 
-def _conflict_text(conflict: Conflict) -> str:
-    return f"{conflict.id} {conflict.name} ({conflict.kind}, {conflict.severity}): {conflict.rule}"
-
-
 def _cost_lines(pattern: PatternFacts) -> Iterator[str]:
     """The formulas of the cost, and their values for a small task."""
     from bicameral.catalog import default_sizes
@@ -197,19 +191,19 @@ def command(context: click.Context) -> int | None:
     return context.invoke(list_patterns) if context.invoked_subcommand is None else None
 
 
-def complete_pattern(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+@completer
+def complete_pattern() -> Iterable[str]:
     """The ids that begin so, with their names."""
-    with suppress(Exception):
-        from bicameral.catalog import catalog
+    from bicameral.catalog import catalog
 
-        return completion_items(begun.upper(), {each.id: each.name for each in catalog().patterns.values()})
-    return []
+    return {each.id: each.name for each in catalog().patterns.values()}
 
 
-def _complete_category(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+@completer
+def _complete_category() -> Iterable[str]:
     from bicameral.catalog import CATEGORIES
 
-    return completion_items(begun, CATEGORIES)
+    return CATEGORIES
 
 
 @command.command("list")
@@ -269,18 +263,17 @@ def run_pattern(chosen: CommonOptions, id: str, request: str | None, knobs: tupl
     import asyncio
 
     from bicameral.catalog import catalog
-    from bicameral.cli._options import fetch_missing_weights, injected_agent, open_agent, run_until_terminated
+    from bicameral.cli._main import fetch_missing_weights, open_agent, run_until_terminated
     from bicameral.cli._pattern_runs import PatternRunner, parse_pattern_knobs
     from bicameral.patterns import pattern_class
 
     id = catalog().pattern(id).id
     pattern_class(id)
-    set_to, config, make = parse_pattern_knobs(id, knobs), chosen.config(), injected_agent()
-    if make is None:
-        fetch_missing_weights(chosen.out, config, ["privileged", "quarantined"])
+    set_to, config = parse_pattern_knobs(id, knobs), chosen.config()
+    fetch_missing_weights(chosen.out, config, ["privileged", "quarantined"])
 
     async def run() -> int:
-        async with open_agent(config, make) as agent:
+        async with open_agent(config) as agent:
             with agent.spending():
                 runner = PatternRunner(chosen.out)
                 if request is None:

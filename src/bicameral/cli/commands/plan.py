@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import (
+from bicameral.cli._main import (
     CommonOptions,
-    MakeAgent,
     common_options,
     fetch_missing_weights,
-    injected_agent,
     open_agent,
     planning_options,
 )
-from bicameral.cli._output import NO_PLAN, OK, Output
-from bicameral.cli._progress import open_display
+from bicameral.cli._output import NO_PLAN, OK, Output, open_display
 from bicameral.cli._prompts import TerminalAsker
 from bicameral.cli._render import planned_json, say_budget, say_degraded, show_intent, show_report
 
@@ -45,11 +42,10 @@ def command(
 
     The plan goes to standard output (or to --out); intent and findings go to standard error.
     """
-    config, make = chosen.config(), injected_agent()
-    if make is None:
-        fetch_missing_weights(chosen.out, config, ["privileged"])
+    config = chosen.config()
+    fetch_missing_weights(chosen.out, config, ["privileged"])
     form = form or ("json" if target is not None and target.suffix == ".json" else "python")
-    planned, text, agent = asyncio.run(_make_plan(chosen.out, config, make, request, form, deterministic, fresh))
+    planned, text, agent = asyncio.run(_make_plan(chosen.out, config, request, form, deterministic, fresh))
     out = chosen.out
     show_intent(out, planned.intent)
     if target is not None:
@@ -66,10 +62,10 @@ def command(
 
 
 async def _make_plan(
-    out: Output, config: Config, make: MakeAgent | None, request: str, form: str, deterministic: bool, fresh: bool
+    out: Output, config: Config, request: str, form: str, deterministic: bool, fresh: bool
 ) -> tuple[Planned, str, Agent]:
     """The plan, how it is written in the wanted form, and the agent that would run it."""
-    async with open_agent(config, make) as agent:
+    async with open_agent(config) as agent:
         with open_display(out) as shown:
             asker = TerminalAsker(out, shown.quiet) if out.is_interactive else None
             shown.phase("planning")

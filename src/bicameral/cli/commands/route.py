@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options
+from bicameral.cli._main import CommonOptions, common_options
 from bicameral.cli._output import OK
 from bicameral.errors import ConfigError, nearest_name
 
@@ -75,7 +75,8 @@ def explain_route(config: Config, role: str, **facts: Any) -> ExplainedRoute:
     request, here = _sample_call(role, facts)
     route = router.choose(request, here)
     identity = router.aliases[route.alias].identity
-    lines = [f"{route.alias} ({identity}), by {_route_reason(route)}"]
+    reason = route.why if route.by == "rule" else f"{route.by}: {route.why}"
+    lines = [f"{route.alias} ({identity}), by {reason}"]
     lines += [f"  not {passed}" for passed in _skipped_choices(router, request, here, route)]
     route_facts = {"role": role, "chamber": chamber, "model": identity, "route": route.to_json()}
     return ExplainedRoute("\n".join(lines), route_facts)
@@ -91,10 +92,6 @@ def route_line(call: Mapping[str, Any]) -> str:
     for name, reason in route.get("attempts", []):
         line += f"\n    before it: {name} ({reason})"
     return line + (f"\n    degraded: {call['degraded']}" if call.get("degraded") else "")
-
-
-def _route_reason(route: Route) -> str:
-    return route.why if route.by == "rule" else f"{route.by}: {route.why}"
 
 
 def _skipped_choices(router: Router, request: ModelRequest, here: CallContext, route: Route) -> list[str]:

@@ -8,18 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import (
+from bicameral.cli._main import (
     CommonOptions,
-    MakeAgent,
     common_options,
     fetch_missing_weights,
-    injected_agent,
     open_agent,
     planning_options,
     run_until_terminated,
 )
-from bicameral.cli._output import FAILED, INTERRUPTED, NEEDS_A_PERSON, NO_PLAN, OK, QUESTIONS
-from bicameral.cli._progress import ProgressDisplay, open_display
+from bicameral.cli._output import (
+    FAILED,
+    INTERRUPTED,
+    NEEDS_A_PERSON,
+    NO_PLAN,
+    OK,
+    QUESTIONS,
+    ProgressDisplay,
+    open_display,
+)
 from bicameral.cli._prompts import TerminalApprover, TerminalAsker, confirm_yes
 from bicameral.cli._render import (
     effects_text,
@@ -96,7 +102,7 @@ def command(
     if strategy not in (None, "compiled") and (plan_file is not None or dry_run or rounds is not None):
         raise click.UsageError(f"--strategy {strategy} goes with a request: it has no plan that could be read first.")
     config, wishes = chosen.config(), RunOptions(deterministic, fresh, dry_run, yes, rounds, strategy)
-    sitting = RunCommand(chosen, config, wishes, injected_agent())
+    sitting = RunCommand(chosen, config, wishes)
     if plan_file is not None:
         return asyncio.run(run_until_terminated(sitting.run_file(plan_file)))
     sitting.fetch_weights()
@@ -106,15 +112,14 @@ def command(
 class RunCommand:
     """One run at the command line, from what was asked to the exit code."""
 
-    def __init__(self, chosen: CommonOptions, config: Config, wishes: RunOptions, make: MakeAgent | None) -> None:
-        self._out, self._config, self._wishes, self._make = chosen.out, config, wishes, make
+    def __init__(self, chosen: CommonOptions, config: Config, wishes: RunOptions) -> None:
+        self._out, self._config, self._wishes = chosen.out, config, wishes
 
     def fetch_weights(self) -> None:
         """Fetch what planning needs, before anything else is shown."""
-        if self._make is None:
-            fetch_missing_weights(
-                self._out, self._config, ["privileged"] if self._strategy is None else ["privileged", "quarantined"]
-            )
+        fetch_missing_weights(
+            self._out, self._config, ["privileged"] if self._strategy is None else ["privileged", "quarantined"]
+        )
 
     @property
     def _strategy(self) -> str | None:
@@ -127,7 +132,7 @@ class RunCommand:
     async def run_request(self, request: str) -> int:
         from bicameral.telemetry import span
 
-        async with open_agent(self._config, self._make) as agent:
+        async with open_agent(self._config) as agent:
             # One trace for the whole request, and one budget for planning and running.
             with span("bicameral run"), agent.spending():
                 if self._strategy is not None:
@@ -160,7 +165,7 @@ class RunCommand:
         from bicameral.cli.commands.check import read_plan
         from bicameral.plans import print_plan
 
-        async with open_agent(self._config, self._make) as agent:
+        async with open_agent(self._config) as agent:
             file = read_plan(name, agent.registry)
             checked = agent.check(file.plan, places=file.places)
             show_plan(self._out, print_plan(file.plan, agent.registry))
@@ -235,7 +240,7 @@ class RunCommand:
     async def _fetch_quarantined(self, plan: Plan) -> None:
         from bicameral.plans import Extract, walk
 
-        if self._make is None and any(isinstance(step, Extract) for _, step in walk(plan.steps)):
+        if any(isinstance(step, Extract) for _, step in walk(plan.steps)):
             fetch_missing_weights(self._out, self._config, ["quarantined"])
 
 

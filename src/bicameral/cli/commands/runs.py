@@ -8,19 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import (
+from bicameral.cli._main import (
     CommonOptions,
     PeriodType,
     common_options,
     complete_runs,
     fetch_missing_weights,
-    injected_agent,
     open_agent,
     run_until_terminated,
 )
-from bicameral.cli._output import FAILED, OK, Output
-from bicameral.cli._progress import open_display
-from bicameral.cli._render import outcome_json, recorded_usage_json, recorded_usage_text, show_outcome
+from bicameral.cli._output import FAILED, OK, Output, open_display
+from bicameral.cli._render import (
+    answer_text,
+    outcome_json,
+    recorded_usage_json,
+    recorded_usage_text,
+    render_table,
+    show_outcome,
+    to_plain_json,
+)
 from bicameral.cli._run_records import (
     FoundRun,
     RunRecords,
@@ -35,7 +41,6 @@ from bicameral.cli._run_records import (
     show_run_view,
     warn_without_workers,
 )
-from bicameral.cli._values import answer_text, render_table, to_plain_json
 from bicameral.errors import DurableError, RunError
 
 if TYPE_CHECKING:
@@ -164,11 +169,11 @@ async def _resume_here(chosen: CommonOptions, config: Config, found: FoundRun) -
     from bicameral.cli._prompts import terminal_people
     from bicameral.runs import resume_plan
 
-    out, make = chosen.out, injected_agent()
+    out = chosen.out
     journal = found.recorded_journal()
-    if make is None and _has_extracts(journal.events(found.run)):
+    if _has_extracts(journal.events(found.run)):
         fetch_missing_weights(out, config, ["quarantined"])
-    async with open_agent(config, make) as agent:
+    async with open_agent(config) as agent:
         with open_display(out) as shown:
             shown.phase("going on")
             asker, approver = terminal_people(out, agent.registry, shown.quiet)

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import (
+from bicameral.cli._main import (
     CommonOptions,
-    MakeAgent,
     common_options,
     fetch_missing_weights,
-    injected_agent,
     on_signals,
     open_agent,
 )
@@ -50,14 +48,12 @@ def command(context: click.Context, chosen: CommonOptions, host: str | None, por
         # For this process alone: it is printed once and stored nowhere.
         token, text = new_token("local")
         tokens = TokenFile(config.token_file, [token])
-    make = injected_agent()
-    if make is None:
-        fetch_missing_weights(chosen.out, config, ["privileged", "quarantined"] if worker else ["privileged"])
+    fetch_missing_weights(chosen.out, config, ["privileged", "quarantined"] if worker else ["privileged"])
 
     def started(address: str) -> None:
         _say_started(chosen, address, text)
 
-    return asyncio.run(_serve(config, tokens, make, worker, started))
+    return asyncio.run(_serve(config, tokens, worker, started))
 
 
 def _with_address(config: Config, host: str | None, port: int | None) -> Config:
@@ -73,14 +69,12 @@ def _say_started(chosen: CommonOptions, address: str, text: str | None) -> None:
     chosen.out.say(f"serving on {address}; Ctrl-C stops" + (f"\n  token: {text}" if text is not None else ""))
 
 
-async def _serve(
-    config: Config, tokens: TokenFile, make: MakeAgent | None, worker: bool, started: Callable[[str], None]
-) -> int:
+async def _serve(config: Config, tokens: TokenFile, worker: bool, started: Callable[[str], None]) -> int:
     from bicameral.server import serve
 
     stop = asyncio.Event()
     on_signals(lambda _: stop.set(), signal.SIGINT, signal.SIGTERM)
-    async with open_agent(config, make) as agent:
+    async with open_agent(config) as agent:
         await serve(config, agent, tokens, worker=worker, stop=stop, started=started)
     return OK
 

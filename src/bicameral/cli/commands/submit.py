@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bicameral.cli._options import (
+from bicameral.cli._main import (
     CommonOptions,
     MomentType,
     PeriodType,
     common_options,
-    injected_agent,
     open_agent,
     run_until_terminated,
 )
@@ -115,7 +114,7 @@ async def _load_checked_plan(chosen: CommonOptions, config: Config, name: str) -
     from bicameral.cli.commands.check import read_plan
     from bicameral.plans import print_plan
 
-    async with open_agent(config, injected_agent()) as agent:
+    async with open_agent(config) as agent:
         file = read_plan(name, agent.registry)
         checked = agent.check(file.plan, places=file.places)
         if checked.ok:

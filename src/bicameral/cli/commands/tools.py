@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options, completion_items, load_config_quietly
+from bicameral.cli._main import CommonOptions, common_options, completer, load_config_quietly
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from bicameral.tools import Tool
 
 
@@ -36,10 +34,11 @@ def list_tools(chosen: CommonOptions) -> int:
     return 0
 
 
-def _complete_tool(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+@completer
+def _complete_tool() -> Iterable[str]:
     from bicameral.config import open_registry
 
-    return completion_items(begun, open_registry(load_config_quietly()).names)
+    return open_registry(load_config_quietly()).names
 
 
 @command.command("show")

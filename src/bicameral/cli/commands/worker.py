@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bicameral.cli._options import (
+from bicameral.cli._main import (
     CommonOptions,
-    MakeAgent,
     common_options,
     fetch_missing_weights,
-    injected_agent,
     on_signals,
     open_agent,
 )
@@ -42,17 +40,17 @@ def command(chosen: CommonOptions, concurrency: int | None, name: str | None, no
     \b
     bicameral worker --concurrency 4
     """
-    config, make = chosen.config(), injected_agent()
-    if make is None and not no_fetch:
+    config = chosen.config()
+    if not no_fetch:
         fetch_missing_weights(chosen.out, config, ["privileged", "quarantined"])
-    return asyncio.run(_work(chosen.out, config, make, concurrency, name))
+    return asyncio.run(_work(chosen.out, config, concurrency, name))
 
 
-async def _work(out: Output, config: Config, make: MakeAgent | None, concurrency: int | None, name: str | None) -> int:
+async def _work(out: Output, config: Config, concurrency: int | None, name: str | None) -> int:
     from bicameral.durable import Worker
 
     log = WorkerLog(out)
-    async with open_submitted_runs(config, make=True) as runs, open_agent(config, make) as agent:
+    async with open_submitted_runs(config, make=True) as runs, open_agent(config) as agent:
         worker = Worker(runs, agent, concurrency=concurrency, name=name, observer=log.record_state)
         log.record_start(worker.name, worker.concurrency, masked_address(config.durable_database))
         on_signals(log.stop, signal.SIGINT, signal.SIGTERM)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options, local_time_text
+from bicameral.cli._main import CommonOptions, common_options, local_time_text
 from bicameral.cli._output import OK
+from bicameral.cli._render import render_table
 from bicameral.cli._run_records import NO_WORKER, has_submitted_runs, open_submitted_runs
-from bicameral.cli._values import render_table
 
 if TYPE_CHECKING:
     from bicameral.config import Config

@@ -200,7 +200,7 @@ class IdentityStore:
 
     Example:
         >>> store = IdentityStore(folder / "identity.jsonl")
-        >>> store.found(Identity("Iris", values=("Never guess a figure.",)), author="Ada", reason="a new assistant")
+        >>> store.create(Identity("Iris", values=("Never guess a figure.",)), author="Ada", reason="a new assistant")
         >>> store.current().number
         0
     """
@@ -208,7 +208,7 @@ class IdentityStore:
     def __init__(self, path: Path, *, known: str | None = None) -> None:
         self._file = SealedLog(path, "bicameral identity 1", known)
 
-    def found(self, identity: Identity, *, author: str, reason: str) -> IdentityVersion:
+    def create(self, identity: Identity, *, author: str, reason: str) -> IdentityVersion:
         """Write the first version. Its invariants hold for good; an identity is founded only once.
 
         It is the author's own: a text that an outcome handed out, and a stranger had a hand in, is refused.

@@ -222,7 +222,7 @@ _QUESTION: Final = "Bob here. On which day do I get the report?"
 
 def _build_example(folder: Path) -> IdentityPersistence:
     store = IdentityStore(folder / "identity.jsonl")
-    store.found(_IDENTITY, author="the owner", reason="a new assistant")
+    store.create(_IDENTITY, author="the owner", reason="a new assistant")
     return IdentityPersistence(store, max_tokens=75, sessions_per_update=100)
 
 

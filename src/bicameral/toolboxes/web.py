@@ -1,6 +1,8 @@
-"""The web toolbox: its settings, the allowed hosts, one GET request, and the tools.
+"""Web pages: fetch a page as text with its links, or JSON.
 
-A request follows redirects within limits of time and size, and connects only to addresses that were checked.
+The host of a URL is checked against the settings and resolved once, and the connection goes to the address that was
+checked. Loopback, private and link-local addresses are refused unless their host is listed; the checks are repeated for
+every redirect. A response is decompressed up to a limit, and parsed in the parser process (`toolboxes._text`).
 """
 
 from __future__ import annotations

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from bicameral.errors import ToolError, nearest_name
-from bicameral.toolboxes._text import clean_text, one_line
-from bicameral.toolboxes.calendar._document import EventBlock, IcsDocument, read_document
-from bicameral.toolboxes.calendar._occurrences import (
+from bicameral.toolboxes._calendar_document import EventBlock, IcsDocument, read_document
+from bicameral.toolboxes._calendar_occurrences import (
     START_FORMAT,
     Occurrence,
     event_moment,
@@ -27,6 +26,7 @@ from bicameral.toolboxes.calendar._occurrences import (
     make_occurrence,
     to_zoned,
 )
+from bicameral.toolboxes._text import clean_text, one_line
 
 if TYPE_CHECKING:
     from icalendar import Event as Component

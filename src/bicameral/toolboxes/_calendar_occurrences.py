@@ -17,8 +17,8 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
+from bicameral.toolboxes._calendar_document import EventBlock, IcsDocument
 from bicameral.toolboxes._text import clean_text, one_line, require_standard
-from bicameral.toolboxes.calendar._document import EventBlock, IcsDocument
 
 if TYPE_CHECKING:
     from icalendar import Event as Component

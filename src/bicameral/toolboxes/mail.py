@@ -1,7 +1,10 @@
-"""The mail tools, their settings, and sending through an SMTP server.
+"""Mail: search and read a Maildir or an mbox, send through an SMTP server, save attachments.
 
-A mail is sent only if all its addresses, headers and attachments pass the checks of `_compose`. The modules
-that read and write mail are imported when a tool is first called: every run opens this toolbox, and few touch mail.
+The mailbox is never written, and lies inside the folders that may be read. Mails are untrusted text: a broken charset,
+date or MIME structure affects that mail only and not the search. Mails are parsed in the parser process (`_mime`), so
+that a mail made to block its parser costs a second or two. A mail is sent only if all its addresses, headers and
+attachments pass the checks of `_mail_compose`. The modules that read and write mail are imported when a tool is first
+called: every run opens this toolbox, and few touch mail.
 """
 
 from __future__ import annotations
@@ -38,8 +41,8 @@ from bicameral.types import Address, Id
 if TYPE_CHECKING:
     import smtplib
 
-    from bicameral.toolboxes.mail._compose import Attachment, MailDraft
-    from bicameral.toolboxes.mail._mailbox import Mailbox
+    from bicameral.toolboxes._mail_compose import Attachment, MailDraft
+    from bicameral.toolboxes._mailbox import Mailbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,32 +108,24 @@ _UNUSUAL_IN_IDS = re.compile(r"[^A-Za-z0-9._-]")
 _SMTP_SETTING = "Set `smtp` under [toolbox.mail] in bicameral.toml."
 
 
-def send_message(
-    settings: MailSettings,
-    surroundings: Surroundings,
-    *,
-    to: Sequence[str],
-    cc: Sequence[str],
-    subject: str,
-    body: str,
-    attachments: Sequence[str],
-) -> None:
-    """Send one mail or raise; the error tells whether the mail may have been sent."""
-    from bicameral.toolboxes.mail._compose import compose_message
-
+def _require_smtp(settings: MailSettings) -> Smtp:
+    """The server of outgoing mail; a `ToolError` if it or the sender is not set."""
     if settings.smtp is None:
         raise ToolError("mail.no-smtp", "no SMTP server is set", fix=_SMTP_SETTING)
     if not settings.address:
         raise ToolError(
             "mail.no-address", "no sender address is set", fix="Set `address` under [toolbox.mail] in bicameral.toml."
         )
-    draft = _make_draft(
-        settings.address, surroundings, to=to, cc=cc, subject=subject, body=body, attachments=attachments
-    )
+    return settings.smtp
+
+
+def _send_draft(draft: MailDraft, smtp: Smtp, surroundings: Surroundings) -> None:
+    """Send one mail or raise; the error tells whether the mail may have been sent."""
+    from bicameral.toolboxes._mail_compose import compose_message
+
     # Composed and verified before the connection is opened: a mail that differs from its draft reaches no server.
     raw = compose_message(draft)
-    password = _smtp_password(settings.smtp, surroundings)
-    client = _connect_smtp(settings.smtp, password)
+    client = _connect_smtp(smtp, _smtp_password(smtp, surroundings))
     try:
         _deliver(client, draft, raw)
     finally:
@@ -150,7 +145,7 @@ def _make_draft(
     attachments: Sequence[str],
 ) -> MailDraft:
     """Check the parts of a mail. A recipient is used unchanged or refused; encoded words in a subject are broken."""
-    from bicameral.toolboxes.mail._compose import (
+    from bicameral.toolboxes._mail_compose import (
         MailDraft,
         parse_recipient,
         refuse_line_breaks,
@@ -185,7 +180,7 @@ def make_message_id(domain: str) -> str:
 
 
 def _read_attachments(folders: Folders, paths: Sequence[str]) -> Iterator[Attachment]:
-    from bicameral.toolboxes.mail._compose import Attachment, refuse_line_breaks
+    from bicameral.toolboxes._mail_compose import Attachment, refuse_line_breaks
 
     left = MAX_ATTACHMENTS
     for path in paths:
@@ -316,7 +311,7 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
 
     @cache
     def mailbox() -> Mailbox:
-        from bicameral.toolboxes.mail._mailbox import Mailbox
+        from bicameral.toolboxes._mailbox import Mailbox
 
         # Two first calls at once may each make one: it holds nothing but what it has parsed.
         return Mailbox(surroundings.folders, settings.folder)
@@ -377,7 +372,9 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
         attachments: Annotated[Sequence[str], "file paths"] = (),
     ) -> None:
         """Send a mail."""
-        send_message(settings, surroundings, to=to, cc=cc, subject=subject, body=body, attachments=attachments)
+        smtp, sender = _require_smtp(settings), settings.address
+        draft = _make_draft(sender, surroundings, to=to, cc=cc, subject=subject, body=body, attachments=attachments)
+        _send_draft(draft, smtp, surroundings)
 
     @tool(
         effect="write",
@@ -402,7 +399,7 @@ def _attachment_target(folders: Folders, given: Mapping[str, Any]) -> WriteTarge
 
 def _save_under_free_name(folders: Folders, folder: str, name: str, content: bytes) -> str:
     """Write under a name that is not taken: an attachment never replaces a file."""
-    from bicameral.toolboxes.mail._mime import number_name
+    from bicameral.toolboxes._mime import number_name
 
     for copy in range(1, 1000):
         path = f"{folder}/{name if copy == 1 else number_name(name, copy)}"

@@ -19,8 +19,8 @@ from typing import BinaryIO, TypeAlias
 
 from bicameral.errors import ToolError, nearest_name
 from bicameral.parsing import ParseLimitError, ParseLimits, Parser
-from bicameral.toolboxes.mail._mime import MailHeaders, parse_local_date
-from bicameral.toolboxes.mail._tools import Mail
+from bicameral.toolboxes._mime import MailHeaders, parse_local_date
+from bicameral.toolboxes.mail import Mail
 from bicameral.tools import Folders
 
 INBOX = "INBOX"
@@ -227,7 +227,7 @@ class _MailText:
 # An ordinary mail is parsed in milliseconds, one of many megabytes in a second. A search continues after a mail that
 # exceeds a limit, so the limits are low. They are below the time-out of the tools, because a tool that times out is
 # retried, which would not help here.
-_PARSER_MODULE = "bicameral.toolboxes.mail._mime"
+_PARSER_MODULE = "bicameral.toolboxes._mime"
 _HEADERS_PARSER: Parser[list[MailHeaders]] = Parser(
     f"{_PARSER_MODULE}:read_heads", list[MailHeaders], ParseLimits(cpu=2.0, wall=5.0)
 )

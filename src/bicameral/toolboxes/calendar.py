@@ -1,4 +1,11 @@
-"""The calendar tools, their settings and their records."""
+"""The calendar, an ICS file: list and search events, find free time, add, change and delete events.
+
+Recurring events are listed as occurrences, each with its own id (`UID@start`), so that one of them can be changed or
+deleted alone. All times are local times. A change rewrites the lines of its event and no other line of the file.
+
+Anybody can send an invitation, so the file is untrusted: `_calendar_operations` and the modules that it imports run in
+the parser process, within its limits and their own.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +21,7 @@ from pydantic import field_validator
 from bicameral.errors import Place, ToolError
 from bicameral.labels import Trust
 from bicameral.parsing import MIB, ParseLimits, Parser
-from bicameral.toolboxes.calendar._document import EMPTY_CALENDAR, MAX_BYTES
+from bicameral.toolboxes._calendar_document import EMPTY_CALENDAR, MAX_BYTES
 from bicameral.tools import Origin, Participants, Settings, Surroundings, Tool, Toolbox, tool
 from bicameral.types import Id
 
@@ -28,7 +35,7 @@ class CalendarSettings(Settings):
 
     @field_validator("timezone")
     @classmethod
-    def _known(cls, name: str | None) -> str | None:
+    def _check_timezone(cls, name: str | None) -> str | None:
         try:
             return name if name is None else ZoneInfo(name).key
         except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -81,8 +88,8 @@ _CHANGE_WORDS = "change|move|reschedule|rename|postpone|shift|update|edit|extend
 # events are untrusted, unless the file lies in a folder that only the user writes to.
 _READERS = Participants(("attendees",))
 
-# Twice what the limits in `_document` and `_occurrences` should allow, and less than the time-out of the tools: a tool
-# that times out is retried, which would not help here.
+# Twice what the limits in `_calendar_document` and `_calendar_occurrences` should allow, and less than the time-out of
+# the tools: a tool that times out is retried, which would not help here.
 _PARSE_LIMITS = ParseLimits(cpu=30.0, wall=45.0, memory=1536 * MIB)
 _TIMEOUT = 60
 
@@ -93,7 +100,7 @@ class _ListedEvent:
     busy: bool
 
 
-_PARSER_MODULE = "bicameral.toolboxes.calendar._operations"
+_PARSER_MODULE = "bicameral.toolboxes._calendar_operations"
 _LIST_PARSER: Parser[list[_ListedEvent]] = Parser(f"{_PARSER_MODULE}:list_between", list[_ListedEvent], _PARSE_LIMITS)
 _ADD_PARSER: Parser[Event] = Parser(f"{_PARSER_MODULE}:add_event", Event, _PARSE_LIMITS)
 _CHANGE_PARSER: Parser[Event] = Parser(f"{_PARSER_MODULE}:change_event", Event, _PARSE_LIMITS)
