@@ -16,12 +16,12 @@ from bicameral.agent._requests import Endorser, endorse_text, endorsement_for, t
 from bicameral.agent._wiring import AgentWiring, within_budget
 from bicameral.errors import IntentError, Place, PlanError
 from bicameral.labels import Labelled, user_input
+from bicameral.limits import STRATEGY_LIMITS, Ledger, Limits, open_ledger
 from bicameral.planning import CompiledPlan, Intent, PlanCheck
 from bicameral.plans import Plan, print_plan
 from bicameral.runs import (
     Approver,
     Asker,
-    Caps,
     CheckBasis,
     Checked,
     Finished,
@@ -36,14 +36,12 @@ from bicameral.runs import (
     resume_plan,
     run_plan,
 )
-from bicameral.sessions import Ledger, open_ledger
 from bicameral.telemetry import span
 from bicameral.types import STR
 
 if TYPE_CHECKING:
-    from bicameral.patterns.reasoner import ReasoningCallbacks, ReasoningLimits, ReasoningOutcome
+    from bicameral.patterns.reasoner import ReasoningCallbacks, ReasoningOutcome
     from bicameral.patterns.strategies import ConversationObserver, Runtime, StrategyOutcome, StrategyParams
-    from bicameral.patterns.strategies import StrategyLimits as WorkBounds
 
 
 T = TypeVar("T")
@@ -224,7 +222,7 @@ class Agent(AgentWiring):
         approver: Approver | None = None,
         observer: Observer | None = None,
         deterministic: bool = False,
-        caps: Caps | None = None,
+        caps: Limits | None = None,
     ) -> RunOutcome:
         """Run a plan, or plan a request and run it. A plan with errors is refused before anything happens.
 
@@ -277,7 +275,7 @@ class Agent(AgentWiring):
         request: str | Labelled[str] | Intent,
         *,
         rounds: int | None = None,
-        bounds: ReasoningLimits | None = None,
+        bounds: Limits | None = None,
         company: ReasoningCallbacks | None = None,
         asker: Asker | None = None,
         approver: Approver | None = None,
@@ -340,7 +338,7 @@ class Agent(AgentWiring):
         *,
         strategy: str | None = None,
         params: StrategyParams | None = None,
-        bounds: WorkBounds | None = None,
+        bounds: Limits | None = None,
         approver: Approver | None = None,
         asker: Asker | None = None,
         observer: Observer | None = None,
@@ -371,7 +369,7 @@ class Agent(AgentWiring):
         self,
         *,
         params: StrategyParams | None = None,
-        bounds: WorkBounds | None = None,
+        bounds: Limits | None = None,
         approver: Approver | None = None,
         observer: Observer | None = None,
         audience: ConversationObserver | None = None,
@@ -383,7 +381,7 @@ class Agent(AgentWiring):
             >>> await ReWOO().run(agent.desk(), said("Which of the three is cheapest?"))
         """
         from bicameral.agent._architecture import configured_strategy
-        from bicameral.patterns.strategies import ConversationObserver, ModelPair, Runtime, StrategyLimits
+        from bicameral.patterns.strategies import ConversationObserver, ModelPair, Runtime
 
         voices = ModelPair(
             self._models,
@@ -395,7 +393,7 @@ class Agent(AgentWiring):
             voices,
             self.registry,
             self.policy,
-            bounds or StrategyLimits(),
+            bounds or STRATEGY_LIMITS,
             self._journal,
             approver,
             observer,
@@ -412,7 +410,7 @@ class Agent(AgentWiring):
         asker: Asker | None = None,
         approver: Approver | None = None,
         observer: Observer | None = None,
-        caps: Caps | None = None,
+        caps: Limits | None = None,
     ) -> RunOutcome:
         """Go on with a run that waits for a person, was interrupted, or lost its process; how it ended, if it has.
 

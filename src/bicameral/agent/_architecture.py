@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bicameral.errors import BicameralError, RunError
 from bicameral.labels import NOTHING, TRUSTED_USER
-from bicameral.patterns.strategies import Answered, GaveUp, StrategyName, StrategyParams, StrategyUsage
+from bicameral.limits import STRATEGY, LimitUsage, open_ledger
+from bicameral.patterns.strategies import Answered, GaveUp, StrategyName, StrategyParams
 from bicameral.policy import Allowed, ArgumentFacts, CallFacts, audit_registry
 from bicameral.runs import Failed, Finished, Interrupted, Stopped, Waiting
-from bicameral.sessions import open_ledger
 from bicameral.tools import ATTACHED_SUFFIX, CHANGING, Tool, find_command
 
 if TYPE_CHECKING:
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from bicameral.agent._wiring import AgentWiring
     from bicameral.config import Config
     from bicameral.labels import Labelled
+    from bicameral.limits import Limits
     from bicameral.patterns.strategies import StrategyOutcome
     from bicameral.policy import Policy
-    from bicameral.runs import Approver, Asker, Caps, Observer
+    from bicameral.runs import Approver, Asker, Observer
 
 
 _COMPILED: StrategyName = "compiled"
@@ -57,9 +58,10 @@ async def run_compiled(
             planned = await agent.plan(request, asker=asker, deterministic=deterministic)
             outcome = await agent.run(planned, asker=asker, approver=approver, observer=observer)
         except BicameralError as error:
-            taken = StrategyUsage(0, 0, ledger.spent, time.perf_counter() - started)
+            taken = LimitUsage.of_models(ledger.spent, STRATEGY, seconds=time.perf_counter() - started)
             return GaveUp("", _COMPILED, error, (), taken)
-    taken = StrategyUsage(0, 0, planned.spent + outcome.usage.spent, planned.seconds + outcome.seconds)
+    spent = planned.spent + outcome.usage.spent
+    taken = LimitUsage.of_models(spent, STRATEGY, seconds=planned.seconds + outcome.seconds)
     match outcome:
         case Finished(run=run, answer=answer, shade=shade, effects=effects):
             return Answered(run, _COMPILED, answer, shade, (), taken, effects)
@@ -134,7 +136,7 @@ def _tool_patterns(tools: list[Tool]) -> PatternUses:
     return found
 
 
-def _limit_pattern(caps: Caps) -> dict[str, dict[str, Any]]:
+def _limit_pattern(caps: Limits) -> dict[str, dict[str, Any]]:
     return {
         "V9": {
             "max_steps": caps.calls,
@@ -146,7 +148,7 @@ def _limit_pattern(caps: Caps) -> dict[str, dict[str, Any]]:
     }
 
 
-def _loop_facts(caps: Caps) -> dict[str, Any]:
+def _loop_facts(caps: Limits) -> dict[str, Any]:
     amounts = {"steps": caps.calls, "tokens": caps.tokens, "money": caps.money, "seconds": caps.seconds}
     return {**amounts, "exit": "an answer, or what stopped it"}
 

@@ -13,20 +13,18 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from bicameral.boundary import MAX_OUTPUT_TOKENS, MAX_SOURCE, Executor, Extractor
-from bicameral.limits import Prices, use_prices
+from bicameral.limits import Budgets, Ledger, Meter, ModelCall, Prices, budget_scope, use_prices
 from bicameral.models import Provider
 from bicameral.planning import Delta, Echo, PlanCascade
 from bicameral.plans import PlanLimits, Report
-from bicameral.routing import BudgetMeter, Budgets, Cascade, budget_scope, check_finished, provider_for_role
+from bicameral.routing import Cascade, check_finished, provider_for_role
 from bicameral.runs import Journal
-from bicameral.sessions import Chambers, Ledger, Listener, ModelCall, Quarantined
+from bicameral.sessions import Chambers, Listener, Quarantined
 from bicameral.tools import Registry, Tool
 
 if TYPE_CHECKING:
     from bicameral.config import Config
-    from bicameral.limits import Prices
     from bicameral.policy import Policy
-    from bicameral.routing import BudgetMeter, Budgets
 
 
 def build_planner(privileged: Provider, cascade: Mapping[str, Provider], **options: Any) -> Delta | PlanCascade:
@@ -44,25 +42,25 @@ R = TypeVar("R")
 
 
 class BudgetHolder(Protocol):
-    """Whoever has a purse."""
+    """Whoever has a budget."""
 
-    def spending(self) -> AbstractContextManager[BudgetMeter]: ...
+    def spending(self) -> AbstractContextManager[Meter]: ...
 
 
 S = TypeVar("S", bound=BudgetHolder)
 
 
 @contextmanager
-def open_budget(budgets: Budgets, prices: Prices) -> Generator[BudgetMeter]:
-    """The purse of what is done inside, counted by these prices; one that is open already goes on."""
-    with use_prices(prices), budget_scope(budgets) as purse:
-        yield purse
+def open_budget(budgets: Budgets, prices: Prices) -> Generator[Meter]:
+    """The meter of what is done inside, with these prices; one that is open already goes on."""
+    with use_prices(prices), budget_scope(budgets) as meter:
+        yield meter
 
 
 def within_budget(
     method: Callable[Concatenate[S, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
-    """Hold what a method does to the budgets. A method that calls another shares its purse with it."""
+    """Hold what a method does to the budgets. A method that calls another shares its budget with it."""
 
     @wraps(method)
     async def within(self: S, *args: P.args, **options: P.kwargs) -> R:
@@ -172,14 +170,14 @@ class AgentWiring:
         config = config or Config.load()
         return cls(config=config, journal=open_journal(config), **options)
 
-    def spending(self) -> AbstractContextManager[BudgetMeter]:
+    def spending(self) -> AbstractContextManager[Meter]:
         """What the agent may spend on what is done inside: without this, each call of a method has a budget of its own.
 
         Example:
-            >>> with agent.spending() as purse:
+            >>> with agent.spending() as meter:
             ...     planned = await agent.plan(request)
             ...     outcome = await agent.run(planned)
-            >>> purse.spent.money
+            >>> meter.usage.money
         """
         return open_budget(self.budgets, self.prices)
 
@@ -218,7 +216,7 @@ class AgentWiring:
         await self.aclose()
 
     def _on_model_call(self, call: ModelCall) -> None:
-        self.ledger(call)
+        self.ledger.add_reply(call)
         if self._listener is not None:
             self._listener(call)
 

@@ -246,11 +246,12 @@ def strategy_outcome_json(worked: StrategyOutcome) -> dict[str, Any]:
 
 
 def _failure_text(worked: StrategyOutcome) -> str:
-    from bicameral.patterns.strategies import Exhausted, GaveUp, LimitReached
+    from bicameral.limits import STRATEGY, LimitReached
+    from bicameral.patterns.strategies import Exhausted, GaveUp
 
     match worked:
         case Exhausted(bound=bound, spent=spent, limit=limit):
-            return str(LimitReached(bound, spent, limit))
+            return str(LimitReached(STRATEGY, bound, spent, limit))
         case GaveUp(error=error):
             return str(error)
         case _:

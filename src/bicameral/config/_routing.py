@@ -148,7 +148,8 @@ def split_model_name(model: str) -> tuple[str, str]:
 
 def alias_spec(settings: AliasSettings) -> AliasSpec:
     """What is put around the model of an alias."""
-    from bicameral.routing import AliasSpec, BreakerSettings, Budget, RetrySettings
+    from bicameral.limits import Limits
+    from bicameral.routing import AliasSpec, BreakerSettings, RetrySettings
 
     retry, breaker, budget = settings.retry, settings.breaker, settings.budget
     return AliasSpec(
@@ -160,7 +161,7 @@ def alias_spec(settings: AliasSettings) -> AliasSpec:
         cascade=settings.cascade,
         settle=settings.settle,
         cache=settings.cache,
-        budget=None if budget is None else Budget(**budget.model_dump()),
+        budget=None if budget is None else Limits(**budget.model_dump()),
     )
 
 

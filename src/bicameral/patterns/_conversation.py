@@ -23,14 +23,14 @@ from typing import Any, Protocol, cast
 
 from bicameral.errors import BicameralError, JournalError, ToolError, nearest_name
 from bicameral.labels import NOTHING, TRUSTED_USER, USER, Label, LabelTree, Source, join, join_trees
-from bicameral.limits import Charge, collect_charges
+from bicameral.limits import Charge, Meter, PlanningRole, collect_charges
 from bicameral.models import Message, ModelReply, ToolCall, ToolSchema
-from bicameral.patterns._strategy_types import PHASE_ROLES, ModelTurn, PhaseName, StrategyMeter, StrategyParams
+from bicameral.patterns._strategy_types import PHASE_ROLES, ModelTurn, PhaseName, StrategyParams
 from bicameral.patterns.reasoner import describe_failure
 from bicameral.plans import labels_after_call
 from bicameral.routing import call_context
 from bicameral.runs import label_tree_json
-from bicameral.sessions import Chambers, Listener, PlanningRole, Session
+from bicameral.sessions import Chambers, Listener, Session
 from bicameral.telemetry import Fact, label_summary, span
 from bicameral.tools import Registry, Tool
 from bicameral.types import (
@@ -261,7 +261,7 @@ class ToolConversation:
     call_gate: CallPath
     recorder: ModelCallRecorder
     registry: Registry
-    meter: StrategyMeter
+    meter: Meter
     audience: ConversationObserver
     messages: list[LabelledMessage] = field(default_factory=list[LabelledMessage])
     turns: list[ModelTurn] = field(default_factory=list[ModelTurn])

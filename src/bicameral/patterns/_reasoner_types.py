@@ -1,4 +1,4 @@
-"""Limits, usage, failures, rounds and outcomes of a reasoning.
+"""Failures, rounds and outcomes of a reasoning.
 
 Of a failed round the reasoner hears a code, a step, a tool and an argument, and nothing else: the message of an error
 may quote untrusted text, so no message crosses. A code crosses only if this list has words for it: a tool can raise any
@@ -8,117 +8,16 @@ code it likes.
 from __future__ import annotations
 
 import re
-import time
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from bicameral.errors import BicameralError, RunError
+from bicameral.errors import BicameralError
 from bicameral.labels import NOTHING, UNKNOWN, Label, Labelled, LabelTree, join_all, make_labelled
-from bicameral.limits import FREE_PRICE, Price
+from bicameral.limits import Bound, LimitUsage
 from bicameral.planning import CompiledPlan
 from bicameral.plans import RUN_CODES, Call, Extract, Plan, Proof, static_path, walk
 from bicameral.runs import Checked, EffectDone, RunOutcome
-from bicameral.sessions import ChamberUsage, Ledger, Role
 from bicameral.tools import Registry
-
-ReasoningLimitName = Literal["rounds", "calls", "tokens", "money", "seconds"]
-"""What a reasoning can run out of."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReasoningLimits:
-    """How much a reasoning may take of each, both models together; no call is begun beyond that.
-
-    `privileged` and `quarantined` say what the tokens of the two models cost; where they do not, the price table does.
-    """
-
-    rounds: int = 6
-    calls: int = 500
-    tokens: int = 1_000_000
-    money: float = 1.0
-    seconds: float = 1800.0
-    privileged: Price = FREE_PRICE
-    quarantined: Price = FREE_PRICE
-
-    def __post_init__(self) -> None:
-        for name in ("rounds", "calls", "tokens", "money", "seconds"):
-            if not getattr(self, name) > 0:
-                raise RunError("reason.bad-bound", f"{name} is {getattr(self, name)!r}", expected="more than 0")
-
-
-@dataclass(frozen=True, slots=True)
-class ReasoningUsage:
-    """How much a reasoning has taken."""
-
-    rounds: int
-    models: ChamberUsage
-    money: float
-    seconds: float
-
-    @property
-    def calls(self) -> int:
-        return self.models.calls
-
-    @property
-    def tokens(self) -> int:
-        return self.models.tokens
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "rounds": self.rounds,
-            "calls": self.calls,
-            "tokens": self.tokens,
-            "money": round(self.money, 9),
-            "seconds": round(self.seconds, 3),
-            **self.models.to_json(),
-        }
-
-
-class ReasoningMeter:
-    """Counts what one reasoning takes, and refuses the model call that would go beyond its bounds.
-
-    A call that is refused was not made: only the tokens of a call that was begun in time may go beyond.
-    """
-
-    def __init__(self, bounds: ReasoningLimits, ledger: Ledger) -> None:
-        self._bounds = bounds
-        self._ledger = ledger
-        self._started = time.monotonic()
-        self._begun = 0
-        self.rounds = 0
-
-    @property
-    def usage(self) -> ReasoningUsage:
-        money = 0.0
-        for role, used in self._ledger.usage.items():
-            price = self._bounds.quarantined if role == "quarantined" else self._bounds.privileged
-            money += self._ledger.money.get(role, 0.0) if price == FREE_PRICE else price.of(used)
-        return ReasoningUsage(self.rounds, self._ledger.spent, money, time.monotonic() - self._started)
-
-    def __call__(self, role: Role) -> None:
-        """Before each model call."""
-        bound = self._reached()
-        if bound is not None:
-            raise RunError("reason.exhausted", f"the reasoning has no {bound} left")
-        self._begun += 1
-
-    def _reached(self) -> ReasoningLimitName | None:
-        taken, bounds = self.usage, self._bounds
-        # Calls that are under way count: several may be made side by side.
-        if self._begun >= bounds.calls:
-            return "calls"
-        if taken.tokens >= bounds.tokens:
-            return "tokens"
-        return "money" if taken.money >= bounds.money else None
-
-    def exhausted_limit(self) -> ReasoningLimitName:
-        """What has run out; rounds, if nothing else has."""
-        return self._reached() or "rounds"
-
-    def spent(self, bound: ReasoningLimitName) -> tuple[float, float]:
-        """How much of something was taken, and how much there was of it."""
-        return float(getattr(self.usage, bound)), float(getattr(self._bounds, bound))
-
 
 _TELLABLE_CODES = {
     **RUN_CODES,
@@ -245,7 +144,7 @@ class Answered:
     answer: Any
     shade: LabelTree | None
     rounds: tuple[Round, ...]
-    taken: ReasoningUsage
+    taken: LimitUsage
 
     @property
     def labelled(self) -> Labelled[Any]:
@@ -262,11 +161,11 @@ class Exhausted:
     """A bound was reached before there was an answer. What the rounds did and found is here."""
 
     id: str
-    bound: ReasoningLimitName
+    bound: Bound
     spent: float
     limit: float
     rounds: tuple[Round, ...]
-    taken: ReasoningUsage
+    taken: LimitUsage
 
     @property
     def ok(self) -> bool:
@@ -280,7 +179,7 @@ class GaveUp:
     id: str
     error: BicameralError
     rounds: tuple[Round, ...]
-    taken: ReasoningUsage
+    taken: LimitUsage
 
     @property
     def ok(self) -> bool:

@@ -1,137 +1,16 @@
-"""Limits, phases, parameters and outcomes of strategies, and the meter that counts against the limits.
-
-Nothing is begun beyond a limit. What a part takes is also taken from the whole that is above it.
-"""
+"""Phases, parameters, turns and outcomes of strategies."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from bicameral.errors import BicameralError, ConfigError, RunError, nearest_name
+from bicameral.errors import BicameralError, ConfigError, nearest_name
 from bicameral.labels import UNKNOWN, Label, Labelled, LabelTree, make_labelled, remember_released
+from bicameral.limits import Bound, LimitUsage, PlanningRole
 from bicameral.models import Chamber, Route, Usage
 from bicameral.runs import EffectDone
-from bicameral.sessions import ChamberUsage, Ledger, PlanningRole, Role
-
-StrategyLimitName = Literal["rounds", "calls", "tool_calls", "tokens", "seconds"]
-"""What is bounded here. A round is one reply of a model that may ask for tools, and the calls it asks for."""
-LimitName = StrategyLimitName | Literal["money"]
-"""What a strategy can run out of; money is bounded by budgets alone."""
-STRATEGY_LIMITS: tuple[StrategyLimitName, ...] = get_args(StrategyLimitName)
-
-
-@dataclass(frozen=True, slots=True)
-class StrategyLimits:
-    """How much may be taken of each, both models together; nothing is begun beyond that."""
-
-    rounds: int = 30
-    calls: int = 100
-    tool_calls: int = 100
-    tokens: int = 500_000
-    seconds: float = 900.0
-
-    def __post_init__(self) -> None:
-        for name in STRATEGY_LIMITS:
-            if not getattr(self, name) > 0:
-                raise RunError("strategy.bad-bound", f"{name} is {getattr(self, name)!r}", expected="more than 0")
-
-
-@dataclass(frozen=True, slots=True)
-class StrategyUsage:
-    """How much has been taken."""
-
-    rounds: int
-    tool_calls: int
-    models: ChamberUsage
-    seconds: float
-
-    @property
-    def calls(self) -> int:
-        return self.models.calls
-
-    @property
-    def tokens(self) -> int:
-        return self.models.tokens
-
-    def to_json(self) -> dict[str, Any]:
-        counts = {name: getattr(self, name) for name in ("rounds", "calls", "tool_calls", "tokens")}
-        return {**counts, "seconds": round(self.seconds, 3), **self.models.to_json()}
-
-
-class LimitReached(RunError):
-    """A bound was reached: `spent` of `limit`."""
-
-    def __init__(self, bound: LimitName, spent: float, limit: float) -> None:
-        super().__init__(
-            "strategy.exhausted",
-            f"there is no answer within {limit:g} {bound.replace('_', ' ')} (taken: {spent:g})",
-            fix="Allow more, or ask for less.",
-        )
-        self.bound: LimitName = bound
-        self.spent = spent
-        self.limit = limit
-        self.meter: StrategyMeter | None = None
-        """Whose bound it was, where somebody counted."""
-
-
-class StrategyMeter:
-    """Counts what one conversation takes, and refuses whatever would go beyond its bounds before it begins.
-
-    What is taken of a part is also taken of the whole that is `above` it.
-    """
-
-    def __init__(self, bounds: StrategyLimits, ledger: Ledger, above: StrategyMeter | None = None) -> None:
-        self.bounds = bounds
-        self._ledger = ledger
-        self._above = above
-        self._started = time.monotonic()
-        self._begun = 0
-        self._rounds = 0
-        self._tool_calls = 0
-
-    @property
-    def usage(self) -> StrategyUsage:
-        return StrategyUsage(self._rounds, self._tool_calls, self._ledger.spent, time.monotonic() - self._started)
-
-    def __call__(self, role: Role) -> None:
-        """Before each call of a model."""
-        self._hold("calls", self._begun)
-        self._hold("tokens", self.usage.tokens)
-        self._begun += 1
-
-    def count_round(self) -> None:
-        """Before each round."""
-        if self._above is not None:
-            self._above.count_round()
-        self._hold("rounds", self._rounds)
-        self._rounds += 1
-
-    def count_tool_call(self) -> None:
-        """Before each call of a tool."""
-        if self._above is not None:
-            self._above.count_tool_call()
-        self._hold("tool_calls", self._tool_calls)
-        self._tool_calls += 1
-
-    def out_of_time(self) -> LimitReached:
-        return self._reached("seconds", self.usage.seconds)
-
-    def is_exhausted_by(self, error: LimitReached) -> bool:
-        """Whether it was a bound of this one, or of a whole around it, that was reached: not of a part of it."""
-        return error.meter is self or (self._above is not None and self._above.is_exhausted_by(error))
-
-    def _hold(self, bound: StrategyLimitName, taken: float) -> None:
-        if taken >= getattr(self.bounds, bound):
-            raise self._reached(bound, taken)
-
-    def _reached(self, bound: StrategyLimitName, taken: float) -> LimitReached:
-        error = LimitReached(bound, taken, getattr(self.bounds, bound))
-        error.meter = self
-        return error
-
 
 PhaseName = Literal["sense", "plan", "act", "reflect", "final_answer"]
 PHASES: tuple[PhaseName, ...] = get_args(PhaseName)
@@ -241,7 +120,7 @@ class Answered:
     answer: Any
     shade: LabelTree | None
     turns: tuple[ModelTurn, ...]
-    taken: StrategyUsage
+    taken: LimitUsage
     effects: tuple[EffectDone, ...] = ()
     left_open: tuple[str, ...] = ()
 
@@ -261,11 +140,11 @@ class Exhausted:
 
     run: str
     strategy: StrategyName
-    bound: LimitName
+    bound: Bound
     spent: float
     limit: float
     turns: tuple[ModelTurn, ...]
-    taken: StrategyUsage
+    taken: LimitUsage
     effects: tuple[EffectDone, ...] = ()
 
     @property
@@ -281,7 +160,7 @@ class GaveUp:
     strategy: StrategyName
     error: BicameralError
     turns: tuple[ModelTurn, ...]
-    taken: StrategyUsage
+    taken: LimitUsage
     effects: tuple[EffectDone, ...] = ()
     in_flight: tuple[str, ...] = ()
     """Steps that had begun and not ended; of an effect among them nobody knows whether it happened."""

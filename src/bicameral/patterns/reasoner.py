@@ -13,21 +13,29 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from bicameral.boundary import Executor, HandleContent, ViewLevel
 from bicameral.errors import BicameralError, JournalError, PlanError, RunError
 from bicameral.labels import NOTHING, Label, LabelTree, join, join_all, label_tree_to_json
-from bicameral.limits import FREE_PRICE, BudgetSpent, Price
+from bicameral.limits import (
+    REASONING,
+    REASONING_LIMITS,
+    RUN_LIMITS,
+    Bound,
+    BudgetSpent,
+    LimitReached,
+    Limits,
+    Meter,
+    charge_to,
+    open_ledger,
+)
 from bicameral.patterns._reasoner_types import (
     Answered,
     Exhausted,
     GaveUp,
-    ReasoningLimitName,
-    ReasoningLimits,
-    ReasoningMeter,
     ReasoningOutcome,
-    ReasoningUsage,
     Round,
     RoundFailure,
     WrittenRound,
@@ -58,7 +66,6 @@ from bicameral.plans import Plan, PlanLimits
 from bicameral.runs import (
     Approver,
     Asker,
-    Caps,
     Checked,
     Failed,
     Finished,
@@ -73,7 +80,6 @@ from bicameral.runs import (
     new_run_id,
     run_plan,
 )
-from bicameral.sessions import enforce_allowance, open_ledger
 from bicameral.telemetry import span
 from bicameral.tools import Effect, Registry
 from bicameral.types import ANY, Type
@@ -89,9 +95,13 @@ class ReasoningRecord:
     id: str
     journal: Journal | None
 
-    def record_start(self, intent: Intent, bounds: ReasoningLimits, policy: Policy) -> None:
-        limits = {name: getattr(bounds, name) for name in ("rounds", "calls", "tokens", "money", "seconds")}
-        facts = {"request": intent.request, "bounds": limits, "policy": policy.fingerprint, "mode": policy.mode}
+    def record_start(self, intent: Intent, bounds: Limits, policy: Policy) -> None:
+        facts = {
+            "request": intent.request,
+            "bounds": bounds.to_json(),
+            "policy": policy.fingerprint,
+            "mode": policy.mode,
+        }
         self._write("reason-started", facts)
 
     def record_round(self, this: Round, calls: Sequence[Mapping[str, Any]] = ()) -> None:
@@ -173,12 +183,12 @@ class Reasoner:
         executor: Executor | None = None,
         limits: PlanLimits | None = None,
         journal: Journal | None = None,
-        bounds: ReasoningLimits | None = None,
+        bounds: Limits | None = None,
         level: ViewLevel = "scalars",
         history: int = MAX_HISTORY,
-        caps: Caps | None = None,
+        caps: Limits | None = None,
     ) -> None:
-        self.caps = caps or Caps()
+        self.caps = caps or RUN_LIMITS
         if LOOK in registry:
             raise PlanError(
                 "reason.tool-named-look",
@@ -187,7 +197,7 @@ class Reasoner:
             )
         self.delta, self.registry, self.policy = delta, registry, policy
         self.executor, self.limits, self.journal = executor, limits, journal
-        self.bounds = bounds or ReasoningLimits()
+        self.bounds = bounds or REASONING_LIMITS
         self.level: ViewLevel = level
         self.history = history
 
@@ -195,8 +205,8 @@ class Reasoner:
         self, intent: Intent, company: ReasoningCallbacks = NO_CALLBACKS, *, fresh: bool = False
     ) -> ReasoningOutcome:
         """Do what was asked, in as many rounds as it takes. Stopping the task that awaits this gives a `GaveUp`."""
-        with span("reason"), open_ledger() as ledger:
-            course = _ReasoningRun(self, intent, company, ReasoningMeter(self.bounds, ledger), fresh)
+        with span("reason"):
+            course = _ReasoningRun(self, intent, company, Meter(self.bounds), fresh)
             task = asyncio.create_task(course.run_rounds())
             try:
                 done, _ = await asyncio.wait({task}, timeout=self.bounds.seconds)
@@ -220,7 +230,7 @@ class _ReasoningRun:
     of: Reasoner
     intent: Intent
     company: ReasoningCallbacks
-    meter: ReasoningMeter
+    meter: Meter
     fresh: bool
     id: str = field(default_factory=new_run_id)
     rounds: list[Round] = field(default_factory=list[Round])
@@ -246,14 +256,13 @@ class _ReasoningRun:
     async def run_rounds(self) -> ReasoningOutcome | None:
         """The rounds; None if it was stopped in the middle of one."""
         try:
-            with enforce_allowance(self.meter):
+            with charge_to(self.meter):
                 self.record.record_start(self.intent, self.of.bounds, self.of.policy)
-                while self.meter.rounds < self.of.bounds.rounds:
-                    self.meter.rounds += 1
-                    ended, stopped = await self._round(self.meter.rounds)
+                for number in count(1):
+                    self.meter.count_round()
+                    ended, stopped = await self._round(number)
                     if ended is not None or stopped:
                         return ended
-                return self.exhausted("rounds")
         except BicameralError as error:
             return self._end_without_answer(error)
 
@@ -290,9 +299,9 @@ class _ReasoningRun:
         return check_plan(plan, of.registry, of.policy, limits=of.limits, start=start, intent=self.intent)
 
     async def _plan(self, number: int, *, fresh: bool = False) -> CompiledPlan:
-        bounds, done = self.of.bounds, self._effects
+        most, done = self.of.bounds.rounds or 1, self._effects
         earlier = None
-        if bounds.rounds > 1:
+        if most > 1:
             types = {name: held.type for name, held in self.variables.items()}
             history = render_history(
                 self.rounds, {name: self.shown.get(name, ANY) for name in types}, most=self.of.history
@@ -302,7 +311,7 @@ class _ReasoningRun:
                 types,
                 done,
                 self.said,
-                may_look=number < bounds.rounds,
+                may_look=number < most,
                 names=self.names,
                 shown_types=self.shown,
                 read_label=self.read,
@@ -344,12 +353,9 @@ class _ReasoningRun:
             case Finished():
                 self._keep_results(this, compiled, checked, outcome)
                 return None
-            case Failed(error=error) if isinstance(error, BudgetSpent) or error.code == "reason.exhausted":
-                self._failed(this, error, compiled.plan, checked, outcome.step)
-                return self._end_without_answer(error)
             case Failed(error=error):
                 self._failed(this, error, compiled.plan, checked, outcome.step)
-                final = error.code in _FINAL_CODES or isinstance(error, JournalError)
+                final = error.code in _FINAL_CODES or isinstance(error, JournalError | BudgetSpent | LimitReached)
                 return self._end_without_answer(error) if final else None
             case Interrupted(error=error):
                 self._failed(this, error, compiled.plan, checked)
@@ -400,9 +406,10 @@ class _ReasoningRun:
     def _effects(self) -> frozenset[Effect]:
         return frozenset(done.effect for each in self.rounds for done in each.effects)
 
-    def exhausted(self, bound: ReasoningLimitName) -> Exhausted:
-        spent, limit = self.meter.spent(bound)
-        return Exhausted(self.id, bound, spent, limit, tuple(self.rounds), self.meter.usage)
+    def exhausted(self, bound: Bound) -> Exhausted:
+        usage = self.meter.usage
+        spent, limit = float(getattr(usage, bound)), float(getattr(self.of.bounds, bound))
+        return Exhausted(self.id, bound, spent, limit, tuple(self.rounds), usage)
 
     def interrupted(self) -> GaveUp:
         return self._gave_up(RunError("reason.interrupted", "the reasoning was stopped"))
@@ -410,28 +417,22 @@ class _ReasoningRun:
     def _end_without_answer(self, error: BicameralError) -> ReasoningOutcome:
         if isinstance(error, BudgetSpent):
             return Exhausted(self.id, error.bound, error.spent, error.limit, tuple(self.rounds), self.meter.usage)
-        return (
-            self.exhausted(self.meter.exhausted_limit()) if error.code == "reason.exhausted" else self._gave_up(error)
-        )
+        if isinstance(error, LimitReached) and error.scope is REASONING:
+            return self.exhausted(error.bound)
+        return self._gave_up(error)
 
     def _gave_up(self, error: BicameralError) -> GaveUp:
         return GaveUp(self.id, error, tuple(self.rounds), self.meter.usage)
 
 
 __all__ = [
-    "FREE_PRICE",
     "NO_CALLBACKS",
     "Answered",
     "Exhausted",
     "GaveUp",
-    "Price",
     "Reasoner",
     "ReasoningCallbacks",
-    "ReasoningLimitName",
-    "ReasoningLimits",
-    "ReasoningMeter",
     "ReasoningOutcome",
-    "ReasoningUsage",
     "ResultView",
     "Round",
     "RoundFailure",

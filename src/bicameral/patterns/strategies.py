@@ -8,7 +8,6 @@ any other, with its record, its approvals and its end, and can be replayed from 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -24,7 +23,17 @@ from bicameral.labels import (
     open_labelled,
     vouched_value,
 )
-from bicameral.limits import BudgetSpent
+from bicameral.limits import (
+    RUN_LIMITS,
+    STRATEGY,
+    STRATEGY_LIMITS,
+    BudgetSpent,
+    LimitReached,
+    Limits,
+    LimitUsage,
+    Meter,
+    Scope,
+)
 from bicameral.models import Chamber, ModelReply, ModelRequest, Route, ToolCall, Usage
 from bicameral.patterns._conversation import (
     CallPath,
@@ -44,20 +53,14 @@ from bicameral.patterns._strategy_types import (
     PHASE_ROLES,
     PHASES,
     STRATEGIES,
-    STRATEGY_LIMITS,
     Answered,
     Exhausted,
     GaveUp,
-    LimitName,
-    LimitReached,
     ModelTurn,
     PhaseName,
-    StrategyLimits,
-    StrategyMeter,
     StrategyName,
     StrategyOutcome,
     StrategyParams,
-    StrategyUsage,
     strategy_by_name,
 )
 from bicameral.policy import Allowed, Ask, CallFacts
@@ -65,8 +68,6 @@ from bicameral.runs import (
     Approver,
     CallDecision,
     CallGate,
-    CapMeter,
-    Caps,
     Decider,
     Event,
     Failed,
@@ -87,7 +88,7 @@ from bicameral.runs import (
     replay_workload,
     run_workload,
 )
-from bicameral.sessions import Chambers, ChamberUsage, Ledger, Quarantined, enforce_allowance, open_ledger
+from bicameral.sessions import Chambers, Quarantined
 from bicameral.tools import Registry
 from bicameral.types import value_from_json
 
@@ -101,7 +102,7 @@ _STRATEGY_FUNCTIONS: Mapping[str, StrategyFunction] = {
     "plan_and_execute": plan_and_execute,
     "spar": spar,
 }
-_NO_USAGE = StrategyUsage(0, 0, ChamberUsage(), 0.0)
+_NO_USAGE = LimitUsage(scope=STRATEGY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +112,14 @@ class Runtime:
     models: ModelPair
     registry: Registry
     policy: Policy
-    bounds: StrategyLimits = field(default_factory=StrategyLimits)
+    bounds: Limits = STRATEGY_LIMITS
     journal: Journal | None = None
     approver: Approver | None = None
     observer: Observer | None = None
     audience: ConversationObserver = field(default_factory=ConversationObserver)
     careful: bool = False
     """Whether a person is asked before every call that cannot be taken back, also where policy allows it."""
-    caps: Caps = field(default_factory=Caps)
+    caps: Limits = RUN_LIMITS
     """How much the whole of it may take, tools and models together."""
 
 
@@ -146,7 +147,7 @@ async def run_strategy(request: str | Labelled[str], strategy: StrategyName, des
         observer=desk.observer,
         approver=desk.approver,
         told={"bicameral.strategy": strategy},
-        meter=CapMeter(desk.caps),
+        meter=Meter(desk.caps),
     )
     return _strategy_outcome(outcome, strategy, works[0] if works else None)
 
@@ -180,25 +181,16 @@ class StrategyRun:
     judge: Decider
     hands: LiveEffectHandler | RecordedEffectHandler
     conversation: ToolConversation | None = None
-    ledger: Ledger = field(default_factory=Ledger)
 
     async def run(self) -> Any:
         desk = self.desk
-        with open_ledger() as self.ledger:
-            meter = StrategyMeter(desk.bounds, self.ledger)
-            door = CallGate(self.judge, self.hands)
-            self.conversation = ToolConversation(desk.models, door, self.hands, desk.registry, meter, desk.audience)
-            self.conversation.system(SYSTEM_PROMPT)
-            self.conversation.tell(open_labelled(self.request), self.request.label)
-            limit = asyncio.timeout(desk.bounds.seconds)
-            try:
-                async with limit:
-                    with enforce_allowance(meter):
-                        return await _STRATEGY_FUNCTIONS[self.strategy](self.conversation, desk.models.params)
-            except TimeoutError:
-                if limit.expired():
-                    raise meter.out_of_time() from None
-                raise
+        meter = Meter(desk.bounds)
+        door = CallGate(self.judge, self.hands)
+        self.conversation = ToolConversation(desk.models, door, self.hands, desk.registry, meter, desk.audience)
+        self.conversation.system(SYSTEM_PROMPT)
+        self.conversation.tell(open_labelled(self.request), self.request.label)
+        async with meter.running():
+            return await _STRATEGY_FUNCTIONS[self.strategy](self.conversation, desk.models.params)
 
     @property
     def answer_labels(self) -> LabelTree | None:
@@ -214,7 +206,7 @@ class StrategyRun:
 
 
 def _run_facts(request: Labelled[str], strategy: StrategyName, desk: Runtime, judge: Decider) -> dict[str, Any]:
-    bounds, params = desk.bounds, desk.models.params
+    params = desk.models.params
     label = {} if request.label_tree is TRUSTED_USER else {"request_shade": label_tree_json(request.label_tree)}
     return label | {
         "request": open_labelled(request),
@@ -226,7 +218,7 @@ def _run_facts(request: Labelled[str], strategy: StrategyName, desk: Runtime, ju
             "reflect_every_step": params.reflect_every_step,
             "phase_models": dict(params.phase_models),
         },
-        "bounds": {name: getattr(bounds, name) for name in ("rounds", "calls", "tool_calls", "tokens", "seconds")},
+        "bounds": desk.bounds.to_json(),
         "tools": {tool.name: tool.fingerprint for tool in desk.registry},
         "policy": judge.fingerprint,
         "mode": judge.mode,
@@ -242,11 +234,10 @@ def _strategy_outcome(outcome: RunOutcome, strategy: StrategyName, work: Strateg
             return Answered(run, strategy, answer, shade, turns, taken, effects, left_open)
         case Failed(
             run=run,
-            error=LimitReached(bound=bound, spent=spent, limit=limit)
-            | BudgetSpent(bound=bound, spent=spent, limit=limit),
+            error=(LimitReached(scope=Scope(reached_code="strategy.exhausted")) | BudgetSpent()) as error,
             effects=effects,
         ):
-            return Exhausted(run, strategy, bound, spent, limit, turns, taken, effects)
+            return Exhausted(run, strategy, error.bound, error.spent, error.limit, turns, taken, effects)
         case Failed(run=run, error=error, effects=effects):
             return GaveUp(run, strategy, error, turns, taken, effects)
         case Stopped(run=run, effects=effects, in_flight=in_flight):
@@ -271,7 +262,8 @@ async def replay_conversation(
     try:
         strategy = strategy_by_name(str(body["strategy"]))
         # Time is not replayed: where it ran out, the record ends.
-        params, bounds = StrategyParams(**body["params"]), replace(StrategyLimits(**body["bounds"]), seconds=3600.0)
+        params = StrategyParams(**body["params"])
+        bounds = replace(Limits.from_json(body["bounds"], STRATEGY), seconds=3600.0)
         shade = label_tree_from_json(body["request_shade"]) if "request_shade" in body else TRUSTED_USER
         request = make_labelled(str(body["request"]), shade)
     except (BicameralError, KeyError, TypeError) as error:
@@ -349,7 +341,6 @@ __all__ = [
     "PHASES",
     "PHASE_ROLES",
     "STRATEGIES",
-    "STRATEGY_LIMITS",
     "Answered",
     "CallPath",
     "CarefulDecider",
@@ -357,20 +348,15 @@ __all__ = [
     "Exhausted",
     "GaveUp",
     "LabelledMessage",
-    "LimitName",
-    "LimitReached",
     "ModelCallRecorder",
     "ModelPair",
     "ModelTurn",
     "PhaseName",
     "RepeatCounter",
     "Runtime",
-    "StrategyLimits",
-    "StrategyMeter",
     "StrategyName",
     "StrategyOutcome",
     "StrategyParams",
-    "StrategyUsage",
     "ToolConversation",
     "is_conversation",
     "list_tools",

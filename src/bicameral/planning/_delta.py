@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from bicameral.errors import BicameralError, Place, PlanError
+from bicameral.limits import open_ledger
 from bicameral.models import Provider, ReplyToken, Route
 from bicameral.planning._decode import STATEMENT_TOKENS, PlanDraft, decode_freely, decode_typed, next_openings
 from bicameral.planning._intent import Intent
@@ -28,7 +29,7 @@ from bicameral.planning._prompt import (
 from bicameral.planning._rounds import EarlierRounds, PlannerCode, replace_look, with_left_variables
 from bicameral.planning._statement_grammar import statement_grammar
 from bicameral.plans import Call, Finding, Plan, PlanLimits, Report, check, parse, walk
-from bicameral.sessions import Listener, Session, open_ledger
+from bicameral.sessions import Listener, Session
 from bicameral.tools import Registry
 from bicameral.types import Type
 

@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 
 from bicameral.errors import ConfigError
+from bicameral.limits import Limits
 from bicameral.models import Provider
 from bicameral.routing._aliases import DeferredProvider
-from bicameral.routing._budgets import Budget, BudgetedProvider
-from bicameral.routing._combinators import Accept, Cascade, Hedged, check_finished
+from bicameral.routing._combinators import Accept, BudgetedProvider, Cascade, Hedged, check_finished
 from bicameral.routing._recovery import BreakerSettings, Fallback, Retry, RetrySettings
 from bicameral.routing._reply_cache import CachedProvider
 
@@ -39,7 +39,7 @@ class AliasSpec:
     cascade: tuple[str, ...] = ()
     settle: bool = False
     cache: bool = False
-    budget: Budget | None = None
+    budget: Limits | None = None
 
     @property
     def named_aliases(self) -> Iterator[tuple[str, str]]:

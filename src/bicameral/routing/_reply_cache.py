@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, MutableMapping
 from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
-from bicameral.limits import Asked, Charge, current_accounts
+from bicameral.limits import Charge, PendingCall, current_accounts
 from bicameral.models import (
     EndChunk,
     ModelReply,
@@ -60,7 +60,7 @@ class CachedProvider(ProviderWrapper):
         key = self._key(request)
         kept = None if key is None else _reply_from_json(self._cache.get(key))
         if kept is not None:
-            _report_cache_hit(self.name, request)
+            _report_cache_hit(self.name)
             return kept
         reply = await self._providers[0].generate(request)
         if key is not None and reply.degraded is None:
@@ -72,7 +72,7 @@ class CachedProvider(ProviderWrapper):
         key = self._key(request)
         kept = None if key is None else _reply_from_json(self._cache.get(key))
         if kept is not None:
-            _report_cache_hit(self.name, request)
+            _report_cache_hit(self.name)
             pieces: Any = reply_chunks(kept) if start is stream_chunks else [kept.text] if kept.text else []
             for piece in pieces:
                 yield piece
@@ -99,10 +99,10 @@ class CachedProvider(ProviderWrapper):
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def _report_cache_hit(model: str, request: ModelRequest) -> None:
+def _report_cache_hit(model: str) -> None:
     """A call that was not made is told too: nothing was begun, and it cost nothing."""
     here = current_context()
-    asked = Asked(model, request, here.role, 0, has_price=True, is_real=False)
+    asked = PendingCall(model, here.role, 0, has_price=True, is_real=False)
     charge = Charge(model, Usage(), 0.0, 0.0, "remembered", here.role, here.phase)
     for account in current_accounts():
         account.end(asked, charge)

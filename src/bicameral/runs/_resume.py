@@ -18,13 +18,14 @@ from bicameral.boundary import Executor
 from bicameral.errors import BicameralError, JournalError, Place, RunError
 from bicameral.journal import Event, EventKind, Journal
 from bicameral.labels import LabelTree, label_tree_from_json
+from bicameral.limits import RUN, ChamberUsage, Limits, LimitUsage, Meter
 from bicameral.plans import Plan
 from bicameral.policy import Allowed, Ask, CallFacts, Denied
 from bicameral.runs._approvals import ApprovalQuestion, ApprovalResult, Approver, PendingCall, Permit, call_hash
 from bicameral.runs._call_policy import CallDecision, Grants, PolicyDecider, RecordedDecider, StepLabels
 from bicameral.runs._effects import Asker, LiveEffectHandler, extraction_facts, question_facts, tool_call_facts
 from bicameral.runs._engine import PlanEngine
-from bicameral.runs._inputs import CapMeter, Caps, CapUsage, StartState
+from bicameral.runs._inputs import StartState
 from bicameral.runs._observability import EventWriter
 from bicameral.runs._outcome import (
     MAX_ALERTS,
@@ -48,7 +49,6 @@ from bicameral.runs._run import (
     round_number,
     run_attempt,
 )
-from bicameral.sessions import ChamberUsage
 from bicameral.tools import AttachedFile, Registry, Tool
 from bicameral.types import Type, to_plain, value_from_json
 
@@ -75,16 +75,19 @@ def previous_attempts(events: Sequence[Event]) -> PreviousAttempts:
     return PreviousAttempts(usage, tuple(alerts[:MAX_ALERTS]), _seconds_worked(events))
 
 
-def cap_usage(events: Sequence[Event], earlier: PreviousAttempts) -> CapUsage:
+def cap_usage(events: Sequence[Event], earlier: PreviousAttempts) -> LimitUsage:
     """What all attempts so far took of each cap."""
     tools = sum(event.kind == "step-started" and "tool" in event.body for event in events)
     spent = earlier.usage.spent
     # A blank that was begun counts, also if its process died before the model had replied.
     blanks = sum(event.kind == "step-started" and event.body.get("what") == "extract" for event in events)
-    models = max(spent.reasoner_calls + spent.executor_calls, sum(1 for _ in _charges(events)), blanks)
-    tokens = spent.reasoner_tokens + spent.executor_tokens
-    return CapUsage(
-        round_number(events[0].body.get("part_of")), tools + models, tokens, earlier.usage.money, earlier.seconds
+    models = max(spent.calls, sum(1 for _ in _charges(events)), blanks)
+    return LimitUsage(
+        rounds=round_number(events[0].body.get("part_of")),
+        calls=tools + models,
+        tokens=spent.tokens,
+        money=earlier.usage.money,
+        seconds=earlier.seconds,
     )
 
 
@@ -324,7 +327,7 @@ async def resume_plan(
     asker: Asker | None = None,
     approver: Approver | None = None,
     observer: Observer | None = None,
-    caps: Caps | None = None,
+    caps: Limits | None = None,
     leaving: ShouldLeave | None = None,
 ) -> RunOutcome:
     """Go on with a run whose process died, that waits, or that was interrupted; how it ended, if it has.
@@ -347,7 +350,7 @@ async def resume_plan(
     plan = _resumable_plan(record, events[0])
     _check_same_code(record, events[0], registry, policy)
     earlier = previous_attempts(events)
-    caps = caps or Caps.from_json(events[0].body["caps"])
+    caps = caps or Limits.from_json(events[0].body["caps"], RUN)
     writing = EventWriter(record.run, journal, first=len(events))
     live = LiveEffectHandler(
         writing,
@@ -355,7 +358,7 @@ async def resume_plan(
         asker=asker,
         observer=observer,
         approver=approver,
-        meter=CapMeter(caps, cap_usage(events, earlier)),
+        meter=Meter(caps, before=cap_usage(events, earlier)),
         may_wait="part_of" not in events[0].body,
     )
     attempts = 1 + sum(event.kind == "run-resumed" for event in events)
@@ -392,7 +395,7 @@ def _resume_workload(
         hands,
         judge,
         record.start,
-        caps=live.meter.caps,
+        caps=live.meter.limits,
         ahead=ahead,
         may_ask=may_ask,
         # What was granted before holds from the beginning: every call that is still to be made comes later.

@@ -16,14 +16,14 @@ from bicameral.boundary import Executor
 from bicameral.errors import BicameralError, JournalError, RunError
 from bicameral.journal import EventKind, Journal
 from bicameral.labels import LabelTree
-from bicameral.limits import charge_to
+from bicameral.limits import RUN_LIMITS, ChamberUsage, Ledger, Limits, LimitUsage, Meter, open_ledger
 from bicameral.planning import Intent
 from bicameral.plans import Call, Conditional, Plan, walk
 from bicameral.runs._approvals import Approver, Suspend
 from bicameral.runs._call_policy import Decider, PolicyDecider, label_tree_json
 from bicameral.runs._effects import Asker, LiveEffectHandler
 from bicameral.runs._engine import PlanEngine
-from bicameral.runs._inputs import CapMeter, Caps, CapUsage, Checked, StartState, recheck
+from bicameral.runs._inputs import Checked, StartState, recheck
 from bicameral.runs._observability import UNRECORDABLE, EventWriter, record_outcome, run_span
 from bicameral.runs._outcome import (
     EffectDone,
@@ -37,7 +37,6 @@ from bicameral.runs._outcome import (
     Stopped,
     Waiting,
 )
-from bicameral.sessions import ChamberUsage, Ledger, open_ledger
 from bicameral.telemetry import Fact
 from bicameral.tools import Registry
 from bicameral.types import value_to_json
@@ -91,7 +90,7 @@ async def run_attempt(
     leaving: ShouldLeave | None = None,
 ) -> RunOutcome:
     """Do the work that `make` gives, and record how it ended."""
-    with run_span(record.run, told) as telling, open_ledger() as ledger, charge_to(hands.meter):
+    with run_span(record.run, told) as telling, open_ledger() as ledger:
         ending = OutcomeRecorder(record, hands, ledger, earlier)
         outcome = await _run_to_end(make, ending, leaving)
         record_outcome(telling, outcome)
@@ -102,7 +101,8 @@ async def _run_to_end(make: Callable[[], Workload], ending: OutcomeRecorder, lea
     """Do the work to its end, whichever that is."""
     try:
         work = ending.work = make()
-        answer = await ending.meter.run_within(work.run())
+        async with ending.meter.running():
+            answer = await work.run()
         return ending.finished(answer, work.answer_labels)
     except BicameralError as error:
         return ending.failed(error)
@@ -253,7 +253,7 @@ async def run_plan(
     planned_by: Sequence[Mapping[str, Any]] = (),
     ahead: bool = True,
     early_approvals: bool = True,
-    caps: Caps | None = None,
+    caps: Limits | None = None,
     leaving: ShouldLeave | None = None,
 ) -> RunOutcome:
     """Run a plan that has been checked. Stopping the task that awaits this gives a truthful `Stopped`.
@@ -275,7 +275,7 @@ async def run_plan(
     whole: the outcome is `Waiting`, and `resume_plan` takes it up. If its task is cancelled while `leaving` says so,
     the run is left as it is for another process, instead of being stopped.
     """
-    caps = caps or Caps()
+    caps = caps or RUN_LIMITS
     may_ask = frozenset[str]()
     if isinstance(what, Checked):
         # A checked plan never runs with labels off: that a caller left the policy out must not mean that none holds.
@@ -306,7 +306,7 @@ async def run_plan(
         approver=approver,
         run=run,
         told=plan_telemetry(plan),
-        meter=CapMeter(caps, CapUsage(rounds=round_number(link))),
+        meter=Meter(caps, before=LimitUsage(rounds=round_number(link))),
         may_wait=journal is not None and link is None,
         leaving=leaving,
     )
@@ -350,7 +350,7 @@ async def run_workload(
     approver: Approver | None = None,
     run: str | None = None,
     told: Mapping[str, Fact] | None = None,
-    meter: CapMeter | None = None,
+    meter: Meter | None = None,
     may_wait: bool = False,
     leaving: ShouldLeave | None = None,
 ) -> RunOutcome:

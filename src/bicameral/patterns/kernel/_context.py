@@ -30,7 +30,7 @@ from bicameral.labels import (
     make_labelled,
     open_labelled,
 )
-from bicameral.limits import BudgetSpent, collect_charges
+from bicameral.limits import STRATEGY, BudgetSpent, LimitReached, Limits, Meter, collect_charges
 from bicameral.models import Message, ModelReply
 from bicameral.patterns.kernel._conversation import (
     UNKNOWN_TOOL,
@@ -48,19 +48,16 @@ from bicameral.patterns.kernel._conversation import (
 )
 from bicameral.patterns.strategies import (
     ConversationObserver,
-    LimitReached,
     ModelCallRecorder,
     ModelPair,
     ModelTurn,
-    StrategyLimits,
-    StrategyMeter,
     ToolConversation,
     parse_arguments,
 )
 from bicameral.plans import labels_after_call
 from bicameral.routing import call_context
-from bicameral.runs import CallGate, CapReached, label_tree_json
-from bicameral.sessions import Session, enforce_allowance, open_ledger
+from bicameral.runs import CallGate, label_tree_json
+from bicameral.sessions import Session
 from bicameral.tools import Registry, Tool
 from bicameral.types import RecordType, Type, mismatch, to_plain, type_json_schema
 
@@ -190,7 +187,7 @@ class Context:
     """One part of a running pattern. Parts know nothing of each other but what they are given and what they give."""
 
     shared: SharedState
-    meter: StrategyMeter
+    meter: Meter
     path: str = ""
     own_read_label: Label = NOTHING
     restricted_registry: Registry | None = None
@@ -497,30 +494,23 @@ class Context:
 
     def _ends_siblings(self, error: BicameralError) -> bool:
         """Whether a part that ends so ends its siblings too: what it ran out of, or was refused, was not its own."""
-        if isinstance(error, LimitReached):
+        if isinstance(error, LimitReached) and error.scope is STRATEGY:
             return self.meter.is_exhausted_by(error)
-        common = isinstance(error, JournalError | BudgetSpent | CapReached) or error.code in _FINAL_CODES
+        common = isinstance(error, JournalError | BudgetSpent | LimitReached) or error.code in _FINAL_CODES
         return common or self.shared.call_gate.failure is not None
 
     @asynccontextmanager
-    async def within_limits(self, bounds: StrategyLimits) -> AsyncGenerator[Context]:
+    async def within_limits(self, bounds: Limits) -> AsyncGenerator[Context]:
         """This stage with bounds of its own, besides those around it."""
-        with open_ledger() as ledger:
-            meter = StrategyMeter(bounds, ledger, self.meter)
-            inner = Context(
-                self.shared, meter, self.path, self.read_label, self.restricted_registry, self.prompt_heads, self.guards
-            )
-            limit = asyncio.timeout(bounds.seconds)
-            try:
-                async with limit:
-                    with enforce_allowance(meter):
-                        yield inner
-            except TimeoutError:
-                if limit.expired():
-                    raise meter.out_of_time() from None
-                raise
-            finally:
-                self.read_label = join(self.read_label, inner.read_label)
+        meter = Meter(bounds, above=self.meter)
+        inner = Context(
+            self.shared, meter, self.path, self.read_label, self.restricted_registry, self.prompt_heads, self.guards
+        )
+        try:
+            async with meter.running():
+                yield inner
+        finally:
+            self.read_label = join(self.read_label, inner.read_label)
 
 
 def _first_error(group: BaseExceptionGroup[BicameralError]) -> BicameralError:

@@ -26,9 +26,9 @@ from bicameral.labels import (
     open_labelled,
     vouched_value,
 )
+from bicameral.limits import PlanningRole
 from bicameral.models import Chamber, ModelReply, Usage
 from bicameral.patterns.strategies import PhaseName, ToolConversation
-from bicameral.sessions import PlanningRole
 
 if TYPE_CHECKING:
     from bicameral.patterns.kernel._context import Context

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -11,13 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, TypeVar
 
 from bicameral.errors import BicameralError, CatalogError, LabelError, RunError
 from bicameral.labels import UNKNOWN, Label, Labelled, LabelTree, listen_for_escapes, make_labelled, open_labelled
-from bicameral.limits import BudgetSpent
+from bicameral.limits import STRATEGY, Bound, BudgetSpent, LimitReached, LimitUsage, Meter, Scope
 from bicameral.patterns.kernel._context import Context, SharedState
 from bicameral.patterns.kernel._conversation import ModelCallEvent, ToolCallEvent, Trace
-from bicameral.patterns.strategies import CarefulDecider, LimitName, LimitReached, Runtime, StrategyMeter, StrategyUsage
+from bicameral.patterns.strategies import CarefulDecider, Runtime
 from bicameral.runs import (
     CallGate,
-    CapMeter,
     Decider,
     EffectDone,
     Failed,
@@ -30,7 +28,6 @@ from bicameral.runs import (
     Waiting,
     run_workload,
 )
-from bicameral.sessions import ChamberUsage, enforce_allowance, open_ledger
 from bicameral.tools import Tool
 
 if TYPE_CHECKING:
@@ -49,7 +46,7 @@ class _PatternEnd:
     run: str
     pattern: str
     trace: Trace
-    taken: StrategyUsage
+    taken: LimitUsage
     effects: tuple[EffectDone, ...]
 
     @property
@@ -92,7 +89,7 @@ class Answered(_PatternEnd, Generic[T]):
 class Exhausted(_PatternEnd):
     """A bound was reached before there was a value."""
 
-    bound: LimitName
+    bound: Bound
     spent: float
     limit: float
 
@@ -116,7 +113,7 @@ class GaveUp(_PatternEnd):
 Outcome = Answered[T] | Exhausted | GaveUp
 
 
-_NO_USAGE = StrategyUsage(0, 0, ChamberUsage(), 0.0)
+_NO_USAGE = LimitUsage(scope=STRATEGY)
 
 
 async def run_pattern(
@@ -140,7 +137,7 @@ async def run_pattern(
         observer=desk.observer,
         approver=desk.approver,
         told={"bicameral.pattern": pattern},
-        meter=CapMeter(desk.caps),
+        meter=Meter(desk.caps),
     )
     return _pattern_outcome(outcome, pattern, shows[0] if shows else None)
 
@@ -159,25 +156,16 @@ class _PatternRun:
 
     async def run(self) -> Any:
         desk = self.desk
-        with open_ledger() as ledger:
-            meter = StrategyMeter(desk.bounds, ledger)
-            door = CallGate(self.judge, self.hands)
-            shared = SharedState(
-                desk.models, door, self.hands, desk.registry, written=self.written, audience=desk.audience
-            )
-            self.stage = Context(shared, meter)
-            limit = asyncio.timeout(desk.bounds.seconds)
-            try:
-                async with limit:
-                    with enforce_allowance(meter), listen_for_escapes(shared.note_escape):
-                        given = await self.work(self.stage)
-            except TimeoutError:
-                if limit.expired():
-                    raise meter.out_of_time() from None
-                raise
-            # Which value it is was decided with everything that was opened on the way.
-            self.given = given.with_label(self.stage.read_label)
-            return open_labelled(self.given)
+        meter = Meter(desk.bounds)
+        door = CallGate(self.judge, self.hands)
+        shared = SharedState(desk.models, door, self.hands, desk.registry, written=self.written, audience=desk.audience)
+        self.stage = Context(shared, meter)
+        async with meter.running():
+            with listen_for_escapes(shared.note_escape):
+                given = await self.work(self.stage)
+        # Which value it is was decided with everything that was opened on the way.
+        self.given = given.with_label(self.stage.read_label)
+        return open_labelled(self.given)
 
     @property
     def answer_labels(self) -> LabelTree | None:
@@ -185,13 +173,12 @@ class _PatternRun:
 
 
 def _run_facts(pattern: str, knobs: Mapping[str, Any], desk: Runtime, judge: Decider) -> dict[str, Any]:
-    bounds = desk.bounds
     return {
         "request": f"pattern {pattern}",
         "intent": None,
         "pattern": pattern,
         "knobs": dict(knobs),
-        "bounds": {name: getattr(bounds, name) for name in ("rounds", "calls", "tool_calls", "tokens", "seconds")},
+        "bounds": desk.bounds.to_json(),
         "tools": {tool.name: tool.fingerprint for tool in desk.registry},
         "policy": judge.fingerprint,
         "mode": judge.mode,
@@ -208,11 +195,10 @@ def _pattern_outcome(outcome: RunOutcome, pattern: str, show: _PatternRun | None
             return Answered(run, pattern, trace, taken, effects, answer, UNKNOWN if shade is None else shade)
         case Failed(
             run=run,
-            error=LimitReached(bound=bound, spent=spent, limit=limit)
-            | BudgetSpent(bound=bound, spent=spent, limit=limit),
+            error=(LimitReached(scope=Scope(reached_code="strategy.exhausted")) | BudgetSpent()) as error,
             effects=effects,
         ):
-            return Exhausted(run, pattern, trace, taken, effects, bound, spent, limit)
+            return Exhausted(run, pattern, trace, taken, effects, error.bound, error.spent, error.limit)
         case Failed(run=run, error=error, effects=effects) | Interrupted(run=run, error=error, effects=effects):
             return GaveUp(run, pattern, trace, taken, effects, error)
         case Stopped(run=run, effects=effects, in_flight=in_flight):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from bicameral.errors import RunError
+from bicameral.limits import STRATEGY, LimitReached
 from bicameral.models import ModelReply, ToolCall
 from bicameral.patterns.kernel import (
     UNKNOWN_TOOL,
@@ -25,7 +26,7 @@ from bicameral.patterns.kernel import (
     RoleConversation,
     program_text,
 )
-from bicameral.patterns.strategies import LimitReached, RepeatCounter
+from bicameral.patterns.strategies import RepeatCounter
 from bicameral.tools import Origin, Registry, Tool, tool
 
 AGENT = Role(
@@ -78,7 +79,7 @@ class ReAct(Pattern[[Labelled[str]], str]):
             elif number < self.max_steps:
                 # Nobody would look at what the call of the last step gives.
                 gave += await talk.make_calls(reply, most=1)
-        raise LimitReached("rounds", self.max_steps, self.max_steps)
+        raise LimitReached(STRATEGY, "rounds", self.max_steps, self.max_steps)
 
 
 async def _ask_last_answer(talk: RoleConversation, stage: Context, reply: ModelReply, number: int) -> Labelled[str]:
