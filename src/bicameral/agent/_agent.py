@@ -40,8 +40,9 @@ from bicameral.telemetry import span
 from bicameral.types import STR
 
 if TYPE_CHECKING:
-    from bicameral.patterns.reasoner import ReasoningCallbacks, ReasoningOutcome
-    from bicameral.patterns.strategies import ConversationObserver, Runtime, StrategyOutcome, StrategyParams
+    from bicameral.patterns import Outcome
+    from bicameral.patterns.reasoner import ReasoningCallbacks
+    from bicameral.patterns.strategies import ConversationObserver, Runtime, StrategyParams
 
 
 T = TypeVar("T")
@@ -65,13 +66,13 @@ class SyncAgent:
     def run(self, what: Plan | Planned | Checked | str | Labelled[str], **options: Any) -> RunOutcome:
         return _run_blocking(self._agent.run(what, **options))
 
-    def reason(self, request: str | Labelled[str] | Intent, **options: Any) -> ReasoningOutcome:
+    def reason(self, request: str | Labelled[str] | Intent, **options: Any) -> Outcome[Any]:
         return _run_blocking(self._agent.reason(request, **options))
 
     def follow(self, what: Finished | Labelled[str] | str, **options: Any) -> Planned:
         return _run_blocking(self._agent.follow(what, **options))
 
-    def work(self, request: str | Labelled[str], **options: Any) -> StrategyOutcome:
+    def work(self, request: str | Labelled[str], **options: Any) -> Outcome[Any]:
         return _run_blocking(self._agent.work(request, **options))
 
     def resume(self, run: str, **options: Any) -> RunOutcome:
@@ -282,7 +283,7 @@ class Agent(AgentWiring):
         observer: Observer | None = None,
         deterministic: bool = False,
         fresh: bool = False,
-    ) -> ReasoningOutcome:
+    ) -> Outcome[Any]:
         """Do what a request asks for in rounds: plan, run, see what may be seen of the results, plan on.
 
         A request that one plan serves costs what `run` costs. `bounds` are how much it may take, by default as
@@ -345,7 +346,7 @@ class Agent(AgentWiring):
         audience: ConversationObserver | None = None,
         careful: bool = False,
         deterministic: bool = False,
-    ) -> StrategyOutcome:
+    ) -> Outcome[Any]:
         """Do what a request asks for with a strategy: `native_react`, `plan_and_execute`, `spar` or `compiled`.
 
         Without a name it is the configured one. The first three are conversations in which models ask for tools as they

@@ -1,4 +1,4 @@
-"""Failures, rounds and outcomes of a reasoning.
+"""Failures and rounds of a reasoning.
 
 Of a failed round the reasoner hears a code, a step, a tool and an argument, and nothing else: the message of an error
 may quote untrusted text, so no message crosses. A code crosses only if this list has words for it: a tool can raise any
@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from bicameral.errors import BicameralError
-from bicameral.labels import NOTHING, UNKNOWN, Label, Labelled, LabelTree, join_all, make_labelled
-from bicameral.limits import Bound, LimitUsage
+from bicameral.labels import NOTHING, Label, join_all
 from bicameral.planning import CompiledPlan
 from bicameral.plans import RUN_CODES, Call, Extract, Plan, Proof, static_path, walk
 from bicameral.runs import Checked, EffectDone, RunOutcome
@@ -134,56 +132,3 @@ class Round:
     @property
     def effects(self) -> tuple[EffectDone, ...]:
         return self.outcome.effects if self.outcome is not None else ()
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The reasoner came to its answer; `shade` are the answer's labels."""
-
-    id: str
-    answer: Any
-    shade: LabelTree | None
-    rounds: tuple[Round, ...]
-    taken: LimitUsage
-
-    @property
-    def labelled(self) -> Labelled[Any]:
-        """The answer with its labels, closed: the way into another run, strategy or pattern. `answer` is naked."""
-        return make_labelled(self.answer, UNKNOWN if self.shade is None else self.shade)
-
-    @property
-    def ok(self) -> bool:
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class Exhausted:
-    """A bound was reached before there was an answer. What the rounds did and found is here."""
-
-    id: str
-    bound: Bound
-    spent: float
-    limit: float
-    rounds: tuple[Round, ...]
-    taken: LimitUsage
-
-    @property
-    def ok(self) -> bool:
-        return False
-
-
-@dataclass(frozen=True, slots=True)
-class GaveUp:
-    """There is no way on: a person said no or is not there, a model failed, no plan was found, or it was stopped."""
-
-    id: str
-    error: BicameralError
-    rounds: tuple[Round, ...]
-    taken: LimitUsage
-
-    @property
-    def ok(self) -> bool:
-        return False
-
-
-ReasoningOutcome = Answered | Exhausted | GaveUp

@@ -1,4 +1,4 @@
-"""Phases, parameters, turns and outcomes of strategies."""
+"""Phases, parameters and turns of strategies."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from bicameral.errors import BicameralError, ConfigError, nearest_name
-from bicameral.labels import UNKNOWN, Label, Labelled, LabelTree, make_labelled, remember_released
-from bicameral.limits import Bound, LimitUsage, PlanningRole
+from bicameral.errors import ConfigError, nearest_name
+from bicameral.labels import Label, remember_released
+from bicameral.limits import PlanningRole
 from bicameral.models import Chamber, Route, Usage
-from bicameral.runs import EffectDone
 
 PhaseName = Literal["sense", "plan", "act", "reflect", "final_answer"]
 PHASES: tuple[PhaseName, ...] = get_args(PhaseName)
@@ -109,65 +108,3 @@ class ModelTurn:
         if self.route is not None:
             facts["route"] = self.route.to_json()
         return facts | ({"degraded": self.degraded} if self.degraded else {})
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """There is an answer; `shade` are its labels, and `left_open` the steps that came to no end of their own."""
-
-    run: str
-    strategy: StrategyName
-    answer: Any
-    shade: LabelTree | None
-    turns: tuple[ModelTurn, ...]
-    taken: LimitUsage
-    effects: tuple[EffectDone, ...] = ()
-    left_open: tuple[str, ...] = ()
-
-    @property
-    def labelled(self) -> Labelled[Any]:
-        """The answer with its labels, closed: the way into another run, strategy or pattern. `answer` is naked."""
-        return make_labelled(self.answer, UNKNOWN if self.shade is None else self.shade)
-
-    @property
-    def ok(self) -> bool:
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class Exhausted:
-    """A bound was reached before there was an answer. What was done before that is in `effects`."""
-
-    run: str
-    strategy: StrategyName
-    bound: Bound
-    spent: float
-    limit: float
-    turns: tuple[ModelTurn, ...]
-    taken: LimitUsage
-    effects: tuple[EffectDone, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        return False
-
-
-@dataclass(frozen=True, slots=True)
-class GaveUp:
-    """There is no way on: a person said no or is not there, a model failed, or it was stopped (`run.stopped`)."""
-
-    run: str
-    strategy: StrategyName
-    error: BicameralError
-    turns: tuple[ModelTurn, ...]
-    taken: LimitUsage
-    effects: tuple[EffectDone, ...] = ()
-    in_flight: tuple[str, ...] = ()
-    """Steps that had begun and not ended; of an effect among them nobody knows whether it happened."""
-
-    @property
-    def ok(self) -> bool:
-        return False
-
-
-StrategyOutcome = Answered | Exhausted | GaveUp

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from bicameral.boundary import Executor, HandleContent, ViewLevel
 from bicameral.errors import BicameralError, JournalError, PlanError, RunError
-from bicameral.labels import NOTHING, Label, LabelTree, join, join_all, label_tree_to_json
+from bicameral.labels import NOTHING, UNKNOWN, Label, LabelTree, join, join_all, label_tree_to_json
 from bicameral.limits import (
     REASONING,
     REASONING_LIMITS,
@@ -31,11 +31,8 @@ from bicameral.limits import (
     charge_to,
     open_ledger,
 )
+from bicameral.patterns._outcome import Answered, Exhausted, GaveUp, Outcome
 from bicameral.patterns._reasoner_types import (
-    Answered,
-    Exhausted,
-    GaveUp,
-    ReasoningOutcome,
     Round,
     RoundFailure,
     WrittenRound,
@@ -116,7 +113,7 @@ class ReasoningRecord:
         facts |= {"planning_calls": [dict(call) for call in calls]} if calls else {}
         self._write("reason-round", facts | ({} if this.failure is None else {"failed": str(this.failure)}))
 
-    def record_end(self, reasoned: ReasoningOutcome) -> ReasoningOutcome:
+    def record_end(self, reasoned: Outcome[Any]) -> Outcome[Any]:
         """The same, written down. A journal that fails now cannot take back what was done."""
         facts: dict[str, Any] = {"ok": reasoned.ok, "taken": reasoned.taken.to_json()}
         match reasoned:
@@ -129,7 +126,8 @@ class ReasoningRecord:
         try:
             self._write("reason-ended", facts)
         except JournalError as error:
-            return reasoned if isinstance(reasoned, GaveUp) else GaveUp(self.id, error, reasoned.rounds, reasoned.taken)
+            common = {name: getattr(reasoned, name) for name in ("run", "way", "taken", "effects", "rounds")}
+            return reasoned if isinstance(reasoned, GaveUp) else GaveUp(error=error, **common)
         return reasoned
 
     def _write(self, kind: Any, facts: dict[str, Any]) -> None:
@@ -203,7 +201,7 @@ class Reasoner:
 
     async def reason(
         self, intent: Intent, company: ReasoningCallbacks = NO_CALLBACKS, *, fresh: bool = False
-    ) -> ReasoningOutcome:
+    ) -> Outcome[Any]:
         """Do what was asked, in as many rounds as it takes. Stopping the task that awaits this gives a `GaveUp`."""
         with span("reason"):
             course = _ReasoningRun(self, intent, company, Meter(self.bounds), fresh)
@@ -253,7 +251,7 @@ class _ReasoningRun:
     def record(self) -> ReasoningRecord:
         return ReasoningRecord(self.id, self.of.journal)
 
-    async def run_rounds(self) -> ReasoningOutcome | None:
+    async def run_rounds(self) -> Outcome[Any] | None:
         """The rounds; None if it was stopped in the middle of one."""
         try:
             with charge_to(self.meter):
@@ -266,7 +264,7 @@ class _ReasoningRun:
         except BicameralError as error:
             return self._end_without_answer(error)
 
-    async def _round(self, number: int) -> tuple[ReasoningOutcome | None, bool]:
+    async def _round(self, number: int) -> tuple[Outcome[Any] | None, bool]:
         start = self._start()
         try:
             compiled = await self._plan(number)
@@ -343,13 +341,14 @@ class _ReasoningRun:
 
     def _finish_round(
         self, this: Round, compiled: CompiledPlan, checked: Checked, outcome: RunOutcome
-    ) -> ReasoningOutcome | None:
+    ) -> Outcome[Any] | None:
         this = replace(this, outcome=outcome)
         self.said += tuple(str(value) for value in plan_literals(compiled.draft or compiled.plan))
         match outcome:
             case Finished() if compiled.looks is None:
                 self._keep(this)
-                return Answered(self.id, outcome.answer, outcome.shade, tuple(self.rounds), self.meter.usage)
+                shade = UNKNOWN if outcome.shade is None else outcome.shade
+                return Answered(value=outcome.answer, shade=shade, **self._course)
             case Finished():
                 self._keep_results(this, compiled, checked, outcome)
                 return None
@@ -406,23 +405,29 @@ class _ReasoningRun:
     def _effects(self) -> frozenset[Effect]:
         return frozenset(done.effect for each in self.rounds for done in each.effects)
 
-    def exhausted(self, bound: Bound) -> Exhausted:
+    @property
+    def _course(self) -> dict[str, Any]:
+        """What every outcome says of the way to it."""
+        effects = tuple(effect for each in self.rounds for effect in each.effects)
         usage = self.meter.usage
-        spent, limit = float(getattr(usage, bound)), float(getattr(self.of.bounds, bound))
-        return Exhausted(self.id, bound, spent, limit, tuple(self.rounds), usage)
+        return {"run": self.id, "way": "reason", "taken": usage, "effects": effects, "rounds": tuple(self.rounds)}
+
+    def exhausted(self, bound: Bound) -> Exhausted:
+        spent, limit = float(getattr(self.meter.usage, bound)), float(getattr(self.of.bounds, bound))
+        return Exhausted(bound=bound, spent=spent, limit=limit, **self._course)
 
     def interrupted(self) -> GaveUp:
         return self._gave_up(RunError("reason.interrupted", "the reasoning was stopped"))
 
-    def _end_without_answer(self, error: BicameralError) -> ReasoningOutcome:
+    def _end_without_answer(self, error: BicameralError) -> Outcome[Any]:
         if isinstance(error, BudgetSpent):
-            return Exhausted(self.id, error.bound, error.spent, error.limit, tuple(self.rounds), self.meter.usage)
+            return Exhausted(bound=error.bound, spent=error.spent, limit=error.limit, **self._course)
         if isinstance(error, LimitReached) and error.scope is REASONING:
             return self.exhausted(error.bound)
         return self._gave_up(error)
 
     def _gave_up(self, error: BicameralError) -> GaveUp:
-        return GaveUp(self.id, error, tuple(self.rounds), self.meter.usage)
+        return GaveUp(error=error, **self._course)
 
 
 __all__ = [
@@ -430,9 +435,9 @@ __all__ = [
     "Answered",
     "Exhausted",
     "GaveUp",
+    "Outcome",
     "Reasoner",
     "ReasoningCallbacks",
-    "ReasoningOutcome",
     "ResultView",
     "Round",
     "RoundFailure",

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from bicameral.errors import BicameralError, JournalError, RunError
+from bicameral.errors import BicameralError, JournalError
 from bicameral.labels import (
     TRUSTED_USER,
     Labelled,
@@ -27,12 +27,9 @@ from bicameral.limits import (
     RUN_LIMITS,
     STRATEGY,
     STRATEGY_LIMITS,
-    BudgetSpent,
-    LimitReached,
     Limits,
     LimitUsage,
     Meter,
-    Scope,
 )
 from bicameral.models import Chamber, ModelReply, ModelRequest, Route, ToolCall, Usage
 from bicameral.patterns._conversation import (
@@ -48,18 +45,15 @@ from bicameral.patterns._conversation import (
     render_result,
     tool_schemas,
 )
+from bicameral.patterns._outcome import Answered, Exhausted, GaveUp, Outcome, outcome_of
 from bicameral.patterns._strategy_loops import SYSTEM_PROMPT, native_react, plan_and_execute, spar
 from bicameral.patterns._strategy_types import (
     PHASE_ROLES,
     PHASES,
     STRATEGIES,
-    Answered,
-    Exhausted,
-    GaveUp,
     ModelTurn,
     PhaseName,
     StrategyName,
-    StrategyOutcome,
     StrategyParams,
     strategy_by_name,
 )
@@ -70,10 +64,8 @@ from bicameral.runs import (
     CallGate,
     Decider,
     Event,
-    Failed,
     Finished,
     Grants,
-    Interrupted,
     Journal,
     LiveEffectHandler,
     Observer,
@@ -81,14 +73,14 @@ from bicameral.runs import (
     RecordedEffectHandler,
     Replayed,
     RunOutcome,
-    Stopped,
-    Waiting,
+    Workload,
     label_tree_json,
     recorded_error,
     replay_workload,
     run_workload,
 )
 from bicameral.sessions import Chambers, Quarantined
+from bicameral.telemetry import Fact
 from bicameral.tools import Registry
 from bicameral.types import value_from_json
 
@@ -102,7 +94,7 @@ _STRATEGY_FUNCTIONS: Mapping[str, StrategyFunction] = {
     "plan_and_execute": plan_and_execute,
     "spar": spar,
 }
-_NO_USAGE = LimitUsage(scope=STRATEGY)
+NO_USAGE = LimitUsage(scope=STRATEGY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +115,7 @@ class Runtime:
     """How much the whole of it may take, tools and models together."""
 
 
-async def run_strategy(request: str | Labelled[str], strategy: StrategyName, desk: Runtime) -> StrategyOutcome:
+async def run_strategy(request: str | Labelled[str], strategy: StrategyName, desk: Runtime) -> Outcome[Any]:
     """Do what a request asks for. Stopping the task that awaits this gives a `GaveUp`; nothing that was done is lost.
 
     A naked request is the user's own words. One with a label, such as the answer of an earlier outcome
@@ -132,24 +124,64 @@ async def run_strategy(request: str | Labelled[str], strategy: StrategyName, des
     Calls are always judged strictly, whatever the mode: which tool is called is itself something that the model wrote,
     and there is no plan of a trusted hand whose control flow could be told from its data.
     """
-    judge = CarefulDecider(desk.policy) if desk.careful else PolicyDecider(desk.policy, "strict")
-    works: list[StrategyRun] = []
     asked = vouched_value(request) if isinstance(request, str) else request
+    outcome, work = await run_recorded(
+        lambda judge, hands: StrategyRun(asked, strategy, desk, judge, hands),
+        lambda: _run_facts(asked, strategy, desk.models.params),
+        desk,
+        {"bicameral.strategy": strategy},
+    )
+    talk = None if work is None else work.conversation
+    return outcome_of(
+        outcome,
+        limits=STRATEGY,
+        subject="the work",
+        way=strategy,
+        taken=NO_USAGE if talk is None else talk.meter.usage,
+        turns=() if talk is None else tuple(talk.turns),
+        left_open=() if talk is None or not isinstance(outcome, Finished) else tuple(talk.left_open),
+    )
 
-    def make(hands: LiveEffectHandler) -> StrategyRun:
-        works.append(StrategyRun(asked, strategy, desk, judge, hands))
-        return works[0]
+
+W = TypeVar("W", bound=Workload)
+
+
+async def run_recorded(
+    make: Callable[[Decider, LiveEffectHandler], W],
+    facts: Callable[[], dict[str, Any]],
+    desk: Runtime,
+    told: Mapping[str, Fact],
+) -> tuple[RunOutcome, W | None]:
+    """Do work with models as a run with its record, whose first event has `facts`; None if no work was made.
+
+    Calls of tools are judged strictly, whatever the mode.
+    """
+    judge = CarefulDecider(desk.policy) if desk.careful else PolicyDecider(desk.policy, "strict")
+    made: list[W] = []
+
+    def make_work(hands: LiveEffectHandler) -> W:
+        made.append(make(judge, hands))
+        return made[0]
 
     outcome = await run_workload(
-        make,
-        lambda: _run_facts(asked, strategy, desk, judge),
+        make_work,
+        lambda: (
+            facts()
+            | {
+                "intent": None,
+                "bounds": desk.bounds.to_json(),
+                "tools": {tool.name: tool.fingerprint for tool in desk.registry},
+                "policy": judge.fingerprint,
+                "mode": judge.mode,
+            }
+        ),
         journal=desk.journal,
         observer=desk.observer,
         approver=desk.approver,
-        told={"bicameral.strategy": strategy},
+        told=told,
         meter=Meter(desk.caps),
     )
-    return _strategy_outcome(outcome, strategy, works[0] if works else None)
+    return outcome, made[0] if made else None
 
 
 class CarefulDecider(PolicyDecider):
@@ -200,17 +232,11 @@ class StrategyRun:
     def written(self) -> Mapping[str, LabelTree]:
         return {} if self.conversation is None else self.conversation.written
 
-    @property
-    def turns(self) -> tuple[ModelTurn, ...]:
-        return () if self.conversation is None else tuple(self.conversation.turns)
 
-
-def _run_facts(request: Labelled[str], strategy: StrategyName, desk: Runtime, judge: Decider) -> dict[str, Any]:
-    params = desk.models.params
+def _run_facts(request: Labelled[str], strategy: StrategyName, params: StrategyParams) -> dict[str, Any]:
     label = {} if request.label_tree is TRUSTED_USER else {"request_shade": label_tree_json(request.label_tree)}
     return label | {
         "request": open_labelled(request),
-        "intent": None,
         "strategy": strategy,
         "params": {
             "max_step_iterations": params.max_step_iterations,
@@ -218,36 +244,7 @@ def _run_facts(request: Labelled[str], strategy: StrategyName, desk: Runtime, ju
             "reflect_every_step": params.reflect_every_step,
             "phase_models": dict(params.phase_models),
         },
-        "bounds": desk.bounds.to_json(),
-        "tools": {tool.name: tool.fingerprint for tool in desk.registry},
-        "policy": judge.fingerprint,
-        "mode": judge.mode,
     }
-
-
-def _strategy_outcome(outcome: RunOutcome, strategy: StrategyName, work: StrategyRun | None) -> StrategyOutcome:
-    turns = () if work is None else work.turns
-    taken = _NO_USAGE if work is None or work.conversation is None else work.conversation.meter.usage
-    match outcome:
-        case Finished(run=run, answer=answer, shade=shade, effects=effects):
-            left_open = () if work is None or work.conversation is None else tuple(work.conversation.left_open)
-            return Answered(run, strategy, answer, shade, turns, taken, effects, left_open)
-        case Failed(
-            run=run,
-            error=(LimitReached(scope=Scope(reached_code="strategy.exhausted")) | BudgetSpent()) as error,
-            effects=effects,
-        ):
-            return Exhausted(run, strategy, error.bound, error.spent, error.limit, turns, taken, effects)
-        case Failed(run=run, error=error, effects=effects):
-            return GaveUp(run, strategy, error, turns, taken, effects)
-        case Stopped(run=run, effects=effects, in_flight=in_flight):
-            error = RunError("run.stopped", "the work was stopped")
-            return GaveUp(run, strategy, error, turns, taken, effects, in_flight)
-        case Interrupted(run=run, error=error, effects=effects):
-            return GaveUp(run, strategy, error, turns, taken, effects)
-        case Waiting(run=run, effects=effects):
-            # A conversation cannot be resumed, so whoever is asked in one cannot let it wait.
-            return GaveUp(run, strategy, RunError("run.waits", "the work waits"), turns, taken, effects)
 
 
 async def replay_conversation(
@@ -351,16 +348,17 @@ __all__ = [
     "ModelCallRecorder",
     "ModelPair",
     "ModelTurn",
+    "Outcome",
     "PhaseName",
     "RepeatCounter",
     "Runtime",
     "StrategyName",
-    "StrategyOutcome",
     "StrategyParams",
     "ToolConversation",
     "is_conversation",
     "list_tools",
     "native_react",
+    "outcome_of",
     "parse_arguments",
     "plan_and_execute",
     "render_result",

@@ -32,15 +32,12 @@ from bicameral.labels import (
 )
 from bicameral.limits import STRATEGY, BudgetSpent, LimitReached, Limits, Meter, collect_charges
 from bicameral.models import Message, ModelReply
+from bicameral.patterns._outcome import ModelCallEvent, NoteEvent, ToolCallEvent, TraceEvent
 from bicameral.patterns.kernel._conversation import (
     UNKNOWN_TOOL,
-    ModelCallEvent,
-    NoteEvent,
     PromptText,
     Role,
     RoleConversation,
-    ToolCallEvent,
-    TraceEvent,
     must_not_read_error,
     part_label,
     part_text,

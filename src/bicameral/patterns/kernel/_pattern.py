@@ -8,25 +8,16 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, TypeVar
 
-from bicameral.errors import BicameralError, CatalogError, LabelError, RunError
-from bicameral.labels import UNKNOWN, Label, Labelled, LabelTree, listen_for_escapes, make_labelled, open_labelled
-from bicameral.limits import STRATEGY, Bound, BudgetSpent, LimitReached, LimitUsage, Meter, Scope
+from bicameral.errors import CatalogError, LabelError
+from bicameral.labels import Labelled, LabelTree, listen_for_escapes, open_labelled
+from bicameral.limits import STRATEGY, Meter
+from bicameral.patterns._outcome import Answered, Outcome, outcome_of
 from bicameral.patterns.kernel._context import Context, SharedState
-from bicameral.patterns.kernel._conversation import ModelCallEvent, ToolCallEvent, Trace
-from bicameral.patterns.strategies import CarefulDecider, Runtime
+from bicameral.patterns.strategies import NO_USAGE, Runtime, run_recorded
 from bicameral.runs import (
     CallGate,
     Decider,
-    EffectDone,
-    Failed,
-    Finished,
-    Interrupted,
     LiveEffectHandler,
-    PolicyDecider,
-    RunOutcome,
-    Stopped,
-    Waiting,
-    run_workload,
 )
 from bicameral.tools import Tool
 
@@ -41,105 +32,25 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class _PatternEnd:
-    run: str
-    pattern: str
-    trace: Trace
-    taken: LimitUsage
-    effects: tuple[EffectDone, ...]
-
-    @property
-    def model_calls(self) -> tuple[ModelCallEvent, ...]:
-        """The calls of models."""
-        return tuple(moment for moment in self.trace if isinstance(moment, ModelCallEvent))
-
-    @property
-    def tool_calls(self) -> tuple[ToolCallEvent, ...]:
-        """The calls of tools."""
-        return tuple(moment for moment in self.trace if isinstance(moment, ToolCallEvent))
-
-
-@dataclass(frozen=True, slots=True)
-class Answered(_PatternEnd, Generic[T]):
-    """There is a value; `shade` are its labels.
-
-    `make_labelled` is the way into what comes next: another pattern, a strategy, a tool. `value` has no label and is
-    for showing to the person; giving it to a model or a tool would drop its label.
-    """
-
-    value: T
-    shade: LabelTree
-
-    @property
-    def labelled(self) -> Labelled[T]:
-        """The value with its labels, closed."""
-        return make_labelled(self.value, self.shade)
-
-    @property
-    def label(self) -> Label:
-        return self.shade.flat
-
-    @property
-    def ok(self) -> bool:
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class Exhausted(_PatternEnd):
-    """A bound was reached before there was a value."""
-
-    bound: Bound
-    spent: float
-    limit: float
-
-    @property
-    def ok(self) -> bool:
-        return False
-
-
-@dataclass(frozen=True, slots=True)
-class GaveUp(_PatternEnd):
-    """There is no way on: something must not be, a person said no, a model or a tool failed, or it was stopped."""
-
-    error: BicameralError
-    in_flight: tuple[str, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        return False
-
-
-Outcome = Answered[T] | Exhausted | GaveUp
-
-
-_NO_USAGE = LimitUsage(scope=STRATEGY)
-
-
 async def run_pattern(
     pattern: str, knobs: Mapping[str, Any], desk: Runtime, work: Callable[[Context], Awaitable[Labelled[T]]]
 ) -> Outcome[T]:
-    """Let `work` have a stage, and say how it ended. Stopping the task that awaits this gives a `GaveUp`.
-
-    Calls of tools are judged strictly, whatever the mode.
-    """
-    judge = CarefulDecider(desk.policy) if desk.careful else PolicyDecider(desk.policy, "strict")
-    shows: list[_PatternRun] = []
-
-    def make(hands: LiveEffectHandler) -> _PatternRun:
-        shows.append(_PatternRun(desk, judge, hands, work))
-        return shows[0]
-
-    outcome = await run_workload(
-        make,
-        lambda: _run_facts(pattern, knobs, desk, judge),
-        journal=desk.journal,
-        observer=desk.observer,
-        approver=desk.approver,
-        told={"bicameral.pattern": pattern},
-        meter=Meter(desk.caps),
+    """Let `work` have a stage, and say how it ended. Stopping the task that awaits this gives a `GaveUp`."""
+    outcome, show = await run_recorded(
+        lambda judge, hands: _PatternRun(desk, judge, hands, work),
+        lambda: {"request": f"pattern {pattern}", "pattern": pattern, "knobs": dict(knobs)},
+        desk,
+        {"bicameral.pattern": pattern},
     )
-    return _pattern_outcome(outcome, pattern, shows[0] if shows else None)
+    stage = None if show is None else show.stage
+    return outcome_of(
+        outcome,
+        limits=STRATEGY,
+        subject="it",
+        way=pattern,
+        taken=NO_USAGE if stage is None else stage.meter.usage,
+        trace=() if stage is None else tuple(stage.shared.trace),
+    )
 
 
 @dataclass(slots=True)
@@ -170,42 +81,6 @@ class _PatternRun:
     @property
     def answer_labels(self) -> LabelTree | None:
         return None if self.given is None else self.given.label_tree
-
-
-def _run_facts(pattern: str, knobs: Mapping[str, Any], desk: Runtime, judge: Decider) -> dict[str, Any]:
-    return {
-        "request": f"pattern {pattern}",
-        "intent": None,
-        "pattern": pattern,
-        "knobs": dict(knobs),
-        "bounds": desk.bounds.to_json(),
-        "tools": {tool.name: tool.fingerprint for tool in desk.registry},
-        "policy": judge.fingerprint,
-        "mode": judge.mode,
-    }
-
-
-def _pattern_outcome(outcome: RunOutcome, pattern: str, show: _PatternRun | None) -> Outcome[Any]:
-    stage = None if show is None else show.stage
-    trace = () if stage is None else tuple(stage.shared.trace)
-    taken = _NO_USAGE if stage is None else stage.meter.usage
-    match outcome:
-        case Finished(run=run, answer=answer, shade=shade, effects=effects):
-            # Without a label it would be trusted by nobody.
-            return Answered(run, pattern, trace, taken, effects, answer, UNKNOWN if shade is None else shade)
-        case Failed(
-            run=run,
-            error=(LimitReached(scope=Scope(reached_code="strategy.exhausted")) | BudgetSpent()) as error,
-            effects=effects,
-        ):
-            return Exhausted(run, pattern, trace, taken, effects, error.bound, error.spent, error.limit)
-        case Failed(run=run, error=error, effects=effects) | Interrupted(run=run, error=error, effects=effects):
-            return GaveUp(run, pattern, trace, taken, effects, error)
-        case Stopped(run=run, effects=effects, in_flight=in_flight):
-            return GaveUp(run, pattern, trace, taken, effects, RunError("run.stopped", "it was stopped"), in_flight)
-        case Waiting(run=run, effects=effects):
-            # A pattern cannot be resumed, so whoever is asked in one cannot let it wait.
-            return GaveUp(run, pattern, trace, taken, effects, RunError("run.waits", "it waits"))
 
 
 P = ParamSpec("P")
