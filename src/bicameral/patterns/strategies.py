@@ -46,7 +46,7 @@ from bicameral.patterns._conversation import (
     tool_schemas,
 )
 from bicameral.patterns._outcome import Answered, Exhausted, GaveUp, Outcome, outcome_of
-from bicameral.patterns._strategy_loops import SYSTEM_PROMPT, native_react, plan_and_execute, spar
+from bicameral.patterns._strategy_loops import SYSTEM_PROMPT, native_react, plan_and_execute, react_loop, spar
 from bicameral.patterns._strategy_types import (
     PHASE_ROLES,
     PHASES,
@@ -361,6 +361,7 @@ __all__ = [
     "outcome_of",
     "parse_arguments",
     "plan_and_execute",
+    "react_loop",
     "render_result",
     "replay_conversation",
     "run_strategy",

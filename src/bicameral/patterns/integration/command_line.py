@@ -26,7 +26,6 @@ from bicameral.patterns.kernel import (
     PromptText,
     Role,
     format_text,
-    program_text,
     untrusted_value,
 )
 from bicameral.patterns.reasoner import describe_failure
@@ -307,7 +306,7 @@ def _sizes(folder: Path) -> dict[str, int | float | str]:
 EXAMPLE = PatternExample(
     "Lines of a log are counted with grep, confined to one folder.",
     lambda folder: CommandLine(("grep", "wc", "sort")),
-    lambda folder: (program_text(_TASK),),
+    _TASK,
     _is_correct,
     _sizes,
     _tools,

@@ -32,7 +32,6 @@ from bicameral.patterns.kernel._conversation import (
 from bicameral.patterns.kernel._pattern import (
     Pattern,
     PatternExample,
-    no_tools,
     run_pattern,
 )
 
@@ -64,7 +63,6 @@ __all__ = [
     "join_labelled",
     "make_labelled",
     "map_labelled",
-    "no_tools",
     "program_text",
     "run_pattern",
     "untrusted_value",

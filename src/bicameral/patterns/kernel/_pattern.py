@@ -6,27 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, LiteralString, ParamSpec, TypeVar
 
 from bicameral.errors import CatalogError, LabelError
-from bicameral.labels import Labelled, LabelTree, listen_for_escapes, open_labelled
+from bicameral.labels import Labelled, LabelTree, listen_for_escapes, open_labelled, program_text
 from bicameral.limits import STRATEGY, Meter
 from bicameral.patterns._outcome import Answered, Outcome, outcome_of
 from bicameral.patterns.kernel._context import Context, SharedState
 from bicameral.patterns.strategies import NO_USAGE, Runtime, run_recorded
-from bicameral.runs import (
-    CallGate,
-    Decider,
-    LiveEffectHandler,
-)
+from bicameral.runs import CallGate, Decider, LiveEffectHandler
 from bicameral.tools import Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from bicameral.catalog import PatternFacts
-    from bicameral.patterns.kernel._context import Context
-    from bicameral.patterns.strategies import Runtime
 
 
 T = TypeVar("T")
@@ -141,23 +133,25 @@ class Pattern(ABC, Generic[P, T]):
                     )
 
 
-def no_tools(folder: Path) -> Sequence[Tool]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class PatternExample:
     """An example of a pattern, run in a folder of its own.
 
-    `sizes` are what the cost model needs to know beforehand, by the names that the pattern's cost is told in: numbers,
-    or texts that are counted with the model's own tokenizer.
+    Args:
+        task: The text that the pattern is given, or a function that makes its arguments.
+        sizes: What the cost model needs to know beforehand, by the names in the pattern's cost: numbers, or texts that
+            are counted with the model's own tokenizer.
+        model: The smallest of the local models that it comes out right with.
     """
 
     about: str
     make: Callable[[Path], Pattern[..., Any]]
-    arguments: Callable[[Path], tuple[Any, ...]]
+    task: LiteralString | Callable[[Path], tuple[Any, ...]]
     is_correct: Callable[[Answered[Any]], bool]
     sizes: Callable[[Path], Mapping[str, int | float | str]]
-    tools: Callable[[Path], Sequence[Tool]] = no_tools
+    tools: Callable[[Path], Sequence[Tool]] = lambda folder: ()
     model: str = "0.5b"
-    """The smallest of the local models that it comes out right with."""
+
+    def arguments(self, folder: Path) -> tuple[Any, ...]:
+        """What the pattern is given."""
+        return self.task(folder) if callable(self.task) else (program_text(self.task),)

@@ -231,14 +231,10 @@ def _is_correct(outcome: Answered[CitedAnswer]) -> bool:
     return "190" in value["answer"] and "travel.md" in cited and outcome.label.trusted
 
 
-def _sizes(folder: Path) -> dict[str, int | float | str]:
-    return {"setup": GENERATOR.setup, "input": f"Question: {_QUESTION}", "output": 50}
-
-
 EXAMPLE = PatternExample(
     "A question about a handbook is answered with the citation of the page that says so.",
     _build_example,
-    lambda folder: (program_text(_QUESTION),),
+    _QUESTION,
     _is_correct,
-    _sizes,
+    lambda folder: {"setup": GENERATOR.setup, "input": f"Question: {_QUESTION}", "output": 50},
 )

@@ -28,7 +28,6 @@ from bicameral.patterns.kernel import (
     Role,
     cut_to_tokens,
     format_text,
-    program_text,
 )
 from bicameral.patterns.orchestration.parallelization import Responder, ask_responder
 from bicameral.types import STR, Field, ListType, LiteralType, RecordType
@@ -297,7 +296,7 @@ EXAMPLE = PatternExample(
     lambda folder: OrchestratorWorkers(
         [_example_worker(name) for name in _OPENING_HOURS], max_workers=3, result_tokens=30
     ),
-    lambda folder: (program_text(_GOAL),),
+    _GOAL,
     _is_correct,
     _sizes,
 )
