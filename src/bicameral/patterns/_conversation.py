@@ -17,13 +17,14 @@ import datetime as dt
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol, cast
 
 from bicameral.errors import BicameralError, JournalError, ToolError, nearest_name
 from bicameral.labels import NOTHING, TRUSTED_USER, USER, Label, LabelTree, Source, join, join_trees
-from bicameral.limits import Charge, Meter, PlanningRole, collect_charges
+from bicameral.limits import Meter, PlanningRole, collect_charges
 from bicameral.models import Message, ModelReply, ToolCall, ToolSchema
 from bicameral.patterns._strategy_types import PHASE_ROLES, ModelTurn, PhaseName, StrategyParams
 from bicameral.patterns.reasoner import describe_failure
@@ -180,7 +181,14 @@ def _argument_key(call: ToolCall) -> str:
 
 
 MAX_TOKENS = 2048
-_FINAL_CODES = ("run.refused", "run.needs-approval")
+FINAL_CODES = ("run.refused", "run.needs-approval")
+"""What a person refused, or nobody is there to approve: that ends the whole run."""
+
+
+def note_written(written: dict[str, LabelTree], places: Mapping[str, LabelTree]) -> None:
+    """Join the labels of places that were written to into those that are known."""
+    for place, tree in places.items():
+        written[place] = join_trees(written[place], tree) if place in written else tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +233,31 @@ class ModelPair:
         if trusted:
             return Session(role, self.chambers.privileged, (), **options)
         return Session("quarantined", self.chambers.quarantined, (), **options)
+
+    async def ask(
+        self,
+        role: PlanningRole,
+        messages: tuple[Message, ...],
+        label: Label,
+        phase: PhaseName | None,
+        *,
+        tools: tuple[ToolSchema, ...] | None = None,
+        **options: Any,
+    ) -> tuple[ModelReply, str, list[dict[str, Any]]]:
+        """A reply of the model that may read under this label, the name of that model, and the charges.
+
+        Args:
+            tools: The tools that it may ask for; a model that is shown none cannot ask for a call.
+            options: Those of `Session.converse`.
+        """
+        session = self.session(role, trusted=label.trusted)
+        model = None if phase is None else self.params.phase_models.get(phase)
+        with call_context(phase=phase), collect_charges() as charges:
+            reply = await session.converse(messages, job=role, tools=tools or (), model=model, **options)
+        if tools is None and reply.calls:
+            # It was shown none: whatever it asks for is no call of anything.
+            reply = replace(reply, calls=())
+        return reply, reply.model or session.provider.name, [charge.to_json() for charge in charges]
 
 
 class CallPath(Protocol):
@@ -294,23 +327,19 @@ class ToolConversation:
         role, read = role or PHASE_ROLES[phase], self.label
         if tools:
             self.meter.count_round()
-        session = self.voices.session(role, trusted=read.trusted)
         if self.audience.phase is not None:
-            _notify_observer(self.audience.phase, phase, session.role)
-        with call_context(phase=phase), collect_charges() as charges:
-            reply = await session.converse(
-                tuple(each.message for each in self.messages),
-                job=role,
-                tools=tool_schemas(self.registry) if tools else (),
-                json_schema=schema,
-                model=self.voices.params.phase_models.get(phase),
-                hear=self.audience.text,
-            )
-        if not tools and reply.calls:
-            # It was shown none: whatever it asks for is no call of anything.
-            reply = replace(reply, calls=())
+            _notify_observer(self.audience.phase, phase, role if read.trusted else "quarantined")
+        reply, model, charges = await self.voices.ask(
+            role,
+            tuple(each.message for each in self.messages),
+            read,
+            phase,
+            tools=tool_schemas(self.registry) if tools else None,
+            json_schema=schema,
+            hear=self.audience.text,
+        )
         self._add(Message("assistant", reply.text, reply.calls), read)
-        self._note(phase, role, session, reply, read, charges)
+        self._note(phase, role, model, reply, read, charges)
         return reply
 
     async def make_calls(self, reply: ModelReply, *, because: Label = NOTHING) -> int:
@@ -346,12 +375,12 @@ class ToolConversation:
         try:
             with span("step", tool.name, facts) as told:
                 given = await self.call_gate.make_call(
-                    step, tool, arguments, shades, read, self.places, self._note_written, needed=True
+                    step, tool, arguments, shades, read, self.places, partial(note_written, self.written), needed=True
                 )
                 if told.is_recording and given is not None:
                     told.set_facts(label_summary("bicameral.result", given[1].flat))
         except BicameralError as error:
-            if self.call_gate.failure is not None or isinstance(error, JournalError) or error.code in _FINAL_CODES:
+            if self.call_gate.failure is not None or isinstance(error, JournalError) or error.code in FINAL_CODES:
                 raise
             return *self._failure_text(step, tool, shades, read, error), error.code
         if given is None:
@@ -394,25 +423,21 @@ class ToolConversation:
         self.messages.append(LabelledMessage(message, label))
         self.label = join(self.label, label)
 
-    def _note_written(self, places: dict[str, LabelTree]) -> None:
-        for place, shade in places.items():
-            self.written[place] = join_trees(self.written[place], shade) if place in self.written else shade
-
     def _note(
         self,
         phase: PhaseName,
         role: str,
-        session: Session,
+        model: str,
         reply: ModelReply,
         read: Label,
-        charges: Sequence[Charge],
+        charges: list[dict[str, Any]],
     ) -> None:
         turn = ModelTurn(
             len(self.turns) + 1,
             phase,
             role,
             "privileged" if read.trusted else "quarantined",
-            reply.model or session.provider.name,
+            model,
             read,
             reply.text,
             tuple(str(call.name) for call in reply.calls),
@@ -425,8 +450,7 @@ class ToolConversation:
         calls = [
             {"id": str(each.id), "name": str(each.name), "arguments": _arguments_json(each)} for each in reply.calls
         ]
-        paid = [charge.to_json() for charge in charges]
-        body = turn.to_json() | {"text": reply.text, "calls": calls, "shade": label_tree_json(read), "charges": paid}
+        body = turn.to_json() | {"text": reply.text, "calls": calls, "shade": label_tree_json(read), "charges": charges}
         self.recorder.record_model_call(f"{self.path}{turn.number}", body)
         if self.audience.turn is not None:
             _notify_observer(self.audience.turn, turn)

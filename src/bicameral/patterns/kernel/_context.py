@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, LiteralString, Protocol, TypeVar, cast
 
 from bicameral.boundary import parse_reply
@@ -26,12 +27,12 @@ from bicameral.labels import (
     LabelTree,
     join,
     join_all,
-    join_trees,
     make_labelled,
     open_labelled,
 )
-from bicameral.limits import STRATEGY, BudgetSpent, LimitReached, Limits, Meter, collect_charges
+from bicameral.limits import STRATEGY, BudgetSpent, LimitReached, Limits, Meter
 from bicameral.models import Message, ModelReply
+from bicameral.patterns._conversation import FINAL_CODES, note_written
 from bicameral.patterns._outcome import ModelCallEvent, NoteEvent, ToolCallEvent, TraceEvent
 from bicameral.patterns.kernel._conversation import (
     UNKNOWN_TOOL,
@@ -52,9 +53,7 @@ from bicameral.patterns.strategies import (
     parse_arguments,
 )
 from bicameral.plans import labels_after_call
-from bicameral.routing import call_context
 from bicameral.runs import CallGate, label_tree_json
-from bicameral.sessions import Session
 from bicameral.tools import Registry, Tool
 from bicameral.types import RecordType, Type, mismatch, to_plain, type_json_schema
 
@@ -148,8 +147,7 @@ def guard_failed_error(error: Exception) -> RunError:
 
 
 T = TypeVar("T")
-_FINAL_CODES = ("run.refused", "run.needs-approval")
-_NOT_CALLED_CODES = ("policy.denied", *_FINAL_CODES)
+_NOT_CALLED_CODES = ("policy.denied", *FINAL_CODES)
 """Why a call was not made: what was said before it, and not the tool."""
 
 
@@ -173,10 +171,6 @@ class SharedState:
 
     def note_escape(self, label: Label) -> None:
         self.escaped_label = join(self.escaped_label, label)
-
-    def note_written(self, places: dict[str, LabelTree]) -> None:
-        for place, shade in places.items():
-            self.written[place] = join_trees(self.written[place], shade) if place in self.written else shade
 
 
 @dataclass(slots=True)
@@ -309,50 +303,43 @@ class Context:
                     asked = (*parts, "\n\nYour last reply was not of the wanted form. Reply with the JSON alone.")
         raise ModelError("models.bad-reply", f"{role.name} was not asked", expected="retries of 0 or more")
 
+    async def read_form(self, role: Role, *parts: PromptText, wanted: Type, stable: Sequence[PromptText] = ()) -> Any:
+        """What a participant fills into a form, opened; None if the reply is not of the form. It is asked only once."""
+        try:
+            return self.read(await self.fill(role, *parts, wanted=wanted, stable=stable, retries=0))
+        except ModelError as error:
+            if error.code != "models.bad-reply":
+                raise
+            return None
+
     async def _ask_model(
         self, role: Role, messages: tuple[Message, ...], label: Label, schema: Mapping[str, Any] | None, sample: int
     ) -> ModelReply:
         voices = replace(self.shared.models, max_tokens=role.max_tokens)
-        session = voices.session(role.job, trusted=label.trusted)
-        model = voices.params.phase_models.get(role.phase) if role.phase is not None else None
         try:
-            with call_context(phase=role.phase), collect_charges() as charges:
-                reply = await session.converse(
-                    messages,
-                    job=role.job,
-                    json_schema=dict(schema) if schema is not None else None,
-                    model=model,
-                    hear=self.shared.audience.text,
-                    temperature=role.temperature,
-                    seed=sample,
-                )
+            reply, model, charges = await voices.ask(
+                role.job,
+                messages,
+                label,
+                role.phase,
+                json_schema=dict(schema) if schema is not None else None,
+                hear=self.shared.audience.text,
+                temperature=role.temperature,
+                seed=sample,
+            )
         except BicameralError:
             # Whether a model replies at all may be for whoever wrote what it read to say.
             self.read_label = join(self.read_label, label)
             raise
-        if reply.calls:
-            # It was shown no tools: whatever it asks for is no call of anything.
-            reply = replace(reply, calls=())
-        self._note_asked(role, session, messages, reply, label, [charge.to_json() for charge in charges])
-        return reply
-
-    def _note_asked(
-        self,
-        role: Role,
-        session: Session,
-        messages: tuple[Message, ...],
-        reply: ModelReply,
-        label: Label,
-        charges: list[Any],
-    ) -> None:
+        self.last_model = model
         self.shared.model_call_count += 1
         prefix = hashlib.sha256(messages[0].text.encode()).hexdigest()[:12]
         chamber = "privileged" if label.trusted else "quarantined"
-        model = self.last_model = reply.model or session.provider.name
         asked = ModelCallEvent(self.path, role.name, chamber, model, label, reply.usage, reply.seconds, prefix)
         self.shared.trace.append(asked)
         facts = asked.to_json() | {"text": reply.text, "shade": label_tree_json(label), "charges": charges}
         self.shared.recorder.record_model_call(f"{self.path}{self.shared.model_call_count}", facts)
+        return reply
 
     # Tools ----------------------------------------------------------------------------------------------------------
 
@@ -376,7 +363,7 @@ class Context:
                 shades,
                 decided,
                 self.shared.places,
-                self.shared.note_written,
+                partial(note_written, self.shared.written),
                 needed=True,
             )
         except BicameralError as error:
@@ -493,7 +480,7 @@ class Context:
         """Whether a part that ends so ends its siblings too: what it ran out of, or was refused, was not its own."""
         if isinstance(error, LimitReached) and error.scope is STRATEGY:
             return self.meter.is_exhausted_by(error)
-        common = isinstance(error, JournalError | BudgetSpent | LimitReached) or error.code in _FINAL_CODES
+        common = isinstance(error, JournalError | BudgetSpent | LimitReached) or error.code in FINAL_CODES
         return common or self.shared.call_gate.failure is not None
 
     @asynccontextmanager
