@@ -239,9 +239,9 @@ MUTANTS = (
     Mutant(
         "budgets.seconds-start-anew",
         METER,
-        "Meter._seconds_left",
-        "limit - self._before.seconds - self.seconds_worked",
-        "limit - self.seconds_worked",
+        "Meter._seconds",
+        "self._before.seconds + self.seconds_worked",
+        "self.seconds_worked",
         "a run that is resumed again and again would work without end",
         (f"{CAPS}::test_seconds_count_over_all_attempts",),
     ),

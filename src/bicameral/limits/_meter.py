@@ -68,22 +68,25 @@ class Meter(Account):
     @property
     def usage(self) -> LimitUsage:
         """What was taken so far, by earlier attempts too."""
-        seconds = self._before.seconds + self.seconds_worked
         if self._counts_requests:
-            return replace(self._taken, seconds=seconds)
+            return replace(self._taken, seconds=self._seconds)
         return LimitUsage.of_models(
             self._replies.spent,
             self._scope,
             rounds=self._taken.rounds,
             tool_calls=self._taken.tool_calls,
             money=self._replies.cost(self.limits.prices),
-            seconds=seconds,
+            seconds=self._seconds,
         )
 
     @property
     def seconds_worked(self) -> float:
         """The seconds since it was made, without those in which a person was asked."""
         return self._worked + (0.0 if self._people else time.monotonic() - self._since)
+
+    @property
+    def _seconds(self) -> float:
+        return self._before.seconds + self.seconds_worked
 
     # Requests to models, and with them calls of tools ---------------------------------------------------------------
 
@@ -139,7 +142,7 @@ class Meter(Account):
 
     def _amount(self, bound: Bound, taken: LimitUsage, owner: BudgetOwner) -> float:
         if bound == "seconds" and owner == "run":
-            return self._before.seconds + self.seconds_worked
+            return self._seconds
         return taken.tokens + taken.pending_tokens if bound == "tokens" else getattr(taken, bound)
 
     # Replies, rounds and calls of tools -----------------------------------------------------------------------------
@@ -205,7 +208,7 @@ class Meter(Account):
             if not deadline.expired():
                 raise
             limit = self.limits.seconds or 0.0
-            raise self._error("seconds", self.usage.seconds, limit, self._owner, self._whom) from None
+            raise self._error("seconds", self._seconds, limit, self._owner, self._whom) from None
         finally:
             self._deadline = None
 
@@ -227,7 +230,7 @@ class Meter(Account):
     @property
     def _seconds_left(self) -> float | None:
         limit = self.limits.seconds
-        return None if limit is None else max(0.0, limit - self._before.seconds - self.seconds_worked)
+        return None if limit is None else max(0.0, limit - self._seconds)
 
     def _move_deadline(self, seconds: float | None) -> None:
         if self._deadline is not None and not self._deadline.expired():

@@ -94,7 +94,6 @@ _STRATEGY_FUNCTIONS: Mapping[str, StrategyFunction] = {
     "plan_and_execute": plan_and_execute,
     "spar": spar,
 }
-NO_USAGE = LimitUsage(scope=STRATEGY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,7 @@ async def run_strategy(request: str | Labelled[str], strategy: StrategyName, des
         limits=STRATEGY,
         subject="the work",
         way=strategy,
-        taken=NO_USAGE if talk is None else talk.meter.usage,
+        taken=LimitUsage(scope=STRATEGY) if talk is None else talk.meter.usage,
         turns=() if talk is None else tuple(talk.turns),
         left_open=() if talk is None or not isinstance(outcome, Finished) else tuple(talk.left_open),
     )

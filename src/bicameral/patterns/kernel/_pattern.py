@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, LiteralString, ParamSp
 
 from bicameral.errors import CatalogError, LabelError
 from bicameral.labels import Labelled, LabelTree, listen_for_escapes, open_labelled, program_text
-from bicameral.limits import STRATEGY, Meter
+from bicameral.limits import STRATEGY, LimitUsage, Meter
 from bicameral.patterns._outcome import Answered, Outcome, outcome_of
 from bicameral.patterns.kernel._context import Context, SharedState
-from bicameral.patterns.strategies import NO_USAGE, Runtime, run_recorded
+from bicameral.patterns.strategies import Runtime, run_recorded
 from bicameral.runs import CallGate, Decider, LiveEffectHandler
 from bicameral.tools import Tool
 
@@ -40,7 +40,7 @@ async def run_pattern(
         limits=STRATEGY,
         subject="it",
         way=pattern,
-        taken=NO_USAGE if stage is None else stage.meter.usage,
+        taken=LimitUsage(scope=STRATEGY) if stage is None else stage.meter.usage,
         trace=() if stage is None else tuple(stage.shared.trace),
     )
 
