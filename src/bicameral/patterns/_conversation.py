@@ -1,4 +1,4 @@
-"""A conversation with a model that may ask for tools, under the law of labels.
+"""A conversation with a model that may ask for tools, with a label on every message.
 
 Everything in a conversation has a label, and the conversation has the join of them all: the request and our own words
 are the user's, a tool's result has the labels that the tool declares. What a model writes carries what it had read. So
@@ -182,7 +182,7 @@ def _argument_key(call: ToolCall) -> str:
 
 MAX_TOKENS = 2048
 FINAL_CODES = ("run.refused", "run.needs-approval")
-"""What a person refused, or nobody is there to approve: that ends the whole run."""
+"""A person refused, or there is nobody to approve: these end the whole run."""
 
 
 def note_written(written: dict[str, LabelTree], places: Mapping[str, LabelTree]) -> None:
@@ -193,7 +193,7 @@ def note_written(written: dict[str, LabelTree], places: Mapping[str, LabelTree])
 
 @dataclass(frozen=True, slots=True)
 class LabelledMessage:
-    """Something in a conversation, and its label."""
+    """A message and its label."""
 
     message: Message
     label: Label
@@ -201,10 +201,13 @@ class LabelledMessage:
 
 @dataclass(frozen=True, slots=True)
 class ConversationObserver:
-    """Whoever watches: `phase` hears that a model is about to be asked, `text` what it writes, `turn` what came of it.
+    """Callbacks that observe a conversation; one that fails changes nothing.
 
-    `call` hears of each call of a tool: the label of what came, how long it took, and the code of a failure. Nobody who
-    watches can change what happens.
+    Args:
+        phase: Gets the phase and the role before a model is asked.
+        text: Gets the text of a reply while it is written.
+        turn: Gets each reply.
+        call: Gets each call of a tool: its name, the label of the result, the seconds, and the code of a failure.
     """
 
     phase: Callable[[PhaseName, str], None] | None = None
@@ -224,7 +227,7 @@ class ModelPair:
     max_tokens: int = MAX_TOKENS
 
     def session(self, role: PlanningRole, *, trusted: bool) -> Session:
-        """Who may read this conversation."""
+        """A session with the model that may read the conversation."""
         options: dict[str, Any] = {
             "max_tokens": self.max_tokens,
             "timeout": self.timeout,
@@ -261,7 +264,7 @@ class ModelPair:
 
 
 class CallPath(Protocol):
-    """Where a call is judged and then made: the door of the run, or whatever stands before it."""
+    """Decides about a call and makes it: the call gate of the run, or a wrapper around it."""
 
     @property
     def failure(self) -> BaseException | None: ...
@@ -281,14 +284,14 @@ class CallPath(Protocol):
 
 
 class ModelCallRecorder(Protocol):
-    """Whoever writes down what models wrote."""
+    """Records the replies of models."""
 
     def record_model_call(self, step: str, facts: dict[str, Any]) -> None: ...
 
 
 @dataclass(slots=True)
 class ToolConversation:
-    """One conversation under way; strategies say what is asked next."""
+    """One conversation; the strategy decides what is asked next."""
 
     voices: ModelPair
     call_gate: CallPath
@@ -306,7 +309,7 @@ class ToolConversation:
     places: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
     """The labels of the names that things were written to."""
     path: str = ""
-    """Which part of a whole this is: the names of its steps in the record begin with it."""
+    """The prefix of its step names in the record."""
 
     def system(self, text: str) -> None:
         self._add(Message("system", text), TRUSTED_USER)
@@ -343,11 +346,11 @@ class ToolConversation:
         return reply
 
     async def make_calls(self, reply: ModelReply, *, because: Label = NOTHING) -> int:
-        """Make the calls that a reply asks for, one after another, as far as they may be made, and tell what came.
+        """Make the calls that a reply asks for, one after another, as policy allows; the number that gave a result.
 
-        `because` is the label of whatever else it was that decided that they are made. How many gave a result is said.
+        `because` is the label of whatever else decided that they are made.
         """
-        # What was written carries what had been read when it was written, whatever has come in since.
+        # A reply has the label of what the model had read when it wrote it, whatever was added since.
         read, turn, gave = join(self.turns[-1].read, because), len(self.turns), 0
         for number, call in enumerate(reply.calls):
             self.meter.count_tool_call()
@@ -360,15 +363,15 @@ class ToolConversation:
         return gave
 
     def decline_call(self, call: ToolCall, why: str) -> None:
-        """Say of a call that a reply asks for that it is not made; these are our own words."""
+        """Answer a call that is not made, in words of the program."""
         self._add(Message("tool", why, answers=call.id), TRUSTED_USER)
 
     async def _make_call(self, step: str, call: ToolCall, read: Label) -> tuple[str, Label, str | None]:
-        """What the model is told of a call, the label of that, and the code of what failed."""
+        """The text that the model gets for a call, its label, and the code of a failure."""
         try:
             tool, arguments = self._parse_call(call)
         except ToolError as error:
-            # It says only what the model itself wrote and what tools there are.
+            # The message has only what the model itself wrote and the names of tools.
             return f"error: {error}", read, error.code
         shades: dict[str, LabelTree] = dict.fromkeys(arguments, read)
         facts: dict[str, Fact] = {"bicameral.step": step, "bicameral.step.do": "call", "gen_ai.tool.name": tool.name}
@@ -410,7 +413,7 @@ class ToolConversation:
     def _failure_text(
         self, step: str, tool: Tool, shades: dict[str, LabelTree], read: Label, error: BicameralError
     ) -> tuple[str, Label]:
-        """A failure is as trusted as what would have come; its message may quote anybody, so we have our own words."""
+        """The text and the label of a failure: fixed words, since its message may quote anything."""
         label = labels_after_call(tool, shades, None, step, read).flat
         if error.code == "policy.denied":
             return f"error: {error.message}", label

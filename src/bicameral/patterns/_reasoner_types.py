@@ -1,8 +1,8 @@
 """Failures and rounds of a reasoning.
 
-Of a failed round the reasoner hears a code, a step, a tool and an argument, and nothing else: the message of an error
-may quote untrusted text, so no message crosses. A code crosses only if this list has words for it: a tool can raise any
-code it likes.
+Of a failed round the reasoner gets a code, a step, a tool and an argument, and nothing else: the message of an error
+may quote untrusted text, so no message crosses. A code crosses only if it is listed here, since a tool can raise any
+code.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _TELLABLE_CODES = {
     "web.status": "the page cannot be had",
     "web.forbidden-host": "this host may not be asked",
 }
-"""Codes that may be told, with our own words for them."""
+"""The codes that the reasoner may see, with fixed words for each."""
 _OTHER_FAILURE = "it failed"
 _STEP_PATH = re.compile(r"[0-9a-z/]{1,40}")
 
 
 def describe_failure(code: str) -> str:
-    """Our own words for a failure: what may be told of it where a stranger may have had a hand in its message."""
+    """Fixed words for a failure, for use where its message may have untrusted text."""
     return f"{_TELLABLE_CODES[code]} [{code}]" if code in _TELLABLE_CODES else _OTHER_FAILURE
 
 
 @dataclass(frozen=True, slots=True)
 class RoundFailure:
-    """A failed round as the reasoner may hear of it."""
+    """A failed round as the reasoner may see it."""
 
     code: str | None
     step: str
@@ -63,7 +63,7 @@ class RoundFailure:
 
 
 def round_failure(error: BicameralError, plan: Plan | None, registry: Registry, step: str = "") -> RoundFailure:
-    """What may be told of an error: only what stands in the plan, in a declaration or in our own list."""
+    """What the reasoner may see of an error: only what is in the plan, in a declaration or in the list of codes."""
     path = static_path(step or (error.place.step or "" if error.place else ""))
     known = dict(walk(plan.steps)) if plan is not None else {}
     path = path if path in known and _STEP_PATH.fullmatch(path) else ""
@@ -81,9 +81,9 @@ def round_failure(error: BicameralError, plan: Plan | None, registry: Registry, 
 
 
 def label_of_failure(failure: RoundFailure, proof: Proof | None, registry: Registry) -> Label:
-    """The label of the news that a round failed there: everything that could have had a hand in it.
+    """The label of the fact that a round failed there: the join of everything that could have caused it.
 
-    Which step fails is decided by what the steps before it gave and by whoever answers it, so all of that counts.
+    The results of the steps before it, and the tool itself, decide which step fails, so all of their labels count.
     """
     if proof is None:
         return join_all(())

@@ -87,7 +87,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningRecord:
-    """Writes down one reasoning under its id; without a journal nothing is kept."""
+    """Records one reasoning under its id; without a journal nothing is recorded."""
 
     id: str
     journal: Journal | None
@@ -102,7 +102,7 @@ class ReasoningRecord:
         self._write("reason-started", facts)
 
     def record_round(self, this: Round, calls: Sequence[Mapping[str, Any]] = ()) -> None:
-        """What the reasoner was told is written to the letter, with its label: that is all that has crossed."""
+        """Record a round with the exact lines that the reasoner saw, and their label: nothing else crosses to it."""
         facts: dict[str, Any] = {
             "round": this.number,
             "run": this.run,
@@ -114,7 +114,7 @@ class ReasoningRecord:
         self._write("reason-round", facts | ({} if this.failure is None else {"failed": str(this.failure)}))
 
     def record_end(self, reasoned: Outcome[Any]) -> Outcome[Any]:
-        """The same, written down. A journal that fails now cannot take back what was done."""
+        """Record the outcome and return it; a `GaveUp` if the journal fails, since nothing that was done is undone."""
         facts: dict[str, Any] = {"ok": reasoned.ok, "taken": reasoned.taken.to_json()}
         match reasoned:
             case Exhausted(bound=bound):
@@ -143,12 +143,21 @@ _FINAL_CODES = (
     "run.unforeseen",
     "run.cap",
 )
-"""Failures after which another plan would only ask again."""
+"""Failures that end a reasoning: another plan would only ask again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningCallbacks:
-    """Whoever is there while it goes on: to be asked, to watch, to say whether a plan may run."""
+    """Callbacks of a reasoning.
+
+    Args:
+        asker: Answers the questions of a plan.
+        approver: Approves calls.
+        observer: Observes the steps of each run.
+        watch: Gets each statement of a plan while it is written.
+        written: Says whether a plan that was written and checked may run.
+        done: Gets each round when it has ended.
+    """
 
     asker: Asker | None = None
     approver: Approver | None = None
@@ -223,7 +232,7 @@ class Reasoner:
 
 @dataclass(slots=True)
 class _ReasoningRun:
-    """One reasoning under way."""
+    """The state of one reasoning."""
 
     of: Reasoner
     intent: Intent
@@ -242,7 +251,7 @@ class _ReasoningRun:
     calls: tuple[dict[str, Any], ...] = ()
     """The model calls that wrote the plan of this round."""
     names: NeutralNames = field(init=False)
-    """What the planner knows foreign columns by: the same in all rounds."""
+    """The neutral names of untrusted columns: the same in all rounds."""
 
     def __post_init__(self) -> None:
         self.names = NeutralNames(self.intent.request)
@@ -269,7 +278,7 @@ class _ReasoningRun:
         try:
             compiled = await self._plan(number)
             if compiled.cached and not self._check(compiled.plan, start).ok:
-                # What was kept is judged by the policies of today, like a plan that is written now.
+                # A cached plan is checked by the current policy, like a new one.
                 compiled = await self._plan(number, fresh=True)
         except PlanError as error:
             self._failed(Round(number), error, None, None)
@@ -364,14 +373,14 @@ class _ReasoningRun:
                 return None
 
     def _keep_results(self, this: Round, compiled: CompiledPlan, checked: Checked, outcome: Finished) -> None:
-        """Keep what the plan left, and tell what may be told of what it looks at."""
+        """Keep the variables of the plan, and show the reasoner what it may see of the results it looks at."""
         shade = outcome.shade or NOTHING
         left = variables_left_by(compiled.plan, outcome.answer, shade, checked.report.types, this.number)
         self.variables |= left
-        # What this plan put together stays so in the plans that use it.
+        # A value that this plan assembled counts as assembled in the plans that use it.
         made = self._start().assembled_values(compiled.plan, self.of.registry, self.intent.request, self.of.policy.me)
         self.assembled = (self.assembled - left.keys()) | (made.variables & left.keys())
-        # By the types that were found with neutral names: what a table calls its columns is not told.
+        # By the types with neutral names: the column names of a table are untrusted and are not shown.
         types = {name: compiled.draft_types.get(name, ANY) for name in left}
         self.shown |= types
         looks = [name for name in compiled.looks or () if name in left]
@@ -394,7 +403,7 @@ class _ReasoningRun:
         self.record.record_round(this, self.calls)
         self.calls = ()
         if self.company.done is not None:
-            # Whoever watches cannot change what happens.
+            # A callback that fails must not change the outcome.
             with suppress(Exception):
                 self.company.done(this)
 

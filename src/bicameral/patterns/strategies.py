@@ -1,4 +1,4 @@
-"""Strategies: native ReAct, plan-and-execute and SPAR, each phase with a model of its own, under the law of labels.
+"""Strategies: native ReAct, plan-and-execute and SPAR, each phase with its own model, with a label on every message.
 
 A request comes in; a conversation with models that may ask for tools goes on until there is an answer; out comes
 `Answered`, `Exhausted` or `GaveUp`. The conversation has the join of the labels of all that is in it: once it has read
@@ -98,7 +98,14 @@ _STRATEGY_FUNCTIONS: Mapping[str, StrategyFunction] = {
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Everything that work needs besides the request: models, tools, policy, and whoever is there."""
+    """Everything that a strategy or a pattern needs besides the request.
+
+    Args:
+        bounds: What the strategy or pattern may take.
+        audience: Observes the conversation; `observer` observes the steps of the run.
+        careful: Whether a person is asked before every call that cannot be undone, also where policy allows it.
+        caps: What the run may take, tools and models together.
+    """
 
     models: ModelPair
     registry: Registry
@@ -109,19 +116,17 @@ class Runtime:
     observer: Observer | None = None
     audience: ConversationObserver = field(default_factory=ConversationObserver)
     careful: bool = False
-    """Whether a person is asked before every call that cannot be taken back, also where policy allows it."""
     caps: Limits = RUN_LIMITS
-    """How much the whole of it may take, tools and models together."""
 
 
 async def run_strategy(request: str | Labelled[str], strategy: StrategyName, desk: Runtime) -> Outcome[Any]:
     """Do what a request asks for. Stopping the task that awaits this gives a `GaveUp`; nothing that was done is lost.
 
-    A naked request is the user's own words. One with a label, such as the answer of an earlier outcome
-    (`outcome.labelled`), keeps it: if a stranger had a hand in it, the quarantined model works on it from the start.
+    A request without a label is the user's own text. One with a label, such as the answer of an earlier outcome
+    (`outcome.labelled`), keeps it: if untrusted text influenced it, the quarantined model works on it from the start.
 
-    Calls are always judged strictly, whatever the mode: which tool is called is itself something that the model wrote,
-    and there is no plan of a trusted hand whose control flow could be told from its data.
+    Calls are always judged strictly, whatever the mode: the model also chooses which tool is called, and there is no
+    trusted plan whose control flow could be separated from its data.
     """
     asked = vouched_value(request) if isinstance(request, str) else request
     outcome, work = await run_recorded(
@@ -184,9 +189,9 @@ async def run_recorded(
 
 
 class CarefulDecider(PolicyDecider):
-    """Policy decides, and what it allows is asked about all the same if it cannot be taken back.
+    """Policy decides, and a person is also asked about what it allows if that cannot be undone.
 
-    Nobody has read a plan beforehand and said that it may run.
+    There is no plan that a person could have read and approved before.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -204,7 +209,7 @@ class CarefulDecider(PolicyDecider):
 
 @dataclass(slots=True)
 class StrategyRun:
-    """One request being worked on."""
+    """The workload of one request."""
 
     request: Labelled[str]
     strategy: StrategyName
@@ -249,7 +254,7 @@ def _run_facts(request: Labelled[str], strategy: StrategyName, params: StrategyP
 async def replay_conversation(
     journal: Journal, run: str, registry: Registry, policy: Policy, *, decide: bool = False
 ) -> Replayed:
-    """Run a conversation again with the recorded replies of models, tools and people.
+    """Run a conversation again from the recorded replies of models, tools and people.
 
     Everything is decided as it was, unless the policy is to `decide` again.
     """
@@ -283,7 +288,7 @@ def is_conversation(journal: Journal, run: str) -> bool:
 
 
 class RecordedModel:
-    """A model that says again what a record holds, both chambers from the same record; then it ends as the run did."""
+    """A model that replays the replies of a record, for both chambers; after the last one it fails as the run did."""
 
     grammars = True
     adapters: Mapping[str, str] = MappingProxyType({})
@@ -308,7 +313,7 @@ def _recorded_replies(events: list[Event]) -> Iterator[ModelReply]:
             yield _read_reply(event.body)
     last = events[-1]
     if last.kind == "run-failed":
-        # What a model fails with, or the time that runs out while it is asked, is no event of its own.
+        # A failure of a model, or a time-out while it is asked, has no event of its own.
         raise recorded_error(last.body["error"])
     raise JournalError("journal.not-recorded", "the record holds no further reply of a model")
 

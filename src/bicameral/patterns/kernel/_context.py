@@ -1,9 +1,9 @@
 """The context of a running pattern: the only way from a pattern to models and tools.
 
-It enforces the law of labels. What a model is asked has the join of the labels of all that is in the question, and so
-has the reply; a question with untrusted text in it goes to the quarantined model. What a context has opened (`read`) is
-from then on the label of everything it does: of each question, and of the fact that a tool is called. Guards look at
-each call before it is judged, and at each result before anybody has it.
+It propagates labels. A question has the join of the labels of its parts, and so has the reply; a question with
+untrusted text in it goes to the quarantined model. The label of a value that a context has opened (`read`) is from then
+on joined to everything it does: to each question, and to the fact that a tool is called. Guards check each call before
+policy decides, and each result before anything else gets it.
 """
 
 from __future__ import annotations
@@ -65,19 +65,19 @@ R = TypeVar("R")
 
 
 class CallGuard(Protocol):
-    """Looks at copies, so that it can change nothing by looking. What it raises refuses, whatever it is."""
+    """Checks calls and results. It gets copies, so it cannot change them; any exception refuses."""
 
     def before(self, tool: Tool, arguments: Mapping[str, Any], label: Label) -> None:
-        """Before a call is judged: raise to refuse it."""
+        """Called before policy decides about a call; raises to refuse it."""
         ...
 
     def after(self, tool: Tool, value: Any, label: Label) -> Any:
-        """Before anybody has a result: the result as it may be had, or raise to refuse it."""
+        """Called before a result is passed on: the result to pass on; raises to refuse it."""
         ...
 
 
 class GuardedCallGate:
-    """The door of a run as one stage has it: nothing goes through it but past the guards that the stage has by then."""
+    """The call gate of a run for one context: every call passes the guards that the context has at that time."""
 
     def __init__(self, stage: Context, door: CallPath) -> None:
         self._stage = stage
@@ -102,7 +102,7 @@ class GuardedCallGate:
         guards = self._stage.guards
         if guards:
             label = join_all((pc, *(shade.flat for shade in shades.values())))
-            # What is looked at and what runs are the same, whoever else holds parts of it.
+            # A copy: what the guards check is what runs, even if other code holds parts of the arguments.
             arguments = {name: to_plain(value) for name, value in arguments.items()}
             for guard in guards:
                 self._ask_guard(
@@ -115,12 +115,12 @@ class GuardedCallGate:
         for guard in guards:
             looked = self._ask_guard(guard.after, shade.flat, tool, to_plain(value), shade.flat)
             if looked != value:
-                # Labels of parts are those of places in it, and what is where may have changed.
+                # A label tree belongs to the places of the old value, so only the joined label is kept.
                 value, shade = self._check_result_type(tool, looked, shade), shade.flat
         return value, shade
 
     def _ask_guard(self, look: Callable[..., R], label: Label, *what: Any) -> R:
-        """What a guard says. If it refuses, or fails, that was decided by what it looked at."""
+        """The result of a guard. If it refuses or fails, the context gets the label of what the guard has read."""
         try:
             return look(*what)
         except BicameralError:
@@ -142,18 +142,18 @@ class GuardedCallGate:
 
 
 def guard_failed_error(error: Exception) -> RunError:
-    """A guard that fails has not said yes. Its message may quote what it read, and is not told."""
+    """The error for a guard that failed, which refuses. Its message may quote what it read, and is left out."""
     return RunError("pattern.guard-failed", f"a guard failed with {type(error).__name__}, which counts as a no")
 
 
 T = TypeVar("T")
 _NOT_CALLED_CODES = ("policy.denied", *FINAL_CODES)
-"""Why a call was not made: what was said before it, and not the tool."""
+"""Codes that say that a call was not made, so that the tool decided nothing."""
 
 
 @dataclass(slots=True)
 class SharedState:
-    """What all parts of one run have in common."""
+    """The state that all parts of one run share."""
 
     models: ModelPair
     call_gate: CallGate
@@ -167,7 +167,7 @@ class SharedState:
     tool_call_count: int = 0
     conversation_count: int = 0
     escaped_label: Label = NOTHING
-    """The join of all that got out of a labelled value other than by `read`: any part may have it by now."""
+    """The join of all labels of values that were opened other than by `read`: any part may have them."""
 
     def note_escape(self, label: Label) -> None:
         self.escaped_label = join(self.escaped_label, label)
@@ -175,7 +175,7 @@ class SharedState:
 
 @dataclass(slots=True)
 class Context:
-    """One part of a running pattern. Parts know nothing of each other but what they are given and what they give."""
+    """One part of a running pattern. Parts share only what they are given and what they return."""
 
     shared: SharedState
     meter: Meter
@@ -183,14 +183,14 @@ class Context:
     own_read_label: Label = NOTHING
     restricted_registry: Registry | None = None
     prompt_heads: tuple[PromptText, ...] = ()
-    """What every prompt begins with, before the setup of whoever is asked."""
+    """The beginning of every prompt, before the setup of the role."""
     guards: tuple[CallGuard, ...] = ()
     last_model: str = ""
     """The model that replied last here."""
 
     @property
     def read_label(self) -> Label:
-        """The join of all that was opened here: whatever is done from now on was perhaps decided by it."""
+        """The join of the labels of all that was opened here: it may have decided whatever is done from now on."""
         return join(self.own_read_label, self.shared.escaped_label)
 
     @read_label.setter
@@ -203,7 +203,7 @@ class Context:
         return self.shared.registry if self.restricted_registry is None else self.restricted_registry
 
     def restrict_tools(self, names: Iterable[str]) -> None:
-        """From now on only these tools can be called here and in parts of this; none of the others comes back."""
+        """Allow only these tools from now on, here and in parts of this; this cannot be undone."""
         wanted = set(names)
         if missing := sorted(wanted - set(self.registry.names)):
             raise ToolError(
@@ -214,7 +214,7 @@ class Context:
         self.restricted_registry = self.registry.subset(wanted)
 
     def prepend_to_prompts(self, part: PromptText) -> None:
-        """From now on every prompt here and in parts of this begins with this, whoever is asked; it stays there."""
+        """Begin every prompt with this from now on, here and in parts of this; this cannot be undone."""
         self.prompt_heads = (*self.prompt_heads, part)
 
     def prompt_head(self, role: Role, stable: Sequence[PromptText] = ()) -> str:
@@ -222,7 +222,7 @@ class Context:
         return "\n\n".join((*map(part_text, self.prompt_heads), role.setup, *map(part_text, stable)))
 
     def add_guard(self, guard: CallGuard) -> None:
-        """From now on every call here, and in parts and conversations of this, passes this guard; none goes away."""
+        """Check every call with this guard from now on, here and in parts and conversations; this cannot be undone."""
         self.guards = (*self.guards, guard)
 
     @property
@@ -231,16 +231,16 @@ class Context:
         return GuardedCallGate(self, self.shared.call_gate)
 
     def read(self, closed: Labelled[T]) -> T:
-        """Open a value. Everything that this stage does afterwards carries its label."""
+        """Open a value. Everything that this context does afterwards carries its label."""
         self.read_label = join(self.read_label, closed.label)
         return open_labelled(closed)
 
     def derive(self, value: T, *of: Labelled[Any]) -> Labelled[T]:
-        """A value that the pattern made of what it has opened, and of these."""
+        """A value that the pattern computed from what it has opened, and from these."""
         return make_labelled(value, join_all((TRUSTED_USER, self.read_label, *(each.label for each in of))))
 
     def note(self, what: LiteralString, **facts: str | float | bool) -> None:
-        """Write into the trace what the pattern did; names and numbers, and no word of a stranger."""
+        """Add an event of the pattern to the trace: names and numbers, and no untrusted text."""
         self.shared.trace.append(NoteEvent(self.path, what, dict(facts)))
 
     # Models ---------------------------------------------------------------------------------------------------------
@@ -328,7 +328,7 @@ class Context:
                 seed=sample,
             )
         except BicameralError:
-            # Whether a model replies at all may be for whoever wrote what it read to say.
+            # Untrusted text in the question may decide whether a model replies at all.
             self.read_label = join(self.read_label, label)
             raise
         self.last_model = model
@@ -368,7 +368,7 @@ class Context:
             )
         except BicameralError as error:
             if error.code not in _NOT_CALLED_CODES:
-                # Whether a tool gives anything at all may be for whoever writes what it gives to say.
+                # The source of a result may decide whether the tool returns anything at all.
                 label = join(label, labels_after_call(found, shades, None, step, decided).flat)
             self.read_label = join(self.read_label, label)
             self.shared.trace.append(ToolCallEvent(self.path, tool, label, time.perf_counter() - begun, error.code))
@@ -382,7 +382,7 @@ class Context:
     def _argument(self, value: Any) -> Labelled[Any]:
         if isinstance(value, Labelled):
             return cast("Labelled[Any]", value)
-        # What was opened here covers whatever the pattern made of it; the rest can only come from outside.
+        # The label of what was opened here covers whatever was computed from it; anything else comes from outside.
         return make_labelled(value, unlabelled_value_label(value) if self.read_label.trusted else TRUSTED_USER)
 
     def _tool(self, name: str) -> Tool:
@@ -394,7 +394,7 @@ class Context:
         return tool
 
     def conversation(self, role: Role) -> RoleConversation:
-        """A conversation with a participant that may ask for tools itself, under the same law and in the same run."""
+        """A conversation with a role that may ask for tools itself, in the same run and with the same label rules."""
         shared, registry = self.shared, self.registry
 
         def turned(turn: ModelTurn) -> None:
@@ -402,7 +402,7 @@ class Context:
             shared.trace.append(asked)
 
         def called(tool: str, label: Label, seconds: float, failed: str | None) -> None:
-            # A tool that does not exist has the name that a model gave it, which may be anybody's words.
+            # The name of a tool that does not exist was made up by a model, and may be untrusted text.
             shared.trace.append(
                 ToolCallEvent(self.path, tool if tool in registry else UNKNOWN_TOOL, label, seconds, failed)
             )
@@ -425,7 +425,7 @@ class Context:
     # Parts ----------------------------------------------------------------------------------------------------------
 
     def part(self, name: str) -> Context:
-        """A part with a stage of its own: it begins with what was opened here, and opens nothing for this one."""
+        """A part with its own context: it starts with the label of this one, and adds nothing to it."""
         return Context(
             self.shared,
             self.meter,
@@ -437,7 +437,7 @@ class Context:
         )
 
     async def run_part(self, name: str, work: Callable[[Context], Awaitable[Labelled[T]]]) -> Labelled[T]:
-        """Let a part do something; what it gives carries whatever it has opened on the way."""
+        """Run work in a part; its result carries the label of everything that the part has opened."""
         return await self._run_work(self.part(name), work)
 
     async def _run_work(self, part: Context, work: Callable[[Context], Awaitable[Labelled[T]]]) -> Labelled[T]:
@@ -451,10 +451,10 @@ class Context:
     async def run_parallel(
         self, works: Sequence[tuple[str, Callable[[Context], Awaitable[Labelled[T]]]]], *, width: int
     ) -> list[Labelled[T] | BicameralError]:
-        """Let parts work at the same time, `width` at once; in their order what each gave, or why it gave nothing.
+        """Run parts concurrently, `width` at once; the result or the error of each, in their order.
 
-        One that fails does not end the others. Bounds, a refusal of a person and a record that cannot be written end
-        all of them.
+        A part that fails does not end the others. A limit of the whole, a refusal of a person and a record that cannot
+        be written end all of them.
         """
         room = asyncio.Semaphore(width)
 
@@ -467,7 +467,7 @@ class Context:
                         raise
                     return error
 
-        # All of them begin with what is opened now: nothing that one opens and fails by is in another that comes later.
+        # All contexts are made now: what one part opens before it fails is not in the label of one that starts later.
         parts = [(self.part(name), work) for name, work in works]
         try:
             async with asyncio.TaskGroup() as group:
@@ -477,7 +477,7 @@ class Context:
         return [task.result() for task in tasks]
 
     def _ends_siblings(self, error: BicameralError) -> bool:
-        """Whether a part that ends so ends its siblings too: what it ran out of, or was refused, was not its own."""
+        """Whether this error of a part ends the other parts: the limit or the refusal was not the part's own."""
         if isinstance(error, LimitReached) and error.scope is STRATEGY:
             return self.meter.is_exhausted_by(error)
         common = isinstance(error, JournalError | BudgetSpent | LimitReached) or error.code in FINAL_CODES
@@ -485,7 +485,7 @@ class Context:
 
     @asynccontextmanager
     async def within_limits(self, bounds: Limits) -> AsyncGenerator[Context]:
-        """This stage with bounds of its own, besides those around it."""
+        """This context with its own limits, in addition to those around it."""
         meter = Meter(bounds, above=self.meter)
         inner = Context(
             self.shared, meter, self.path, self.read_label, self.restricted_registry, self.prompt_heads, self.guards

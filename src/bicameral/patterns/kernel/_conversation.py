@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 UNKNOWN_TOOL = "(unknown)"
-"""Stands for the name of a tool that does not exist: a model made it up, perhaps with a stranger's words."""
+"""Stands for the name of a tool that does not exist: a model made it up, perhaps from untrusted text."""
 
 
 _PIECE = re.compile(r"[A-Za-z]+|[^\s]")
@@ -124,15 +124,15 @@ def part_label(part: PromptText) -> Label:
         return part.label
     label = unlabelled_value_label(part)
     if label is TRUSTED_USER:
-        # A model may repeat its prompt, which does not make the prompt a stranger's.
+        # A model may repeat its prompt, which does not make the prompt untrusted.
         note_own_words(part)
     return label
 
 
 def unlabelled_value_label(value: object) -> Label:
-    """The label of a naked value in a pattern: the program's own, unless a text in it was handed out as a stranger's.
+    """The label of a value without one in a pattern: the program's own, unless a text in it came from untrusted output.
 
-    The types forbid that way, so it is taken only by mistake; the value then has its label again, and policy decides.
+    The types forbid that, so it happens only by mistake; the value then has its label again, and policy decides.
     """
     found = laundered_label(value)
     return TRUSTED_USER if found is None else join(TRUSTED_USER, found)
@@ -166,10 +166,10 @@ class Role:
 
 
 class RoleConversation:
-    """What is in the conversation and what its stage has opened are one.
+    """A conversation of one role; it and its context have one label.
 
-    A pattern holds replies and results in its hands here, unlabelled. So they count as opened: from the first word of
-    a stranger on, whatever the stage does carries it, and what the stage has opened elsewhere is the label of whatever
+    A pattern gets replies and results here without labels, so they count as opened: from the first untrusted text on
+    everything that the context does carries its label, and what the context has opened elsewhere is joined to whatever
     is said here.
     """
 
@@ -189,7 +189,7 @@ class RoleConversation:
         self._talk.tell("".join(part_text(part) for part in parts))
 
     async def ask(self, *, tools: bool = True) -> ModelReply:
-        """The next reply. With `tools` it may ask for calls, which are made only by `serve`."""
+        """The next reply. With `tools` it may ask for calls, which are made only by `make_calls`."""
         self._join_labels()
         if self._role.reads == "trusted" and not self._talk.label.trusted:
             raise must_not_read_error(self._role)

@@ -27,7 +27,7 @@ T = TypeVar("T")
 async def run_pattern(
     pattern: str, knobs: Mapping[str, Any], desk: Runtime, work: Callable[[Context], Awaitable[Labelled[T]]]
 ) -> Outcome[T]:
-    """Let `work` have a stage, and say how it ended. Stopping the task that awaits this gives a `GaveUp`."""
+    """Run `work` with a context, and return the outcome. Stopping the task that awaits this gives a `GaveUp`."""
     outcome, show = await run_recorded(
         lambda judge, hands: _PatternRun(desk, judge, hands, work),
         lambda: {"request": f"pattern {pattern}", "pattern": pattern, "knobs": dict(knobs)},
@@ -47,7 +47,7 @@ async def run_pattern(
 
 @dataclass(slots=True)
 class _PatternRun:
-    """One pattern being run."""
+    """The workload of one pattern."""
 
     desk: Runtime
     judge: Decider
@@ -66,7 +66,7 @@ class _PatternRun:
         async with meter.running():
             with listen_for_escapes(shared.note_escape):
                 given = await self.work(self.stage)
-        # Which value it is was decided with everything that was opened on the way.
+        # Everything that was opened on the way may have decided which value it is.
         self.given = given.with_label(self.stage.read_label)
         return open_labelled(self.given)
 
@@ -81,18 +81,18 @@ P = ParamSpec("P")
 class Pattern(ABC, Generic[P, T]):
     """A pattern with its knobs, ready to run: a frozen dataclass whose fields are the knobs.
 
-    `run` makes a recorded run of it, with a result that has labels, trace and cost. Inside another pattern it is its
-    `on` that is called, with a part of the stage: the run, its bounds and its record are then those of the whole.
+    `run` makes a recorded run of it, with an outcome that has labels, trace and cost. Another pattern calls `execute`
+    with a part of its context: the run, its limits and its record are then those of the whole.
     """
 
     id: ClassVar[str]
 
     @abstractmethod
     async def execute(self, stage: Context, /, *args: P.args, **kwargs: P.kwargs) -> Labelled[T]:
-        """Do it on a stage."""
+        """Do the work in a context."""
 
     async def run(self, desk: Runtime, /, *args: P.args, **kwargs: P.kwargs) -> Outcome[T]:
-        """Do it as a run of its own. Texts come in with their labels: whose a naked one is, nobody could say."""
+        """Do the work as a run of its own. Texts must have labels: the source of one without is unknown."""
         if any(isinstance(each, str) for each in (*args, *kwargs.values())):
             raise LabelError(
                 "labels.naked",
