@@ -19,9 +19,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from bicameral.limits import strategy_limits
 from bicameral.models import LocalProvider, ModelStore, find_weights
 from bicameral.patterns import Answered, Outcome, ReAct, from_user
-from bicameral.patterns.strategies import ModelPair, Runtime, StrategyLimits
+from bicameral.patterns.strategies import ModelPair, Runtime
 from bicameral.policy import Policy
 from bicameral.sessions import Chambers, Quarantined
 from bicameral.tools import Origin, Registry, Tool, tool
@@ -161,7 +162,7 @@ QUESTIONS = (
 
 async def asked(chambers: Chambers, question: Question) -> Outcome[str]:
     registry = Registry(question.tools)
-    desk = Runtime(ModelPair(chambers), registry, Policy((), registry), StrategyLimits())
+    desk = Runtime(ModelPair(chambers), registry, Policy((), registry), strategy_limits())
     return await ReAct(max_steps=6).run(desk, from_user(question.text))
 
 

@@ -7,9 +7,9 @@ from functools import cache
 from typing import Any
 
 from bicameral.boundary import Extractor
+from bicameral.limits import Ledger
 from bicameral.models import LocalProvider, ModelStore, find_weights
 from bicameral.policy import Mode
-from bicameral.sessions import Ledger
 
 from .adapter import PlanPipeline, plan_of, policy_of
 from .dojo import important_instructions, suite_of
@@ -42,7 +42,7 @@ def _provider(name: str) -> LocalProvider:
 def reading_of(model: str, suite: str, task: str, number: int, injections: int, mode: Mode) -> Reading:
     """Run a task without an attack and with some; `number` is where among the injection tasks to begin."""
     ledger = Ledger()
-    extractor = Extractor(_provider(model), listener=ledger, timeout=None)
+    extractor = Extractor(_provider(model), listener=ledger.add_reply, timeout=None)
     harmless = benign(suite, task, mode, extractor)
     user_task, tasks = suite_of(suite).user_tasks[task], list(suite_of(suite).injection_tasks.values())
     attacks = careless = under_attack = 0

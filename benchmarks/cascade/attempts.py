@@ -12,11 +12,11 @@ from benchmarks.planning.__main__ import Requester, registry_for
 from bicameral.agent import Agent
 from bicameral.config import Config
 from bicameral.errors import BicameralError
+from bicameral.limits import Ledger, open_ledger
 from bicameral.models import Provider
 from bicameral.planning import CompiledPlan, Delta, DoubtCriteria, Intent
 from bicameral.plans import print_plan
 from bicameral.runs import Failed, Finished, RunOutcome, StepProgress
-from bicameral.sessions import Ledger, open_ledger
 from bicameral.tools import CHANGING, Registry
 
 NO_THRESHOLD = DoubtCriteria(sure=0.0)

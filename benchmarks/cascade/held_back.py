@@ -11,9 +11,9 @@ import random
 from collections.abc import Iterator
 
 from bicameral.errors import BicameralError
+from bicameral.limits import open_ledger
 from bicameral.models import Provider
 from bicameral.plans import parse, print_plan
-from bicameral.sessions import open_ledger
 from training.delta.blocks import Block
 from training.delta.build import HELD_BACK, all_blocks
 from training.delta.sample import sampled

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from bicameral.catalog.costs import estimate, estimate_tokens
+from bicameral.limits import strategy_limits
 from bicameral.models import LocalProvider, ModelStore, find_weights
 from bicameral.patterns import IMPLEMENTED, Answered, Exhausted, GaveUp, Outcome, example_of
-from bicameral.patterns.strategies import ModelPair, Runtime, StrategyLimits
+from bicameral.patterns.strategies import ModelPair, Runtime
 from bicameral.policy import Policy
 from bicameral.sessions import Chambers, Quarantined
 from bicameral.tools import Registry
@@ -82,7 +83,7 @@ async def measured(id: str, chambers: Chambers) -> Row:
         registry = Registry(example.tools(folder))
         pattern, given = example.make(folder), example.arguments(folder)
         expected = estimate(pattern.architecture()["patterns"], _counted(example.sizes(folder))).expected
-        desk = Runtime(ModelPair(chambers), registry, Policy((), registry), StrategyLimits())
+        desk = Runtime(ModelPair(chambers), registry, Policy((), registry), strategy_limits())
         begun = time.perf_counter()
         outcome = await pattern.run(desk, *given)
         seconds = time.perf_counter() - begun

@@ -28,8 +28,9 @@ from bicameral.boundary import (
 )
 from bicameral.errors import ModelError
 from bicameral.labels import Label, Source
+from bicameral.limits import ModelCall
 from bicameral.models import ModelReply, ModelRequest, ScriptedProvider
-from bicameral.sessions import Chambers, ModelCall, Quarantined
+from bicameral.sessions import Chambers, Quarantined
 from bicameral.types import ANY, INT, STR, Field, ListType, LiteralType, RecordType, StrType, Type
 
 STRANGER = Label({Source("third_party", "read_mail", "[].body", "2")}, {"user"})

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from bicameral.boundary import ExtractionOutcome, Extractor, Filled, NotFound, Rejected
 from bicameral.errors import ModelError
+from bicameral.limits import ModelCall
 from bicameral.models import LocalProvider, ModelRequest, ScriptedProvider
-from bicameral.sessions import ModelCall
 from bicameral.types import (
     ANY,
     BOOL,

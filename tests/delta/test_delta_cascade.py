@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.errors import ModelError, PlanError
+from bicameral.limits import ModelCall
 from bicameral.models import EndChunk, Message, ModelReply, ModelRequest, Provider, ReplyToken, Route, ScriptedProvider
 from bicameral.planning import (
     Delta,
@@ -24,7 +25,6 @@ from bicameral.planning import (
     weakest_token,
 )
 from bicameral.routing import RouteTag, current_context
-from bicameral.sessions import ModelCall
 from bicameral.tools import Folders, Registry, Surroundings, load_toolboxes
 
 STANDARD = ("files", "lines", "tables", "mail", "calendar", "web", "clock")

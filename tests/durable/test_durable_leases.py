@@ -37,10 +37,10 @@ from bicameral.durable._queue import SharedQuotas
 from bicameral.durable._views import RunEnd
 from bicameral.errors import ConfigError, DurableError
 from bicameral.labels import open_labelled
+from bicameral.limits import ChamberUsage
 from bicameral.models import ScriptedProvider
 from bicameral.planning import Intent
 from bicameral.plans import parse
-from bicameral.sessions import ChamberUsage
 from bicameral.types import STR
 from conftest import House
 

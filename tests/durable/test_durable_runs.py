@@ -14,7 +14,7 @@ from durable_world import plan
 from bicameral.durable import Runs, Submission
 from bicameral.durable import _views as _extra
 from bicameral.errors import DurableError
-from bicameral.runs import Caps
+from bicameral.limits import run_limits
 
 
 async def _refused(code: str, submission: Submission, runs: Runs) -> None:
@@ -112,7 +112,7 @@ async def test_what_cannot_be_run_is_not_kept(runs: Runs, tmp_path: Path) -> Non
 
 
 async def test_what_is_submitted_is_kept_whole(runs: Runs, tmp_path: Path) -> None:
-    caps = Caps(rounds=1, calls=2, tokens=3, money=0.5, seconds=6.0)
+    caps = run_limits(rounds=1, calls=2, tokens=3, money=0.5, seconds=6.0)
     later = datetime.now(UTC) + timedelta(days=2)
     view = await runs.submit(Submission(plan=plan("answer(1)", tmp_path), caps=caps, not_before=later))
     assert view.not_before is not None

@@ -6,9 +6,10 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from bicameral.limits import strategy_limits
 from bicameral.models import LocalProvider
 from bicameral.patterns import Outcome, example_of
-from bicameral.patterns.strategies import ModelPair, Runtime, StrategyLimits
+from bicameral.patterns.strategies import ModelPair, Runtime
 from bicameral.policy import Policy
 from bicameral.sessions import Chambers, Quarantined
 from bicameral.tools import Registry
@@ -22,7 +23,7 @@ def performed(pattern: str, model: LocalProvider, folder: Path) -> tuple[Any, Ou
     async def run() -> Outcome[Any]:
         reads = LocalProvider(model._path, name=f"{model.name} (quarantined)")  # pyright: ignore[reportPrivateUsage]
         desk = Runtime(
-            ModelPair(Chambers(model, Quarantined(reads))), registry, Policy((), registry), StrategyLimits(seconds=540)
+            ModelPair(Chambers(model, Quarantined(reads))), registry, Policy((), registry), strategy_limits(seconds=540)
         )
         try:
             return await example.make(folder).run(desk, *example.arguments(folder))

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from bicameral import ScriptedProvider
+from bicameral.limits import Limits, strategy_limits
 from bicameral.models import ModelReply, ModelRequest, ToolCall, Usage
 from bicameral.patterns import Answered
-from bicameral.patterns.strategies import ModelPair, Runtime, StrategyLimits
+from bicameral.patterns.strategies import ModelPair, Runtime
 from bicameral.policy import Policy
 from bicameral.runs import Approver, Journal
 from bicameral.sessions import Chambers, Quarantined
@@ -94,7 +95,7 @@ def table(
     *,
     world: World | None = None,
     tools: Sequence[Tool] | None = None,
-    bounds: StrategyLimits | None = None,
+    bounds: Limits | None = None,
     journal: Journal | None = None,
     approver: Approver | None = None,
 ) -> Table:
@@ -102,7 +103,7 @@ def table(
     high, low = Speaker(privileged, name="high"), Speaker(quarantined, name="low", chamber="quarantined")
     registry = Registry(world.tools() if tools is None else tools)
     voices = ModelPair(Chambers(high, Quarantined(low)))
-    desk = Runtime(voices, registry, Policy((), registry), bounds or StrategyLimits(), journal, approver)
+    desk = Runtime(voices, registry, Policy((), registry), bounds or strategy_limits(), journal, approver)
     return Table(desk, high, low, world)
 
 

@@ -15,6 +15,7 @@ from patterns_models import performed
 from patterns_world import EVE, HOSTILE, World, table
 
 from bicameral.errors import BicameralError, CatalogError, RunError
+from bicameral.limits import strategy_limits
 from bicameral.models import LocalProvider, ToolCall
 from bicameral.patterns import (
     Answered,
@@ -48,7 +49,6 @@ from bicameral.patterns.reliability.guardrails import (
     type_guard,
     words_guard,
 )
-from bicameral.patterns.strategies import StrategyLimits
 from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.secrets import Secret
 from bicameral.tools import Origin, Tool, tool
@@ -120,7 +120,7 @@ async def by_siblings(stage: Context) -> Labelled[Any]:
 
 
 async def by_bounds(stage: Context) -> Labelled[Any]:
-    async with stage.within_limits(StrategyLimits(tool_calls=3)) as inner:
+    async with stage.within_limits(strategy_limits(tool_calls=3)) as inner:
         return await by_call(inner)
 
 
@@ -137,7 +137,7 @@ async def by_talk(stage: Context) -> Labelled[Any]:
 
 
 async def by_talk_of_a_part(stage: Context) -> Labelled[Any]:
-    async with stage.within_limits(StrategyLimits()) as inner:
+    async with stage.within_limits(strategy_limits()) as inner:
         return await by_talk(inner.part("part"))
 
 

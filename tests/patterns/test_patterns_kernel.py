@@ -14,6 +14,7 @@ from patterns_world import EVE, HOSTILE, World, answered, table
 
 from bicameral.errors import LabelError, ModelError, ToolError
 from bicameral.journal import open_journal_at
+from bicameral.limits import Limits, strategy_limits
 from bicameral.models import ModelReply, ToolCall
 from bicameral.patterns import (
     Context,
@@ -27,7 +28,6 @@ from bicameral.patterns import (
     untrusted_value,
 )
 from bicameral.patterns.kernel import approximate_tokens, run_pattern
-from bicameral.patterns.strategies import StrategyLimits
 from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.tools import Origin, tool
 from bicameral.types import type_from_annotation
@@ -198,12 +198,12 @@ def test_an_unknown_tool_is_told_with_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("bounds", "bound"),
     [
-        (StrategyLimits(calls=2), "calls"),
-        (StrategyLimits(tool_calls=1), "tool_calls"),
-        (StrategyLimits(seconds=0.05), "seconds"),
+        (strategy_limits(calls=2), "calls"),
+        (strategy_limits(tool_calls=1), "tool_calls"),
+        (strategy_limits(seconds=0.05), "seconds"),
     ],
 )
-def test_bounds_hold_whatever_a_pattern_does(bounds: StrategyLimits, bound: str) -> None:
+def test_bounds_hold_whatever_a_pattern_does(bounds: Limits, bound: str) -> None:
     there = table(["a"] * 9, bounds=bounds)
 
     async def work(stage: Context) -> Labelled[Any]:
@@ -219,11 +219,11 @@ def test_bounds_hold_whatever_a_pattern_does(bounds: StrategyLimits, bound: str)
 
 
 def test_a_part_has_bounds_of_its_own_and_takes_of_those_around_it() -> None:
-    there = table(["a"] * 9, bounds=StrategyLimits(tool_calls=3))
+    there = table(["a"] * 9, bounds=strategy_limits(tool_calls=3))
 
     async def work(stage: Context) -> Labelled[Any]:
         for _ in range(2):
-            async with stage.within_limits(StrategyLimits(tool_calls=2)) as inner:
+            async with stage.within_limits(strategy_limits(tool_calls=2)) as inner:
                 await inner.call("add", {"a": 1, "b": 2})
                 await inner.call("add", {"a": 1, "b": 2})
         return program_text("never")
@@ -443,7 +443,7 @@ def test_a_tool_that_was_not_kept_is_not_there(way: str) -> None:
             case "in a part":
                 return await stage.run_part("part", lambda part: part.call("send", {"to": EVE, "body": "x"}))
             case "within bounds":
-                async with stage.within_limits(StrategyLimits()) as inner:
+                async with stage.within_limits(strategy_limits()) as inner:
                     return await inner.call("send", {"to": EVE, "body": "x"})
             case "kept again":
                 stage.restrict_tools(["send"])
@@ -491,7 +491,7 @@ def test_a_part_that_fails_by_a_strangers_word_is_in_no_part_that_comes_later() 
 
 def test_the_bounds_of_a_part_end_that_part_and_those_of_the_whole_end_all() -> None:
     async def small(part: Context) -> Labelled[Any]:
-        async with part.within_limits(StrategyLimits(tool_calls=1)) as inner:
+        async with part.within_limits(strategy_limits(tool_calls=1)) as inner:
             await inner.call("add", {"a": 1, "b": 2})
             return await inner.call("add", {"a": 1, "b": 2})
 
@@ -503,7 +503,7 @@ def test_the_bounds_of_a_part_end_that_part_and_those_of_the_whole_end_all() -> 
         return stage.derive([not isinstance(each, Labelled) for each in gave])
 
     assert answered(played(table(), work)).value == [True, False, False]
-    outcome = played(table(bounds=StrategyLimits(tool_calls=3)), work)
+    outcome = played(table(bounds=strategy_limits(tool_calls=3)), work)
     assert isinstance(outcome, Exhausted)
     assert (outcome.bound, outcome.limit) == ("tool_calls", 3)
 
@@ -543,7 +543,7 @@ def test_what_a_stage_begins_with_opens_every_prompt_of_it_and_of_its_parts() ->
         await stage.ask(READER, "before")
         stage.prepend_to_prompts(program_text("You are Iris."))
         await stage.run_part("part", lambda part: part.ask(READER, "in a part", stable=["Always."]))
-        async with stage.within_limits(StrategyLimits()) as inner:
+        async with stage.within_limits(strategy_limits()) as inner:
             await inner.ask(READER, "within")
         talk = stage.conversation(ACTOR)
         talk.tell("said")

@@ -14,11 +14,11 @@ from patterns_models import performed
 from patterns_world import EVE, HOSTILE, Line, Table, World, answered, table
 
 from bicameral.errors import CatalogError, ModelError
+from bicameral.limits import strategy_limits
 from bicameral.models import LocalProvider, ModelRequest, ToolCall
 from bicameral.patterns import Context, GaveUp, Labelled, Pattern, ReAct, Role, program_text, untrusted_value
 from bicameral.patterns.kernel import NoteEvent, approximate_tokens, cut_to_tokens
 from bicameral.patterns.orchestration.orchestrator_workers import SYNTHESIS, OrchestratorWorkers, WorkerSpec
-from bicameral.patterns.strategies import StrategyLimits
 
 GOAL = "The goal is 4711."
 
@@ -244,7 +244,7 @@ def test_the_bounds_of_a_worker_are_its_own() -> None:
         return program_text("never")
 
     there = table(scripted(planned(brief("busy"), brief("beta"))))
-    busy = WorkerSpec("busy", "adds", Does(work), ["add"], StrategyLimits(tool_calls=3))
+    busy = WorkerSpec("busy", "adds", Does(work), ["add"], strategy_limits(tool_calls=3))
     outcome = answered(ran(there, OrchestratorWorkers([busy, TWO[1]])))
     assert notes(outcome, "worker-failed") == [{"worker": "1 busy", "code": "strategy.exhausted"}]
     assert len(outcome.tool_calls) == 3
@@ -255,7 +255,7 @@ def test_a_worker_that_takes_too_long_is_stopped_and_told() -> None:
         await asyncio.sleep(30)
         return program_text("never")
 
-    slow = WorkerSpec("slow", "sleeps", Does(work), (), StrategyLimits(seconds=0.05))
+    slow = WorkerSpec("slow", "sleeps", Does(work), (), strategy_limits(seconds=0.05))
     outcome = answered(ran(table(scripted(planned(brief("slow"), brief("beta")))), OrchestratorWorkers([slow, TWO[1]])))
     assert notes(outcome, "worker-failed")[0]["code"] == "strategy.exhausted"
 

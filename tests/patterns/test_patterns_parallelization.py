@@ -16,6 +16,7 @@ from patterns_models import performed
 from patterns_world import EVE, HOSTILE, Table, answered, table
 
 from bicameral.errors import CatalogError, ModelError
+from bicameral.limits import strategy_limits
 from bicameral.models import LocalProvider, ModelRequest
 from bicameral.patterns import (
     Context,
@@ -30,7 +31,6 @@ from bicameral.patterns import (
 )
 from bicameral.patterns.kernel import NoteEvent
 from bicameral.patterns.orchestration.parallelization import JUDGE, Parallelization, PartResult, VoteTally
-from bicameral.patterns.strategies import StrategyLimits
 from bicameral.types import BOOL, INT, STR, type_from_annotation
 
 RED, GREEN, BLUE = (Role("Worker", f"You are the {each} one.") for each in ("red", "green", "blue"))
@@ -211,7 +211,7 @@ def test_what_is_put_together_of_strangers_sends_nothing() -> None:
 
 
 def test_bounds_and_refusals_end_all_of_it() -> None:
-    there = table(by_role, bounds=StrategyLimits(calls=2))
+    there = table(by_role, bounds=strategy_limits(calls=2))
     outcome = ran(there, Parallelization.sections(THREE))
     assert isinstance(outcome, Exhausted)
     assert outcome.bound == "calls"

@@ -10,11 +10,12 @@ import pytest
 from patterns_models import performed
 from patterns_world import EVE, HOSTILE, Table, World, answered, table
 
+from bicameral.limits import Limits, strategy_limits
 from bicameral.models import LocalProvider, ScriptedProvider, ToolCall
 from bicameral.patterns import Exhausted, GaveUp, program_text, untrusted_value
 from bicameral.patterns.kernel import NoteEvent
 from bicameral.patterns.reasoning.react import ReAct
-from bicameral.patterns.strategies import ModelPair, Runtime, StrategyLimits
+from bicameral.patterns.strategies import ModelPair, Runtime
 from bicameral.policy import Policy
 from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.sessions import Chambers, Quarantined
@@ -202,8 +203,8 @@ def test_a_stall_does_not_repeat_a_strangers_words() -> None:
     assert HOSTILE not in str(outcome.trace)
 
 
-@pytest.mark.parametrize("bounds", [StrategyLimits(rounds=2), StrategyLimits(calls=2), StrategyLimits(tool_calls=1)])
-def test_the_bounds_of_the_run_hold_as_well(bounds: StrategyLimits) -> None:
+@pytest.mark.parametrize("bounds", [strategy_limits(rounds=2), strategy_limits(calls=2), strategy_limits(tool_calls=1)])
+def test_the_bounds_of_the_run_hold_as_well(bounds: Limits) -> None:
     there = table([[call("add", a=1, b=number)] for number in range(9)], bounds=bounds)
     assert isinstance(ran(there), Exhausted)
 
@@ -273,7 +274,7 @@ def test_a_small_model_takes_from_one_result_what_the_next_call_needs(small_mode
 
     registry = Registry([read_page])
     voices = ModelPair(Chambers(small_model, Quarantined(ScriptedProvider([], name="low", chamber="quarantined"))))
-    desk = Runtime(voices, registry, Policy((), registry), StrategyLimits())
+    desk = Runtime(voices, registry, Policy((), registry), strategy_limits())
     question = program_text("Begin at the page 'start' and follow the pages: who wrote the guide?")
     outcome = asyncio.run(ReAct(max_steps=4).run(desk, question))
     assert read[:2] == ["start", "guide"]

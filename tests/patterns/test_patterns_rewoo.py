@@ -17,10 +17,10 @@ from patterns_models import performed
 from patterns_world import EVE, HOSTILE, Table, World, answered, table
 
 from bicameral.errors import CatalogError, ModelError
+from bicameral.limits import Limits, strategy_limits
 from bicameral.models import LocalProvider
 from bicameral.patterns import Exhausted, GaveUp, ReWOO, program_text, untrusted_value
 from bicameral.patterns.kernel import NoteEvent
-from bicameral.patterns.strategies import StrategyLimits
 from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.tools import Origin, Tool, tool
 
@@ -293,8 +293,8 @@ def test_why_a_call_failed_is_not_told_in_a_strangers_words() -> None:
     assert not any(HOSTILE in prompt for prompt in prompts)
 
 
-@pytest.mark.parametrize("bounds", [StrategyLimits(tool_calls=2), StrategyLimits(calls=1)])
-def test_the_bounds_of_the_run_end_it(bounds: StrategyLimits) -> None:
+@pytest.mark.parametrize("bounds", [strategy_limits(tool_calls=2), strategy_limits(calls=1)])
+def test_the_bounds_of_the_run_end_it(bounds: Limits) -> None:
     assert isinstance(ran(table([SUM, "done"], bounds=bounds)), Exhausted)
 
 

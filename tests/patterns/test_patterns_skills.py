@@ -31,11 +31,11 @@ from bicameral.patterns import (
     untrusted_value,
 )
 from bicameral.patterns.humanizer._sealed_log import SealedLog
-from bicameral.patterns.humanizer.skilled_work import SkilledWork
 from bicameral.patterns.humanizer.skills import (
     Procedure,
     RecordedCall,
     Skill,
+    SkilledWork,
     SkillStore,
     SkillText,
     SuccessVerdict,

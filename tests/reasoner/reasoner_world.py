@@ -12,7 +12,7 @@ from bicameral.config import Config
 from bicameral.errors import ToolError
 from bicameral.labels import Labelled
 from bicameral.models import ModelRequest
-from bicameral.patterns.reasoner import ReasoningOutcome
+from bicameral.patterns import Outcome
 from bicameral.planning import Intent
 from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.tools import Origin, Tool, tool
@@ -84,7 +84,7 @@ class Office:
 class Direct(Agent):
     """An agent that takes requests as they stand: Echo is not asked."""
 
-    async def reason(self, request: str | Labelled[str] | Intent, **options: Any) -> ReasoningOutcome:
+    async def reason(self, request: str | Labelled[str] | Intent, **options: Any) -> Outcome[Any]:
         options.setdefault("deterministic", True)
         return await super().reason(request, **options)
 

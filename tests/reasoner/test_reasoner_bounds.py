@@ -9,7 +9,8 @@ from reasoner_world import Direct, Office, note, planner
 
 from bicameral import Failed, ScriptedProvider
 from bicameral.config import Config
-from bicameral.patterns.reasoner import Exhausted, GaveUp, Price, ReasoningCallbacks, ReasoningLimits, WrittenRound
+from bicameral.limits import ChamberPrices, Limits, Price, reasoning_limits
+from bicameral.patterns.reasoner import Exhausted, GaveUp, ReasoningCallbacks, WrittenRound
 from bicameral.runs import Stopped
 from bicameral.tools import Origin, Tool, tool
 
@@ -37,12 +38,12 @@ def test_a_loop_that_never_ends_is_ended_by_its_rounds_and_keeps_what_it_found(o
 @pytest.mark.parametrize(
     ("bounds", "bound"),
     [
-        (ReasoningLimits(calls=2), "calls"),
-        (ReasoningLimits(tokens=300), "tokens"),
-        (ReasoningLimits(money=0.0003, privileged=Price(read=1.0, written=2.0)), "money"),
+        (reasoning_limits(calls=2), "calls"),
+        (reasoning_limits(tokens=300), "tokens"),
+        (reasoning_limits(money=0.0003, prices=ChamberPrices(privileged=Price(read=1.0, written=2.0))), "money"),
     ],
 )
-def test_each_bound_ends_it_with_what_was_done(office: Office, bounds: ReasoningLimits, bound: str) -> None:
+def test_each_bound_ends_it_with_what_was_done(office: Office, bounds: Limits, bound: str) -> None:
     keeps = 'keep("a.txt", "x")\ntill = balance()\nlook(till)\n'
     writes = planner(*[keeps] * 20)
     reasoned = office.agent(privileged=writes).sync.reason("Keep a text under a.txt", bounds=bounds)
@@ -58,7 +59,7 @@ def test_each_bound_ends_it_with_what_was_done(office: Office, bounds: Reasoning
 def test_the_quarantined_models_calls_count_and_stop_in_the_middle_of_a_run() -> None:
     office = Office([note(day) for day in range(1, 9)])
     first = 'notes = read_notes()\nfound = [extract(n.text, "urgent?", bool) for n in notes]\nlook(found)\n'
-    reasoned = office.agent(first).sync.reason("Which notes are urgent?", bounds=ReasoningLimits(calls=4))
+    reasoned = office.agent(first).sync.reason("Which notes are urgent?", bounds=reasoning_limits(calls=4))
     assert isinstance(reasoned, Exhausted)
     assert reasoned.bound == "calls"
     assert (reasoned.taken.models.reasoner_calls, reasoned.taken.models.executor_calls) == (1, 3)
@@ -76,7 +77,7 @@ def test_time_ends_it_and_the_run_under_way_says_truthfully_how_far_it_was() -> 
 
     writes = planner('keep("a.txt", "x")\nn = wait()\nanswer(n)\n')
     agent = _agent([*office.tools, wait], writes)
-    reasoned = agent.sync.reason("Keep a text under a.txt and wait", bounds=ReasoningLimits(seconds=1.0))
+    reasoned = agent.sync.reason("Keep a text under a.txt and wait", bounds=reasoning_limits(seconds=1.0))
     assert isinstance(reasoned, Exhausted)
     assert reasoned.bound == "seconds"
     assert isinstance(reasoned.rounds[0].outcome, Stopped)
@@ -133,4 +134,4 @@ def test_a_plan_that_nobody_wants_is_not_run(office: Office) -> None:
 @pytest.mark.parametrize("name", ["rounds", "calls", "tokens", "money", "seconds"])
 def test_a_bound_of_nothing_is_refused(name: str) -> None:
     with pytest.raises(Exception, match="more than 0"):
-        ReasoningLimits(**{name: 0})  # pyright: ignore[reportArgumentType]
+        reasoning_limits(**{name: 0})  # pyright: ignore[reportArgumentType]

@@ -17,8 +17,8 @@ from bicameral.patterns.reasoner import (
     Answered,
     Exhausted,
     GaveUp,
+    Outcome,
     ReasoningCallbacks,
-    ReasoningOutcome,
     Round,
     WrittenRound,
     render_history,
@@ -35,7 +35,7 @@ def office() -> Office:
     return Office()
 
 
-def answered(reasoned: ReasoningOutcome) -> Answered:
+def answered(reasoned: Outcome[Any]) -> Answered[Any]:
     assert isinstance(reasoned, Answered), reasoned
     return reasoned
 
@@ -335,13 +335,13 @@ def test_every_round_is_a_run_in_the_journal_and_one_record_links_them(office: O
     with kept(tmp_path) as journal:
         agent = office.agent(LOOK, POST, journal=journal)
         reasoned = answered(agent.sync.reason(REQUEST, approver=willing()))
-        events = journal.events(reasoned.id)
+        events = journal.events(reasoned.run)
         assert [event.kind for event in events] == ["reason-started", "reason-round", "reason-round", "reason-ended"]
         runs = [event.body["run"] for event in events[1:3]]
         assert runs == [each.run for each in reasoned.rounds]
         assert events[1].body["told"] == ["count = 1"]
         parts = [journal.events(run)[0].body["part_of"] for run in runs]
-        assert parts == [{"reason": reasoned.id, "round": n} for n in (1, 2)]
+        assert parts == [{"reason": reasoned.run, "round": n} for n in (1, 2)]
         assert {run.run for run in journal.runs()} == set(runs), "a reasoning is no run of its own"
 
 
@@ -372,7 +372,7 @@ def test_only_rounds_that_have_read_nothing_of_others_come_from_the_cache(office
 def test_two_at_once_on_one_agent_are_counted_apart(office: Office) -> None:
     agent = office.agent(privileged=ScriptedProvider([("", "answer(1)\n")], grammars=False))
 
-    async def both() -> list[ReasoningOutcome]:
+    async def both() -> list[Outcome[Any]]:
         return list(await asyncio.gather(agent.reason("How many notes?"), agent.reason("Read what is in the till")))
 
     assert [reasoned.taken.calls for reasoned in asyncio.run(both())] == [1, 1]

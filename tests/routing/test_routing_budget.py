@@ -12,22 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.errors import ModelError
-from bicameral.limits import BudgetSpent, Price, Prices, use_prices
+from bicameral.limits import Budgets, BudgetSpent, Limits, Price, Prices, budget_scope, remaining_for_role, use_prices
 from bicameral.models import Message, ModelReply, ModelRequest, Provider
 from bicameral.routing import (
-    Budget,
     BudgetedProvider,
-    Budgets,
     Cascade,
     Fallback,
     Hedged,
     Retry,
     RetrySettings,
-    budget_scope,
     call_context,
     current_context,
     meter_provider,
-    remaining_for_role,
 )
 from bicameral.sessions import Quarantined, Session
 
@@ -40,7 +36,7 @@ def test_a_spent_budget_says_what_is_spent() -> None:
     it = meter_provider(model("a"))
 
     async def work() -> ModelError:
-        with budget_scope(Budgets(Budget(calls=2))):
+        with budget_scope(Budgets(Limits(calls=2))):
             await it.generate(ASK)
             await it.generate(ASK)
             return await caught(it.generate(ASK))
@@ -69,11 +65,11 @@ def test_no_call_begins_when_something_is_spent(
     it = model("dear", *(Turn(output=output) for output in outputs))
 
     async def work() -> int:
-        with use_prices(DEAR), budget_scope(Budgets(Budget(calls=calls, tokens=tokens, money=money))) as purse:
+        with use_prices(DEAR), budget_scope(Budgets(Limits(calls=calls, tokens=tokens, money=money))) as meter:
             for _ in outputs:
                 with suppress(BudgetSpent):
                     await meter_provider(it).generate(ASK)
-            return purse.spent.tokens
+            return meter.usage.tokens
 
     spent = virtually(work)
     made = len(it.asked)
@@ -95,7 +91,7 @@ def test_side_by_side_calls_do_not_slip_through(together: int, calls: int, token
     it = model("a", Turn(after=1, output=0))
 
     async def work() -> list[object]:
-        with budget_scope(Budgets(Budget(calls=calls, tokens=tokens))):
+        with budget_scope(Budgets(Limits(calls=calls, tokens=tokens))):
             return await asyncio.gather(
                 *(meter_provider(it).generate(ASK) for _ in range(together)), return_exceptions=True
             )
@@ -110,7 +106,7 @@ def test_a_role_has_a_budget_of_its_own() -> None:
 
     async def work() -> list[str]:
         ended: list[str] = []
-        with budget_scope(Budgets(roles={"echo": Budget(calls=1)})):
+        with budget_scope(Budgets(roles={"echo": Limits(calls=1)})):
             for role in ("echo", "delta", "echo", "delta"):
                 with call_context(role=role):
                     try:
@@ -140,7 +136,7 @@ def test_every_model_that_is_really_asked_counts(shape: str) -> None:
     limit = 1 if shape == "hedge" else 2
 
     async def work() -> ModelError:
-        with budget_scope(Budgets(Budget(calls=limit))):
+        with budget_scope(Budgets(Limits(calls=limit))):
             return await caught(provider.generate(ASK))
 
     error = virtually(work)
@@ -153,7 +149,7 @@ def test_a_run_that_is_out_of_budget_falls_back_on_nobody() -> None:
     first, second = model("a"), model("b")
 
     async def work() -> ModelError:
-        with budget_scope(Budgets(Budget(calls=0))):
+        with budget_scope(Budgets(Limits(calls=0))):
             return await caught(Fallback([first, second]).generate(ASK))
 
     assert isinstance(virtually(work), BudgetSpent)
@@ -164,7 +160,7 @@ def test_a_price_that_nobody_knows_is_not_nothing() -> None:
     it = model("unknown:model")
 
     async def work() -> str:
-        with budget_scope(Budgets(Budget(money=1.0))):
+        with budget_scope(Budgets(Limits(money=1.0))):
             return (await caught(meter_provider(it).generate(ASK))).code
 
     assert virtually(work) == "models.price-unknown"
@@ -175,21 +171,21 @@ def test_a_call_that_came_to_nothing_was_paid_for_all_the_same() -> None:
     it = model("dear", Turn(after=50))
 
     async def work() -> tuple[int, float]:
-        with use_prices(DEAR), budget_scope(Budgets(Budget(money=100))) as purse:
+        with use_prices(DEAR), budget_scope(Budgets(Limits(money=100))) as meter:
             await caught(Retry(it).generate(replace(ASK, timeout=1)))
-            return purse.spent.tokens, purse.spent.money
+            return meter.usage.tokens, meter.usage.money
 
     assert virtually(work) == (READS, READS)
 
 
 def test_a_call_that_one_account_refuses_is_not_left_open_in_another() -> None:
-    it = BudgetedProvider(model("a"), Budget(calls=1))
+    it = BudgetedProvider(model("a"), Limits(calls=1))
 
     async def work() -> int:
-        with budget_scope(Budgets(Budget(tokens=10_000))) as purse:
+        with budget_scope(Budgets(Limits(tokens=10_000))) as meter:
             await it.generate(ASK)
             assert isinstance(await caught(it.generate(ASK)), BudgetSpent)
-            return purse.spent.reading
+            return meter.usage.pending_tokens
 
     assert virtually(work) == 0
 
@@ -202,7 +198,7 @@ def test_time_runs_out_too_and_bounds_the_last_call() -> None:
             return (await caught(Retry(it).generate(ASK))).code
 
     assert virtually(work) == "models.timeout"
-    error = virtually(lambda: _with(Budgets(Budget(seconds=0)), model("a")))
+    error = virtually(lambda: _with(Budgets(Limits(seconds=0)), model("a")))
     assert isinstance(error, BudgetSpent)
     assert error.bound == "seconds"
 
@@ -213,30 +209,30 @@ async def _with(budgets: Budgets, it: Model) -> ModelError:
 
 
 def test_a_run_and_its_planning_share_a_purse_and_two_runs_do_not() -> None:
-    budgets = Budgets(Budget(calls=2))
+    budgets = Budgets(Limits(calls=2))
 
     async def work() -> list[int]:
         counts: list[int] = []
         with budget_scope(budgets) as outer:
             with budget_scope(budgets):
                 await meter_provider(model("a")).generate(ASK)
-            counts.append(outer.spent.calls)
+            counts.append(outer.usage.calls)
         with budget_scope(budgets) as another:
-            counts.append(another.spent.calls)
+            counts.append(another.usage.calls)
         return counts
 
     assert virtually(work) == [1, 0]
 
 
 def test_runs_at_the_same_time_do_not_pay_for_each_other() -> None:
-    budgets = Budgets(Budget(calls=3))
+    budgets = Budgets(Limits(calls=3))
     it = model("a", Turn(after=1))
 
     async def run() -> int:
-        with budget_scope(budgets) as purse:
+        with budget_scope(budgets) as meter:
             for _ in range(3):
                 await meter_provider(it).generate(ASK)
-            return purse.spent.calls
+            return meter.usage.calls
 
     async def work() -> list[int]:
         return await asyncio.gather(*(run() for _ in range(5)))
@@ -256,7 +252,7 @@ def test_a_session_is_held_to_it_and_tells_a_router_what_is_left() -> None:
     session = Session("echo", Watching("dear"), (Message("system", "x" * 40),))
 
     async def work() -> ModelError:
-        with use_prices(DEAR), budget_scope(Budgets(Budget(money=100.0), {"echo": Budget(tokens=15)})):
+        with use_prices(DEAR), budget_scope(Budgets(Limits(money=100.0), {"echo": Limits(tokens=15)})):
             assert remaining_for_role("delta") == {"money_left": 100.0}
             await session.ask("hello")
             return await caught(session.ask("hello"))
@@ -272,7 +268,7 @@ def test_the_quarantined_model_is_held_to_it() -> None:
     session = Session("quarantined", Quarantined(inside), ())
 
     async def work() -> ModelError:
-        with budget_scope(Budgets(roles={"quarantined": Budget(calls=1)})):
+        with budget_scope(Budgets(roles={"quarantined": Limits(calls=1)})):
             await session.ask("hello")
             return await caught(session.ask("hello"))
 
@@ -285,9 +281,9 @@ def test_nothing_counts_twice_however_deep_it_lies() -> None:
     deep = Quarantined(Fallback([Retry(Quarantined(Fallback([leaf])))]))
 
     async def work() -> int:
-        with budget_scope(Budgets(Budget(calls=9))) as purse:
+        with budget_scope(Budgets(Limits(calls=9))) as meter:
             await Session("quarantined", deep, ()).ask("hello")
-            return purse.spent.calls
+            return meter.usage.calls
 
     assert virtually(work) == 1
 
@@ -295,5 +291,5 @@ def test_nothing_counts_twice_however_deep_it_lies() -> None:
 @pytest.mark.parametrize("wrong", [{"calls": -1}, {"money": float("nan")}, {"tokens": True}, {"seconds": float("inf")}])
 def test_a_budget_that_makes_no_sense_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ModelError) as raised:
-        Budget(**wrong)  # pyright: ignore[reportArgumentType]
+        Limits(**wrong)  # pyright: ignore[reportArgumentType]
     assert raised.value.code == "models.bad-setting"

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.cache import FolderCache
-from bicameral.limits import Charge, collect_charges
+from bicameral.limits import Charge, Limits, collect_charges
 from bicameral.models import EndChunk, Message, ModelReply, ModelRequest, ReplyToken, ToolCall, ToolSchema, Usage
-from bicameral.routing import Budget, BudgetedProvider, CachedProvider, Fallback
+from bicameral.routing import BudgetedProvider, CachedProvider, Fallback
 from bicameral.routing._reply_cache import _reply_from_json, _reply_to_json  # pyright: ignore[reportPrivateUsage]
 
 OTHERS: dict[str, Any] = {
@@ -187,7 +187,7 @@ def test_a_stream_is_kept_when_it_is_whole_and_comes_back_at_once() -> None:
 
 def test_a_kept_reply_is_not_held_to_a_budget() -> None:
     it = model("a")
-    one = BudgetedProvider(CachedProvider(it, {}), Budget(calls=1))
+    one = BudgetedProvider(CachedProvider(it, {}), Limits(calls=1))
 
     async def work() -> list[str]:
         return [(await one.generate(ASK)).text for _ in range(3)]

@@ -18,19 +18,21 @@ from bicameral.cli import main
 from bicameral.config import Config, budgets_of, load_config, open_prices
 from bicameral.errors import ModelError
 from bicameral.limits import (
+    Budgets,
     BudgetSpent,
     Charge,
     CostEntry,
     CostGrouping,
     CostReport,
     CostTotals,
+    Limits,
     Price,
     Prices,
     cost_entries,
 )
 from bicameral.models import ModelFailure, ModelRequest, Provider, ScriptedProvider
 from bicameral.patterns.reasoner import Exhausted
-from bicameral.routing import Budget, Budgets, Fallback
+from bicameral.routing import Fallback
 from bicameral.runs import Failed, Finished, Journal
 
 PRICES = Prices({"dear:planner": Price(2, 8), "dear:reader": Price(1, 4)})
@@ -161,7 +163,7 @@ async def test_a_degraded_plan_says_so_and_is_not_kept(folder: Path) -> None:
 
 
 async def test_a_spent_budget_is_the_outcome_of_the_run(folder: Path) -> None:
-    budgets = Budgets(roles={"quarantined": Budget(calls=0)})
+    budgets = Budgets(roles={"quarantined": Limits(calls=0)})
     async with agent(budgets=budgets) as it:
         outcome = await it.run(await it.plan(REQUEST, deterministic=True))
     assert isinstance(outcome, Failed)
@@ -170,30 +172,30 @@ async def test_a_spent_budget_is_the_outcome_of_the_run(folder: Path) -> None:
 
 
 async def test_a_spent_budget_ends_rounds_as_their_own_bounds_do(folder: Path) -> None:
-    async with agent(budgets=Budgets(roles={"quarantined": Budget(calls=0)})) as it:
+    async with agent(budgets=Budgets(roles={"quarantined": Limits(calls=0)})) as it:
         reasoned = await it.reason(REQUEST, rounds=1, deterministic=True)
     assert isinstance(reasoned, Exhausted)
     assert (reasoned.bound, reasoned.spent, reasoned.limit) == ("calls", 0, 0)
-    async with agent(budgets=Budgets(Budget(tokens=0))) as it:
+    async with agent(budgets=Budgets(Limits(tokens=0))) as it:
         reasoned = await it.reason(REQUEST, rounds=1, deterministic=True)
     assert isinstance(reasoned, Exhausted)
     assert reasoned.bound == "tokens"
 
 
 async def test_planning_and_running_share_the_budget_of_a_request(folder: Path) -> None:
-    async with agent(budgets=Budgets(Budget(calls=1))) as it:
-        with it.spending() as purse:
+    async with agent(budgets=Budgets(Limits(calls=1))) as it:
+        with it.spending() as meter:
             outcome = await it.run(await it.plan(REQUEST, deterministic=True))
         assert isinstance(outcome, Failed)
         assert isinstance(outcome.error, BudgetSpent)
-        assert purse.spent.calls == 1
-    async with agent(budgets=Budgets(Budget(calls=1))) as it:
+        assert meter.usage.calls == 1
+    async with agent(budgets=Budgets(Limits(calls=1))) as it:
         planned = await it.plan(REQUEST, deterministic=True)
         assert isinstance(await it.run(planned), Finished)
 
 
 async def test_planning_beyond_the_budget_is_an_error(folder: Path) -> None:
-    async with agent(budgets=Budgets(Budget(money=0.0))) as it:
+    async with agent(budgets=Budgets(Limits(money=0.0))) as it:
         with pytest.raises(BudgetSpent):
             await it.plan(REQUEST, deterministic=True)
 
@@ -268,7 +270,7 @@ def test_budgets_and_prices_are_configured(folder: Path) -> None:
     (folder / "bicameral.toml").write_text(TOML)
     (folder / "prices.toml").write_text(TABLE)
     config = load_config()
-    assert budgets_of(config) == Budgets(Budget(calls=40, money=0.5), {"quarantined": Budget(tokens=30_000)})
+    assert budgets_of(config) == Budgets(Limits(calls=40, money=0.5), {"quarantined": Limits(tokens=30_000)})
     assert open_prices(config).of("dear:reader") == Price(1, 4)
 
 

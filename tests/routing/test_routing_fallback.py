@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from bicameral.errors import ConfigError, ModelError
+from bicameral.limits import Limits
 from bicameral.models import Chamber, EndChunk, ModelReply, ModelRequest, Provider
 from bicameral.routing import (
     AliasSpec,
     BreakerSettings,
-    Budget,
     BudgetedProvider,
     CachedProvider,
     Cascade,
@@ -46,12 +46,12 @@ PARTS: dict[str, Build] = {
     "fallback of retries": lambda models: Fallback([Retry(each) for each in models]),
     "cascade of fallbacks": lambda models: Cascade(*(Fallback([each]) for each in models), accept=check_finished),
     "fallback of kept replies": lambda models: Fallback([CachedProvider(each, {}) for each in models]),
-    "fallback of budgets": lambda models: Fallback([BudgetedProvider(each, Budget(calls=1)) for each in models]),
+    "fallback of budgets": lambda models: Fallback([BudgetedProvider(each, Limits(calls=1)) for each in models]),
 }
 ALONE: dict[str, Callable[[Any], Provider]] = {
     "retry": lambda one: Retry(one),
     "cached": lambda one: CachedProvider(one, {}),
-    "budgeted": lambda one: BudgetedProvider(one, Budget(calls=1)),
+    "budgeted": lambda one: BudgetedProvider(one, Limits(calls=1)),
     "fallback": lambda one: Fallback([one]),
 }
 
@@ -234,7 +234,7 @@ def _built(shape: list[str], leaf: Model, others: list[Model]) -> Provider:
             case "cached":
                 one = CachedProvider(one, {})
             case "budgeted":
-                one = BudgetedProvider(one, Budget(calls=100))
+                one = BudgetedProvider(one, Limits(calls=100))
             case _:
                 others.append(other)
                 one = PARTS[part]([one, other])
@@ -285,7 +285,7 @@ def test_all_rate_limited_says_when_the_first_is_free_again() -> None:
 
 
 def test_a_spent_budget_of_one_model_leads_elsewhere_and_says_so() -> None:
-    dear = BudgetedProvider(model("dear"), Budget(calls=1))
+    dear = BudgetedProvider(model("dear"), Limits(calls=1))
     both = Fallback([dear, model("cheap")])
 
     async def work() -> list[ModelReply]:
@@ -502,8 +502,8 @@ TestCircuit = Circuit.TestCase
 def test_what_is_said_of_an_alias_is_put_around_its_model() -> None:
     models = {"main": model("m", fails("models.unavailable")), "fast": model("f"), "big": model("b")}
     specs = {
-        "main": AliasSpec(retry=RetrySettings(attempts=2, first=0), fallback=("fast",), budget=Budget(calls=9)),
-        "fast": AliasSpec(cache=True, budget=Budget(calls=1)),
+        "main": AliasSpec(retry=RetrySettings(attempts=2, first=0), fallback=("fast",), budget=Limits(calls=9)),
+        "fast": AliasSpec(cache=True, budget=Limits(calls=1)),
         "both": AliasSpec(cascade=("fast", "big")),
         "slow": AliasSpec(hedge_after=1, hedge_with="fast"),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +13,10 @@ import pytest
 
 from bicameral.boundary import Extractor
 from bicameral.errors import JournalError, RunError
+from bicameral.limits import RUN, LimitReached, Limits, LimitUsage, Meter, run_limits
 from bicameral.models import ScriptedProvider
 from bicameral.plans import parse
 from bicameral.runs import (
-    CapReached,
-    Caps,
     Failed,
     Finished,
     Interrupted,
@@ -27,7 +27,6 @@ from bicameral.runs import (
     resume_plan,
     run_plan,
 )
-from bicameral.runs._inputs import CapMeter, CapUsage
 from bicameral.tools import Registry, tool
 
 done: list[int] = []
@@ -75,16 +74,16 @@ async def _run(source: str, **options: Any) -> RunOutcome:
 
 def _cap(outcome: RunOutcome) -> tuple[str, float, float]:
     assert isinstance(outcome, Failed), outcome
-    assert isinstance(outcome.error, CapReached)
+    assert isinstance(outcome.error, LimitReached)
     assert outcome.error.code == "run.cap"
-    return outcome.error.cap, outcome.error.taken, outcome.error.limit
+    return outcome.error.bound, outcome.error.spent, outcome.error.limit
 
 
 NOTES = "for n in range(9):\n    note(n)\nanswer(1)"
 
 
 async def test_calls_beyond_the_cap_are_not_made(journal: Journal) -> None:
-    outcome = await _run(NOTES, caps=Caps(calls=4), journal=journal)
+    outcome = await _run(NOTES, caps=run_limits(calls=4), journal=journal)
     assert _cap(outcome) == ("calls", 4, 4)
     assert isinstance(outcome, Failed)
     assert (done, len(outcome.effects), outcome.step) == ([0, 1, 2, 3], 4, "0[4]/0")
@@ -93,7 +92,7 @@ async def test_calls_beyond_the_cap_are_not_made(journal: Journal) -> None:
 
 
 async def test_as_many_calls_as_the_cap_says_may_be_made() -> None:
-    assert isinstance(await _run(NOTES, caps=Caps(calls=9)), Finished)
+    assert isinstance(await _run(NOTES, caps=run_limits(calls=9)), Finished)
 
 
 class Asks:
@@ -111,7 +110,7 @@ class Asks:
 
 async def test_calls_count_over_all_attempts(journal: Journal) -> None:
     source = "note(1)\nnote(2)\nx = ask('Go on?', str)\nnote(3)\nnote(4)\nanswer(x)"
-    first = await _run(source, caps=Caps(calls=3), journal=journal, run="r1", asker=Asks())
+    first = await _run(source, caps=run_limits(calls=3), journal=journal, run="r1", asker=Asks())
     assert isinstance(first, Waiting)
     second = await resume_plan(journal, "r1", REGISTRY, asker=Asks(after=0))
     assert _cap(second) == ("calls", 3, 3)
@@ -120,8 +119,8 @@ async def test_calls_count_over_all_attempts(journal: Journal) -> None:
 
 async def test_whoever_resumes_may_allow_more(journal: Journal) -> None:
     source = "note(1)\nx = ask('Go on?', str)\nnote(2)\nanswer(x)"
-    await _run(source, caps=Caps(calls=1), journal=journal, run="r1", asker=Asks())
-    outcome = await resume_plan(journal, "r1", REGISTRY, asker=Asks(after=0), caps=Caps(calls=2))
+    await _run(source, caps=run_limits(calls=1), journal=journal, run="r1", asker=Asks())
+    outcome = await resume_plan(journal, "r1", REGISTRY, asker=Asks(after=0), caps=run_limits(calls=2))
     assert isinstance(outcome, Finished)
 
 
@@ -140,7 +139,7 @@ async def test_a_call_that_is_repeated_since_its_process_died_counts_again(journ
 
     registry = Registry([deadly])
     outcome = await run_plan(
-        parse("deadly()\nanswer(1)", registry).plan, registry, journal=journal, run="r1", caps=Caps(calls=3)
+        parse("deadly()\nanswer(1)", registry).plan, registry, journal=journal, run="r1", caps=run_limits(calls=3)
     )
     attempts = 1
     while isinstance(outcome, Interrupted):
@@ -153,14 +152,14 @@ async def test_a_call_that_is_repeated_since_its_process_died_counts_again(journ
 
 async def test_a_run_works_no_longer_than_it_may(journal: Journal) -> None:
     started = time.perf_counter()
-    outcome = await _run("a = rest(20.0)\nanswer(a)", caps=Caps(seconds=0.3), journal=journal)
+    outcome = await _run("a = rest(20.0)\nanswer(a)", caps=run_limits(seconds=0.3), journal=journal)
     assert time.perf_counter() - started < 5
     assert _cap(outcome)[0] == "seconds"
     assert journal.events(outcome.run)[-1].kind == "run-failed"
 
 
 async def test_an_effect_that_has_begun_when_the_time_is_up_comes_to_its_end(journal: Journal) -> None:
-    outcome = await _run("for n in range(5):\n    slowly(n)\nanswer(1)", caps=Caps(seconds=1.8), journal=journal)
+    outcome = await _run("for n in range(5):\n    slowly(n)\nanswer(1)", caps=run_limits(seconds=1.8), journal=journal)
     assert _cap(outcome)[0] == "seconds"
     assert isinstance(outcome, Failed)
     assert (done, len(outcome.effects)) == ([0, 1], 2)
@@ -168,14 +167,14 @@ async def test_an_effect_that_has_begun_when_the_time_is_up_comes_to_its_end(jou
 
 async def test_waiting_for_a_person_is_no_work(journal: Journal) -> None:
     source = "x = ask('Well?', str)\nnote(1)\nanswer(x)"
-    outcome = await _run(source, caps=Caps(seconds=2), journal=journal, asker=Asks(after=2.5))
+    outcome = await _run(source, caps=run_limits(seconds=2), journal=journal, asker=Asks(after=2.5))
     assert isinstance(outcome, Finished)
     assert outcome.seconds < 2
 
 
 async def test_seconds_count_over_all_attempts(journal: Journal) -> None:
     source = "a = rest(1.0)\nnote(0)\nx = ask('Go on?', str)\nnote(1)\nb = rest(1.6)\nnote(2)\nanswer(x)"
-    caps = Caps(seconds=2.2)
+    caps = run_limits(seconds=2.2)
     assert isinstance(await _run(source, caps=caps, journal=journal, run="r1", asker=Asks()), Waiting)
     await asyncio.sleep(2.3)
     outcome = await resume_plan(journal, "r1", REGISTRY, asker=Asks(after=0))
@@ -222,8 +221,8 @@ answer(xs)
 @pytest.mark.parametrize("cap", ["calls", "tokens"])
 async def test_models_are_not_asked_beyond_the_cap(cap: str) -> None:
     calls: list[int] = []
-    limit = {"calls": 2} if cap == "calls" else {"tokens": 1}
-    outcome = await _run(EXTRACTS, caps=Caps(**limit), extractor=_extractor(calls))
+    limit: Any = {"calls": 2} if cap == "calls" else {"tokens": 1}
+    outcome = await _run(EXTRACTS, caps=run_limits(**limit), extractor=_extractor(calls))
     assert _cap(outcome)[0] == cap
     assert len(calls) < 6
     assert isinstance(await _run(EXTRACTS, extractor=_extractor(calls)), Finished)
@@ -245,7 +244,7 @@ async def test_tokens_count_over_all_attempts(journal: Journal) -> None:
         REGISTRY,
         extractor=_extractor(calls),
         asker=Asks(after=0),
-        caps=Caps(tokens=spent.executor_tokens),
+        caps=run_limits(tokens=spent.executor_tokens),
     )
     assert _cap(second)[0] == "tokens"
 
@@ -264,13 +263,13 @@ async def test_what_all_attempts_cost_is_told_at_the_end(journal: Journal) -> No
 
 
 def test_the_last_round_may_be_used_and_no_further_one() -> None:
-    CapMeter(Caps(rounds=2), CapUsage(rounds=2)).check()
-    with pytest.raises(CapReached):
-        CapMeter(Caps(rounds=2), CapUsage(rounds=3)).check()
+    Meter(run_limits(rounds=2), before=LimitUsage(rounds=2)).check()
+    with pytest.raises(LimitReached):
+        Meter(run_limits(rounds=2), before=LimitUsage(rounds=3)).check()
 
 
 async def test_a_run_that_is_a_round_too_many_does_nothing() -> None:
-    outcome = await _run(NOTES, caps=Caps(rounds=2), link={"reason": "x", "round": 3})
+    outcome = await _run(NOTES, caps=run_limits(rounds=2), link={"reason": "x", "round": 3})
     assert _cap(outcome) == ("rounds", 3, 2)
     assert done == []
 
@@ -281,10 +280,33 @@ async def test_a_run_that_is_a_round_too_many_does_nothing() -> None:
 )
 def test_a_cap_that_bounds_nothing_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(RunError) as caught:
-        Caps(**wrong)
+        run_limits(**wrong)
     assert caught.value.code == "run.bad-cap"
 
 
 def test_caps_survive_the_record() -> None:
-    caps = Caps(1, 2, 3, 4.5, 6.5)
-    assert Caps.from_json(caps.to_json()) == caps
+    caps = run_limits(rounds=1, calls=2, tokens=3, money=4.5, seconds=6.5)
+    assert Limits.from_json(caps.to_json(), RUN) == caps
+
+
+@tool(effect="pure")
+def twice(n: int) -> int:
+    """Two times a number."""
+    return 2 * n
+
+
+async def test_a_run_that_was_recorded_before_there_was_one_kind_of_limits_is_read(journal: Journal) -> None:
+    """The keys of the caps and of the error are those of the old record."""
+    lines = (Path(__file__).parent / "plan_before_limits.jsonl").read_text("utf-8").splitlines()
+    events = [json.loads(line) for line in lines]
+    for event in events:
+        journal.append("old", event["kind"], event["step"], event["body"])
+    registry = Registry([twice])
+    again = await resume_plan(journal, "old", registry)
+    assert isinstance(again, Failed)
+    assert again.error.code == "run.cap"
+    plan = parse("a = twice(1)\nb = twice(2)\nc = twice(3)\nanswer(a + b + c)", registry).plan
+    await run_plan(plan, registry, journal=journal, run="new", caps=run_limits(calls=2))
+    started, *_, ended = journal.events("new")
+    assert started.body["caps"] == events[0]["body"]["caps"]
+    assert ended.body["error"] == events[-1]["body"]["error"]

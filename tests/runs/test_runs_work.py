@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from bicameral.limits import RUN, RUN_LIMITS, LimitReached, Limits, run_limits
 from bicameral.plans import parse
-from bicameral.runs import CapReached, Caps, Failed, Finished, Journal, replay, run_plan
+from bicameral.runs import Failed, Finished, Journal, replay, run_plan
 from bicameral.tools import Registry, tool
 
 
@@ -37,13 +38,13 @@ answer(total)
 
 
 async def run(plan: str, work: int, **options: Any) -> Any:
-    return await run_plan(parse(plan, REGISTRY).plan, REGISTRY, caps=Caps(work=work), **options)
+    return await run_plan(parse(plan, REGISTRY).plan, REGISTRY, caps=run_limits(work=work), **options)
 
 
 async def test_a_run_is_stopped_at_the_turn_where_its_work_is_used_up() -> None:
     outcome = await run(LOOP, 100_000)
     assert isinstance(outcome, Failed)
-    assert isinstance(outcome.error, CapReached)
+    assert isinstance(outcome.error, LimitReached)
     assert outcome.error.to_json()["cap"] == "work"
     assert outcome.step.startswith("3[")
     assert (await run(LOOP, 100_000)).step == outcome.step
@@ -110,10 +111,10 @@ async def test_a_replay_stops_where_the_run_did(tmp_path: Path) -> None:
 
 
 async def test_a_record_from_before_there_was_such_a_cap_is_replayed_without_one() -> None:
-    facts = Caps().to_json()
-    assert Caps.from_json(facts) == Caps()
+    facts = RUN_LIMITS.to_json()
+    assert Limits.from_json(facts, RUN) == RUN_LIMITS
     del facts["work"]
-    assert Caps.from_json(facts).work > 10**15
+    assert (Limits.from_json(facts, RUN).work or 0) > 10**15
 
 
 async def test_a_hundred_thousand_rows_are_no_work_to_speak_of() -> None:

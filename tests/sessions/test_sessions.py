@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bicameral.errors import ModelError
+from bicameral.limits import Ledger, ModelCall
 from bicameral.models import Message, ModelRequest, ScriptedProvider, Usage
-from bicameral.sessions import Ledger, ModelCall, Quarantined, Session
+from bicameral.sessions import Quarantined, Session
 
 SETUP = (Message("system", "You are terse."), Message("user", "hi"), Message("assistant", "hi"))
 
@@ -53,7 +54,7 @@ async def test_a_ledger_counts_calls_and_tokens_by_role() -> None:
     ledger = Ledger()
     provider = ScriptedProvider(lambda request: "12345678")
     for role in ("echo", "delta", "delta"):
-        await Session(role, provider, (), listener=ledger).ask("abcdefgh")
+        await Session(role, provider, (), listener=ledger.add_reply).ask("abcdefgh")
     assert ledger.calls == {"echo": 1, "delta": 2}
     assert ledger.usage["delta"] == Usage(prompt=4, output=4)
     assert ledger.tokens == 12
@@ -62,5 +63,5 @@ async def test_a_ledger_counts_calls_and_tokens_by_role() -> None:
 async def test_a_model_that_fails_is_not_counted_as_a_reply() -> None:
     ledger = Ledger()
     with pytest.raises(ModelError):
-        await Session("echo", ScriptedProvider([]), (), listener=ledger).ask("a")
+        await Session("echo", ScriptedProvider([]), (), listener=ledger.add_reply).ask("a")
     assert ledger.calls == {}

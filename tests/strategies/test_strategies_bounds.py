@@ -10,8 +10,9 @@ import pytest
 from strategies_world import BOB, Office, Speaker, call, office_agent
 
 from bicameral.errors import ModelError, RunError
+from bicameral.limits import STRATEGY, Limits, strategy_limits
 from bicameral.models import ModelReply, ModelRequest
-from bicameral.patterns.strategies import STRATEGY_LIMITS, Answered, Exhausted, GaveUp, StrategyLimits, StrategyParams
+from bicameral.patterns.strategies import Answered, Exhausted, GaveUp, StrategyParams
 
 LOOK = [call("balance", account="a")]
 
@@ -19,13 +20,13 @@ LOOK = [call("balance", account="a")]
 @pytest.mark.parametrize(
     ("bounds", "bound", "spent"),
     [
-        (StrategyLimits(rounds=3), "rounds", 3),
-        (StrategyLimits(calls=2), "calls", 2),
-        (StrategyLimits(tool_calls=4), "tool_calls", 4),
-        (StrategyLimits(tokens=300), "tokens", None),
+        (strategy_limits(rounds=3), "rounds", 3),
+        (strategy_limits(calls=2), "calls", 2),
+        (strategy_limits(tool_calls=4), "tool_calls", 4),
+        (strategy_limits(tokens=300), "tokens", None),
     ],
 )
-async def test_a_loop_without_end_is_ended(bounds: StrategyLimits, bound: str, spent: int | None) -> None:
+async def test_a_loop_without_end_is_ended(bounds: Limits, bound: str, spent: int | None) -> None:
     agent, high, _ = office_agent(Office(), lambda asked: [call("balance", account=str(len(asked.messages)))])
     worked = await agent.work("Look for ever", strategy="native_react", bounds=bounds)
     assert isinstance(worked, Exhausted), worked
@@ -54,7 +55,7 @@ async def test_time_runs_out_in_the_middle_of_a_reply() -> None:
     agent, _, _ = office_agent(Office())
     slow: Any = Slow(["late"], name="slow")
     object.__setattr__(agent._models, "privileged", slow)  # pyright: ignore[reportPrivateUsage]
-    worked = await agent.work("x", strategy="native_react", bounds=StrategyLimits(seconds=0.05))
+    worked = await agent.work("x", strategy="native_react", bounds=strategy_limits(seconds=0.05))
     assert isinstance(worked, Exhausted)
     assert (worked.bound, worked.limit) == ("seconds", 0.05)
 
@@ -63,7 +64,7 @@ async def test_what_was_done_before_is_told() -> None:
     office = Office()
     lines = iter([[call("send", to=BOB, body="hello")]])
     agent, _, _ = office_agent(office, lambda _: next(lines, LOOK))
-    worked = await agent.work(f"Greet {BOB}", strategy="native_react", bounds=StrategyLimits(rounds=2))
+    worked = await agent.work(f"Greet {BOB}", strategy="native_react", bounds=strategy_limits(rounds=2))
     assert isinstance(worked, Exhausted)
     assert [done.tool for done in worked.effects] == ["send"]
 
@@ -71,7 +72,7 @@ async def test_what_was_done_before_is_told() -> None:
 async def test_many_calls_in_one_reply_are_held_to_the_bound_one_by_one() -> None:
     office = Office()
     agent, _, _ = office_agent(office, [[call("send", to=BOB, body=str(n)) for n in range(50)]])
-    worked = await agent.work(f"Greet {BOB}", strategy="native_react", bounds=StrategyLimits(tool_calls=3))
+    worked = await agent.work(f"Greet {BOB}", strategy="native_react", bounds=strategy_limits(tool_calls=3))
     assert isinstance(worked, Exhausted)
     assert len(office.done) == len(worked.effects) == 3
 
@@ -81,7 +82,7 @@ async def test_the_steps_of_a_plan_count_as_rounds_together() -> None:
     lines = iter([plan])
     agent, _, _ = office_agent(Office(), lambda _: next(lines, LOOK))
     params = StrategyParams(max_step_iterations=2)
-    worked = await agent.work("x", strategy="plan_and_execute", params=params, bounds=StrategyLimits(rounds=5))
+    worked = await agent.work("x", strategy="plan_and_execute", params=params, bounds=strategy_limits(rounds=5))
     assert isinstance(worked, Exhausted)
     assert (worked.bound, worked.taken.rounds) == ("rounds", 5)
 
@@ -115,7 +116,7 @@ async def test_a_model_that_fails_is_an_outcome() -> None:
     assert (worked.error.code, worked.turns) == ("models.unavailable", ())
 
 
-@pytest.mark.parametrize("name", STRATEGY_LIMITS)
+@pytest.mark.parametrize("name", STRATEGY.bounds)
 def test_a_bound_of_nothing_is_refused(name: str) -> None:
     with pytest.raises(RunError, match="more than 0"):
-        StrategyLimits(**{name: 0})
+        strategy_limits(**{name: 0})  # pyright: ignore[reportArgumentType]

@@ -140,8 +140,8 @@ async def test_compiled_is_the_checked_plan() -> None:
     agent, _, _ = office_agent(office, ["total = balance('a')\nanswer(total)\n"], grammars=False)
     worked = await agent.work("Look up the balance of account a", strategy="compiled", deterministic=True)
     assert isinstance(worked, Answered), worked
-    assert (worked.answer, worked.strategy, worked.turns) == (100, "compiled", ())
-    assert (await agent.work("Look up the balance of account a", deterministic=True)).strategy == "compiled"
+    assert (worked.answer, worked.way, worked.turns) == (100, "compiled", ())
+    assert (await agent.work("Look up the balance of account a", deterministic=True)).way == "compiled"
     unclear = await agent.work("hm", strategy="compiled")
     assert isinstance(unclear, GaveUp)
     assert unclear.error.code == "intent.questions"

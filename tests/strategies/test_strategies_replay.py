@@ -11,9 +11,9 @@ import pytest
 from strategies_world import BOB, EVE, Office, Person, call, office_agent
 
 from bicameral.errors import JournalError, ModelError
+from bicameral.limits import Limits, strategy_limits
 from bicameral.models import ModelRequest
-from bicameral.patterns.strategies import StrategyLimits
-from bicameral.runs import Finished, Journal, Stopped, replay
+from bicameral.runs import Failed, Finished, Journal, Stopped, replay
 
 READ = [call("read_page", name="news")]
 GREET = [call("send", to=BOB, body="hello")]
@@ -35,16 +35,16 @@ def once() -> Person:
 
 
 SPAR: list[Any] = ["s", json.dumps({"steps": ["a"]}), GREET, "done", json.dumps({"verdict": "done", "note": ""}), "!"]
-CASES: dict[str, tuple[str, Any, Any, Any, StrategyLimits]] = {
-    "an answer": ("native_react", [GREET, "done"], [], None, StrategyLimits()),
-    "five phases": ("spar", SPAR, [], None, StrategyLimits()),
-    "in quarantine": ("native_react", [READ], [[call("balance", account="a")], "odd"], None, StrategyLimits()),
-    "nobody there": ("native_react", [READ], [[call("pay", to=EVE, amount=9)]], None, StrategyLimits()),
-    "yes and then no to the same call": ("native_react", [READ], [GREET, GREET], once, StrategyLimits()),
-    "a failing tool": ("native_react", [[call("read_text", path="gone")], "no"], [], None, StrategyLimits()),
-    "a mistake": ("native_react", [[call("nothing")], "no"], [], None, StrategyLimits()),
-    "too many rounds": ("native_react", [GREET, GREET, GREET], [], None, StrategyLimits(rounds=2)),
-    "a failing model": ("native_react", fails, [], None, StrategyLimits()),
+CASES: dict[str, tuple[str, Any, Any, Any, Limits]] = {
+    "an answer": ("native_react", [GREET, "done"], [], None, strategy_limits()),
+    "five phases": ("spar", SPAR, [], None, strategy_limits()),
+    "in quarantine": ("native_react", [READ], [[call("balance", account="a")], "odd"], None, strategy_limits()),
+    "nobody there": ("native_react", [READ], [[call("pay", to=EVE, amount=9)]], None, strategy_limits()),
+    "yes and then no to the same call": ("native_react", [READ], [GREET, GREET], once, strategy_limits()),
+    "a failing tool": ("native_react", [[call("read_text", path="gone")], "no"], [], None, strategy_limits()),
+    "a mistake": ("native_react", [[call("nothing")], "no"], [], None, strategy_limits()),
+    "too many rounds": ("native_react", [GREET, GREET, GREET], [], None, strategy_limits(rounds=2)),
+    "a failing model": ("native_react", fails, [], None, strategy_limits()),
 }
 
 
@@ -93,3 +93,17 @@ async def test_it_is_no_plan(journal: Journal) -> None:
     worked = await agent.work("Do it", strategy="native_react")
     with pytest.raises(JournalError, match="has no plan"):
         await replay(journal, worked.run, agent.registry)
+
+
+async def test_a_conversation_from_before_there_was_one_kind_of_limits_is_replayed(
+    journal: Journal,
+) -> None:
+    for line in (Path(__file__).parent / "conversation_before_limits.jsonl").read_text("utf-8").splitlines():
+        event = json.loads(line)
+        journal.append("old", event["kind"], event["step"], event["body"])
+    agent, high, _ = office_agent(Office(), [], journal=journal)
+    replayed = await agent.replay("old")
+    assert replayed.identical, replayed.differences
+    assert isinstance(replayed.outcome, Failed)
+    assert replayed.outcome.error.code == "strategy.exhausted"
+    assert high.asked == []

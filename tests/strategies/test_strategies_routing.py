@@ -9,10 +9,11 @@ from typing import Any
 from strategies_world import Office, Speaker, call
 
 from bicameral import Agent
+from bicameral.limits import Budgets, Limits
 from bicameral.models import Chamber
 from bicameral.patterns.strategies import Answered, Exhausted
 from bicameral.policy import Policy
-from bicameral.routing import Alias, Aliases, Budget, Budgets, Router, RoutingRule, Selection, current_context
+from bicameral.routing import Alias, Aliases, Router, RoutingRule, Selection, current_context
 from bicameral.runs import Journal
 
 PHASES = {"sense": "fast", "plan": "powerful", "act": "main", "reflect": "powerful", "final_answer": "fast"}
@@ -106,7 +107,7 @@ async def test_what_each_phase_cost_is_in_the_journal(tmp_path: Path) -> None:
 
 
 async def test_a_spent_budget_is_an_outcome() -> None:
-    agent = routed(Selection("main"), by_phase(), budgets=Budgets(run=Budget(calls=2)))
+    agent = routed(Selection("main"), by_phase(), budgets=Budgets(run=Limits(calls=2)))
     worked = await agent.work("What is new?", strategy="plan_and_execute")
     assert isinstance(worked, Exhausted), worked
     assert (worked.bound, worked.limit, len(worked.turns)) == ("calls", 2, 2)

@@ -12,9 +12,10 @@ from telemetry_world import ORDER, READ, mailbox, quarantine, run_mail
 
 from bicameral.agent import Agent
 from bicameral.boundary import Alert, ExtractionOutcome, Extractor, Filled, ReadOnlyExecutor, RejectionKind
+from bicameral.limits import ChamberUsage, open_ledger
 from bicameral.models import ScriptedProvider
 from bicameral.runs import Failed, Finished, Journal, RunUsage, Stopped, replay
-from bicameral.sessions import ChamberUsage, Session, open_ledger
+from bicameral.sessions import Session
 from bicameral.tools import Registry
 from bicameral.types import IntType, StrType, Type
 

@@ -6,8 +6,9 @@ import time
 from datetime import datetime
 from typing import Any
 
+from bicameral.limits import run_limits
 from bicameral.plans import parse
-from bicameral.runs import Caps, Failed, Finished, run_plan
+from bicameral.runs import Failed, Finished, run_plan
 from bicameral.toolboxes.calendar import toolbox
 from bicameral.tools import Folders, Registry, Surroundings
 
@@ -37,7 +38,7 @@ def event(lines: str, *, title: str = "Invitation", start: str = "20260303T00000
 
 async def listed(registry: Registry, plan: str = DAY) -> list[dict[str, Any]]:
     """What a run of the plan answers; the run may neither fail nor take longer than a person waits."""
-    outcome = await run_plan(parse(plan, registry).plan, registry, caps=Caps(seconds=PATIENCE))
+    outcome = await run_plan(parse(plan, registry).plan, registry, caps=run_limits(seconds=PATIENCE))
     if isinstance(outcome, Failed):
         raise outcome.error
     assert isinstance(outcome, Finished)

@@ -21,7 +21,6 @@ from bicameral.models import ModelReply, ModelRequest, ToolCall
 from bicameral.patterns import Answered, Context, FewShot, Pattern, Role, from_user, program_text, untrusted_value
 from bicameral.patterns.humanizer.identity import Identity, IdentityStore
 from bicameral.patterns.signal.few_shot import Pair, Pool
-from bicameral.patterns.strategies import Answered as Worked
 from bicameral.plans import Plan
 from bicameral.tools import Origin, Tool
 
@@ -284,9 +283,9 @@ async def own_identity(world: World) -> bool:
 # Strategies, reasonings and runs ------------------------------------------------------------------------------------
 
 
-async def _worked(office: Office) -> Worked:
+async def _worked(office: Office) -> Answered[Any]:
     worked = await office.agent.work("What is on the page?", strategy="native_react")
-    assert isinstance(worked, Worked), worked
+    assert isinstance(worked, Answered), worked
     return worked
 
 

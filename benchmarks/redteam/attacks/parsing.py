@@ -8,8 +8,9 @@ import time
 from email.message import EmailMessage
 from typing import Any
 
+from bicameral.limits import run_limits
 from bicameral.plans import parse
-from bicameral.runs import Caps, Failed, Finished, run_plan
+from bicameral.runs import Failed, Finished, run_plan
 from bicameral.toolboxes.mail import toolbox as mail
 from bicameral.toolboxes.tables import toolbox as tables
 from bicameral.tools import Registry, Surroundings
@@ -43,7 +44,7 @@ def folder(world: World, name: str, text: str) -> Registry:
 
 
 async def answer(registry: Registry, plan: str) -> Any:
-    outcome = await run_plan(parse(plan, registry).plan, registry, caps=Caps(seconds=PATIENCE))
+    outcome = await run_plan(parse(plan, registry).plan, registry, caps=run_limits(seconds=PATIENCE))
     if isinstance(outcome, Failed):
         raise outcome.error
     assert isinstance(outcome, Finished)

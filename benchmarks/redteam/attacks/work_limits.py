@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from bicameral.boundary import Extractor, Rejected
+from bicameral.limits import Limits, run_limits
 from bicameral.models import ScriptedProvider
 from bicameral.plans import parse
-from bicameral.runs import Caps, Failed, Finished, Journal, run_plan
+from bicameral.runs import Failed, Finished, Journal, run_plan
 from bicameral.runs import replay as replayed
 from bicameral.tools import Registry, tool
 from bicameral.types import DATE, ListType
@@ -18,7 +19,7 @@ from ..case import Family, World
 
 attacks = Family("work_limits")
 
-CAPS = Caps(work=2_000_000)
+CAPS = run_limits(work=2_000_000)
 """A fiftieth of the usual, so that what is tried here takes a moment; the counting is the same."""
 
 
@@ -31,7 +32,7 @@ def numbers(count: int) -> list[int]:
 REGISTRY = Registry([numbers])
 
 
-async def run(plan: str, caps: Caps = CAPS) -> Any:
+async def run(plan: str, caps: Limits = CAPS) -> Any:
     return await run_plan(parse(plan, REGISTRY).plan, REGISTRY, caps=caps)
 
 
@@ -44,7 +45,7 @@ async def went_on(plan: str) -> str | None:
 
 
 async def answers(plan: str, expected: object) -> bool:
-    outcome = await run(plan, Caps())
+    outcome = await run(plan, run_limits())
     return isinstance(outcome, Finished) and outcome.answer == expected
 
 

@@ -8,7 +8,7 @@ RECOVERY = "routing/_recovery.py"
 ROUTER = "routing/_router.py"
 ALIASES = "routing/_aliases.py"
 WRAPPER = "routing/_wrapper.py"
-BUDGETS = "routing/_budgets.py"
+METER = "limits/_meter.py"
 LEASES = "durable/_leases.py"
 FALLBACK = "tests/routing/test_routing_fallback.py"
 ROUTING = "tests/routing/test_routing_router.py"
@@ -118,36 +118,36 @@ MUTANTS = (
     ),
     Mutant(
         "budgets.limit-reached",
-        BUDGETS,
-        "BudgetMeter._check_budget",
-        ">= limit:",
-        "> limit:",
+        METER,
+        "Meter.check",
+        '(had == limit and bound != "rounds")',
+        "(had == limit and self._scope is not BUDGET)",
         "one call more than the budget would be made",
         (f"{BUDGET}::test_no_call_begins_when_something_is_spent",),
     ),
     Mutant(
         "budgets.unknown-price-is-free",
-        BUDGETS,
-        "BudgetMeter._check_budget",
-        "if budget.money is not None and not call.has_price:",
-        "if budget.money == 0 and not call.has_price:",
+        METER,
+        "Meter.check",
+        "limits.money is not None and call is not None and not call.has_price:",
+        "limits.money == 0 and call is not None and not call.has_price:",
         "a model without a price would be asked without end under a budget of money",
         (f"{BUDGET}::test_a_price_that_nobody_knows_is_not_nothing",),
     ),
     Mutant(
         "budgets.role-without-its-own",
-        BUDGETS,
-        "BudgetMeter._budgets_of_role",
-        "if role in self.budgets.roles:",
-        "if not role and role in self.budgets.roles:",
+        METER,
+        "Meter._limits_of_role",
+        "if role in self.roles:",
+        "if not role and role in self.roles:",
         "the budget of a role would not hold",
         (f"{BUDGET}::test_a_role_has_a_budget_of_its_own",),
     ),
     Mutant(
         "budgets.side-by-side",
-        BUDGETS,
-        "BudgetMeter.begin",
-        "tally.calls += 1",
+        METER,
+        "Meter.begin",
+        "taken.calls += 1",
         "pass",
         "calls that are begun at the same time would slip through",
         (f"{BUDGET}::test_side_by_side_calls_do_not_slip_through",),

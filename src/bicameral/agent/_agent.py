@@ -16,12 +16,12 @@ from bicameral.agent._requests import Endorser, endorse_text, endorsement_for
 from bicameral.agent._wiring import AgentWiring, within_budget
 from bicameral.errors import IntentError, Place, PlanError
 from bicameral.labels import Labelled, user_input
+from bicameral.limits import STRATEGY_LIMITS, Ledger, Limits, open_ledger
 from bicameral.planning import CompiledPlan, Intent, PlanCheck, trusted_request_text
 from bicameral.plans import Plan, print_plan
 from bicameral.runs import (
     Approver,
     Asker,
-    Caps,
     CheckBasis,
     Checked,
     Finished,
@@ -36,14 +36,13 @@ from bicameral.runs import (
     resume_plan,
     run_plan,
 )
-from bicameral.sessions import Ledger, open_ledger
 from bicameral.telemetry import span
 from bicameral.types import STR
 
 if TYPE_CHECKING:
-    from bicameral.patterns.reasoner import ReasoningCallbacks, ReasoningLimits, ReasoningOutcome
-    from bicameral.patterns.strategies import ConversationObserver, Runtime, StrategyOutcome, StrategyParams
-    from bicameral.patterns.strategies import StrategyLimits as WorkBounds
+    from bicameral.patterns import Outcome
+    from bicameral.patterns.reasoner import ReasoningCallbacks
+    from bicameral.patterns.strategies import ConversationObserver, Runtime, StrategyParams
 
 
 T = TypeVar("T")
@@ -67,13 +66,13 @@ class SyncAgent:
     def run(self, what: Plan | Planned | Checked | str | Labelled[str], **options: Any) -> RunOutcome:
         return _run_blocking(self._agent.run(what, **options))
 
-    def reason(self, request: str | Labelled[str] | Intent, **options: Any) -> ReasoningOutcome:
+    def reason(self, request: str | Labelled[str] | Intent, **options: Any) -> Outcome[Any]:
         return _run_blocking(self._agent.reason(request, **options))
 
     def follow(self, what: Finished | Labelled[str] | str, **options: Any) -> Planned:
         return _run_blocking(self._agent.follow(what, **options))
 
-    def work(self, request: str | Labelled[str], **options: Any) -> StrategyOutcome:
+    def work(self, request: str | Labelled[str], **options: Any) -> Outcome[Any]:
         return _run_blocking(self._agent.work(request, **options))
 
     def resume(self, run: str, **options: Any) -> RunOutcome:
@@ -252,7 +251,7 @@ class Agent(AgentWiring):
         approver: Approver | None = None,
         observer: Observer | None = None,
         deterministic: bool = False,
-        caps: Caps | None = None,
+        caps: Limits | None = None,
     ) -> RunOutcome:
         """Run a plan, or plan a request and run it. A plan with errors is refused before anything happens.
 
@@ -310,14 +309,14 @@ class Agent(AgentWiring):
         request: str | Labelled[str] | Intent,
         *,
         rounds: int | None = None,
-        bounds: ReasoningLimits | None = None,
+        bounds: Limits | None = None,
         company: ReasoningCallbacks | None = None,
         asker: Asker | None = None,
         approver: Approver | None = None,
         observer: Observer | None = None,
         deterministic: bool = False,
         fresh: bool = False,
-    ) -> ReasoningOutcome:
+    ) -> Outcome[Any]:
         """Work on a request in rounds: plan, run, look at what may be seen of the results, plan again.
 
         A request that one plan serves costs what `run` costs. The outcome says what was done, however it ends.
@@ -383,14 +382,14 @@ class Agent(AgentWiring):
         *,
         strategy: str | None = None,
         params: StrategyParams | None = None,
-        bounds: WorkBounds | None = None,
+        bounds: Limits | None = None,
         approver: Approver | None = None,
         asker: Asker | None = None,
         observer: Observer | None = None,
         audience: ConversationObserver | None = None,
         careful: bool = False,
         deterministic: bool = False,
-    ) -> StrategyOutcome:
+    ) -> Outcome[Any]:
         """Work on a request with a strategy: `native_react`, `plan_and_execute`, `spar` or `compiled`.
 
         The first three are conversations in which models call tools; once one has read untrusted text, each call with
@@ -424,7 +423,7 @@ class Agent(AgentWiring):
         self,
         *,
         params: StrategyParams | None = None,
-        bounds: WorkBounds | None = None,
+        bounds: Limits | None = None,
         approver: Approver | None = None,
         observer: Observer | None = None,
         audience: ConversationObserver | None = None,
@@ -436,7 +435,7 @@ class Agent(AgentWiring):
             >>> await ReWOO().run(agent.runtime(), user_input("Which of the three is cheapest?"))
         """
         from bicameral.agent._architecture import configured_strategy
-        from bicameral.patterns.strategies import ConversationObserver, ModelPair, Runtime, StrategyLimits
+        from bicameral.patterns.strategies import ConversationObserver, ModelPair, Runtime
 
         models = ModelPair(
             self._models,
@@ -448,7 +447,7 @@ class Agent(AgentWiring):
             models,
             self.registry,
             self.policy,
-            bounds or StrategyLimits(),
+            bounds or STRATEGY_LIMITS,
             self._journal,
             approver,
             observer,
@@ -465,7 +464,7 @@ class Agent(AgentWiring):
         asker: Asker | None = None,
         approver: Approver | None = None,
         observer: Observer | None = None,
-        caps: Caps | None = None,
+        caps: Limits | None = None,
     ) -> RunOutcome:
         """Continue a run that waits for a person, was interrupted, or lost its process; its outcome, if it has ended.
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bicameral.errors import BicameralError, RunError
 from bicameral.labels import NOTHING, TRUSTED_USER
-from bicameral.patterns.strategies import Answered, GaveUp, StrategyName, StrategyParams, StrategyUsage
+from bicameral.limits import STRATEGY, LimitUsage, open_ledger
+from bicameral.patterns.strategies import GaveUp, StrategyName, StrategyParams, outcome_of
 from bicameral.policy import Allowed, ArgumentFacts, CallFacts, audit_registry
-from bicameral.runs import Failed, Finished, Interrupted, Stopped, Waiting
-from bicameral.sessions import open_ledger
 from bicameral.tools import ATTACHED_SUFFIX, CHANGING, Tool, find_command
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from bicameral.agent._wiring import AgentWiring
     from bicameral.config import Config
     from bicameral.labels import Labelled
-    from bicameral.patterns.strategies import StrategyOutcome
+    from bicameral.patterns import Outcome
     from bicameral.policy import Policy
     from bicameral.runs import Approver, Asker, Observer
 
@@ -49,7 +48,7 @@ async def run_compiled(
     approver: Approver | None,
     observer: Observer | None,
     deterministic: bool,
-) -> StrategyOutcome:
+) -> Outcome[Any]:
     """Plan the request, check the plan, run it. Without a plan there is no run."""
     started = time.perf_counter()
     with open_ledger() as ledger:
@@ -57,20 +56,13 @@ async def run_compiled(
             planned = await agent.plan(request, asker=asker, deterministic=deterministic)
             outcome = await agent.run(planned, asker=asker, approver=approver, observer=observer)
         except BicameralError as error:
-            taken = StrategyUsage(0, 0, ledger.spent, time.perf_counter() - started)
-            return GaveUp("", _COMPILED, error, (), taken)
-    taken = StrategyUsage(0, 0, planned.spent + outcome.usage.spent, planned.seconds + outcome.seconds)
-    match outcome:
-        case Finished(run=run, answer=answer, shade=shade, effects=effects):
-            return Answered(run, _COMPILED, answer, shade, (), taken, effects)
-        case Failed(run=run, error=error, effects=effects) | Interrupted(run=run, error=error, effects=effects):
-            return GaveUp(run, _COMPILED, error, (), taken, effects)
-        case Stopped(run=run, effects=effects, in_flight=in_flight):
-            stopped = RunError("run.stopped", "the work was stopped")
-            return GaveUp(run, _COMPILED, stopped, (), taken, effects, in_flight)
-        case Waiting(run=run, effects=effects):
-            waits = RunError("run.waits", "the run waits for a person", fix=f"Resume run {run} with the answer.")
-            return GaveUp(run, _COMPILED, waits, (), taken, effects)
+            taken = LimitUsage.of_models(ledger.spent, STRATEGY, seconds=time.perf_counter() - started)
+            return GaveUp(run="", way=_COMPILED, taken=taken, error=error)
+    spent = planned.spent + outcome.usage.spent
+    taken = LimitUsage.of_models(spent, STRATEGY, seconds=planned.seconds + outcome.seconds)
+    fix = f"Resume run {outcome.run} with the answer."
+    waits = RunError("run.waits", "the run waits for a person", fix=fix)
+    return outcome_of(outcome, limits=None, subject="the work", waits=waits, way=_COMPILED, taken=taken)
 
 
 PatternUses: TypeAlias = list[str | dict[str, dict[str, Any]]]

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bicameral.errors import ModelError, PlanError
 from bicameral.labels import Label
+from bicameral.limits import ChamberUsage, Role, open_ledger
 from bicameral.models import Route, Usage
 from bicameral.planning import CompiledPlan, Intent, Mismatch, PlanCascade, Planner
 from bicameral.plans import RUN_CODES, Plan, PlanLimits, Proof, Report
 from bicameral.runs import Checked, Failed, Observer, RunOutcome, StartState, StepProgress, check_plan
-from bicameral.sessions import ChamberUsage, Role, open_ledger
 from bicameral.telemetry import Fact, Span
 from bicameral.tools import CHANGING, Registry
 

@@ -13,14 +13,14 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from bicameral.boundary import MAX_OUTPUT_TOKENS, MAX_SOURCE, Executor, Extractor
-from bicameral.limits import Prices, use_prices
+from bicameral.limits import Budgets, Ledger, Meter, ModelCall, Prices, budget_scope, use_prices
 from bicameral.models import Provider
 from bicameral.planning import Delta, Echo, PlanCascade
 from bicameral.plans import PlanLimits, Report
 from bicameral.policy import Policy
-from bicameral.routing import BudgetMeter, Budgets, Cascade, Router, budget_scope, check_finished
+from bicameral.routing import Cascade, Router, check_finished
 from bicameral.runs import Journal
-from bicameral.sessions import Chambers, Ledger, Listener, ModelCall, Quarantined
+from bicameral.sessions import Chambers, Listener, Quarantined
 from bicameral.tools import Registry, Tool
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class AgentWiring:
         return cls(config=config, journal=open_journal(config), **options)
 
     @contextmanager
-    def spending(self) -> Generator[BudgetMeter]:
+    def spending(self) -> Generator[Meter]:
         """One budget for all that is done inside; without this, each call of a method has its own.
 
         A budget that is open already is shared.
@@ -158,7 +158,7 @@ class AgentWiring:
             >>> with agent.spending() as meter:
             ...     planned = await agent.plan(request)
             ...     outcome = await agent.run(planned)
-            >>> meter.spent.money
+            >>> meter.usage.money
         """
         with use_prices(self.prices), budget_scope(self.budgets) as meter:
             yield meter
@@ -198,7 +198,7 @@ class AgentWiring:
         await self.aclose()
 
     def _on_model_call(self, call: ModelCall) -> None:
-        self.ledger(call)
+        self.ledger.add_reply(call)
         if self._listener is not None:
             self._listener(call)
 

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from bicameral.cli._output import (
     FAILED,
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from bicameral.agent import Agent
-    from bicameral.patterns import Outcome, Pattern
-    from bicameral.patterns.reasoner import ReasoningOutcome, Round, WrittenRound
-    from bicameral.patterns.strategies import ConversationObserver, ModelTurn, StrategyOutcome
+    from bicameral.patterns import Exhausted, Outcome, Pattern
+    from bicameral.patterns.reasoner import Round, WrittenRound
+    from bicameral.patterns.strategies import ConversationObserver, ModelTurn
     from bicameral.plans import Plan
     from bicameral.runs import Checked
 
@@ -72,9 +72,10 @@ class RoundsRunner:
             reasoned = await agent.reason(
                 intent, rounds=rounds, company=self._callbacks(shown), asker=asker, approver=approver, fresh=fresh
             )
-        self._show_outcome(reasoned)
-        self._out.write_json(self._outcome_json(reasoned))
-        return reasoning_exit_code(reasoned)
+        history = [_round_json(each) | self._facts.get(each.number, {}) for each in reasoned.rounds]
+        show_outcome(self._out, reasoned, "reason")
+        self._out.write_json(outcome_json(reasoned, "reason", history))
+        return outcome_exit_code(reasoned)
 
     def _callbacks(self, shown: ProgressDisplay) -> Any:
         from bicameral.patterns.reasoner import ReasoningCallbacks
@@ -111,40 +112,6 @@ class RoundsRunner:
         if this.outcome is not None:
             say_usage(self._out, this.outcome)
 
-    def _show_outcome(self, reasoned: ReasoningOutcome) -> None:
-        from bicameral.patterns.reasoner import Answered, Exhausted
-
-        effects = tuple(effect for each in reasoned.rounds for effect in each.effects)
-        done = effects_done_text(effects)
-        count = len(reasoned.rounds)
-        spent = f"{reasoned.taken.seconds:.1f} s, {count} round{'' if count == 1 else 's'}"
-        match reasoned:
-            case Answered(answer=answer):
-                self._out.say(f"done in {spent}" + (f": {done}" if done else "") + f" ({reasoned.id})", style="dim")
-                if answer is not None or not done:
-                    self._out.show(answer_text(answer, self._out.width))
-                return
-            case Exhausted(bound=bound, spent=used, limit=limit):
-                self._out.say(f"error: no answer within {limit:g} {bound} (spent: {used:g})", style="red")
-            case _:
-                self._out.say(f"error: {reasoned.error}", style="red")
-        self._out.say(f"  {effects_before_text(effects)} ({reasoned.id})")
-
-    def _outcome_json(self, reasoned: ReasoningOutcome) -> dict[str, Any]:
-        from bicameral.labels import label_tree_to_json
-        from bicameral.patterns.reasoner import Answered, Exhausted
-
-        rounds = [_round_json(each) | self._facts.get(each.number, {}) for each in reasoned.rounds]
-        facts = {"ok": reasoned.ok, "reason": reasoned.id, "rounds": rounds, "taken": reasoned.taken.to_json()}
-        match reasoned:
-            case Answered(answer=answer, shade=shade):
-                labels = {} if shade is None else {"shade": label_tree_to_json(shade)}
-                return facts | {"answer": to_plain_json(answer)} | labels
-            case Exhausted(bound=bound, spent=spent, limit=limit):
-                return facts | {"bound": bound, "spent": spent, "limit": limit}
-            case _:
-                return facts | {"error": reasoned.error.to_json()}
-
 
 def _round_json(this: Round) -> dict[str, Any]:
     return {
@@ -157,23 +124,6 @@ def _round_json(this: Round) -> dict[str, Any]:
         "effects": effects_json(this.effects),
         **({} if this.outcome is None else usage_json(this.outcome)),
     }
-
-
-def reasoning_exit_code(reasoned: ReasoningOutcome) -> int:
-    """The exit code of a request in rounds."""
-    from bicameral.patterns.reasoner import Answered, GaveUp
-
-    match reasoned:
-        case Answered():
-            return OK
-        case GaveUp(error=error) if error.code == "reason.interrupted":
-            return INTERRUPTED
-        case GaveUp(error=error) if error.code in NEEDS_A_PERSON:
-            return QUESTIONS
-        case GaveUp(error=error) if error.code == "plan.none":
-            return NO_PLAN
-        case _:
-            return FAILED
 
 
 class StrategyRunner:
@@ -194,9 +144,9 @@ class StrategyRunner:
                 audience=self._observer(shown),
                 careful=self._careful and approver is not None,
             )
-        self._show_outcome(worked)
-        self._out.write_json(strategy_outcome_json(worked))
-        return pattern_exit_code(worked)
+        show_outcome(self._out, worked, "strategy")
+        self._out.write_json(outcome_json(worked, "strategy", [turn.to_json() for turn in worked.turns]))
+        return outcome_exit_code(worked)
 
     def _observer(self, shown: ProgressDisplay) -> ConversationObserver:
         from bicameral.patterns.strategies import ConversationObserver
@@ -207,21 +157,6 @@ class StrategyRunner:
 
         return ConversationObserver(lambda phase, _: shown.phase(phase), shown.text, turn)
 
-    def _show_outcome(self, worked: StrategyOutcome) -> None:
-        from bicameral.patterns.strategies import Answered
-
-        done, spent = effects_done_text(worked.effects), f"{worked.taken.seconds:.1f} s"
-        for step in worked.left_open if isinstance(worked, Answered) else ():
-            self._out.say(f"  left open: {step}", style="yellow")
-        if text := tokens_text(worked.taken.models.to_json()):
-            self._out.say(text, style="dim")
-        if isinstance(worked, Answered):
-            self._out.say(f"done in {spent}" + (f": {done}" if done else "") + f" ({worked.run})", style="dim")
-            self._out.show(answer_text(worked.answer, self._out.width))
-            return
-        self._out.say(f"error: {_failure_text(worked)}", style="red")
-        self._out.say(f"  {effects_before_text(worked.effects)} ({worked.run})")
-
 
 def turn_text(turn: ModelTurn) -> str:
     """`  act: main (gpt-4.1, privileged), by phase: balance, send`."""
@@ -230,50 +165,6 @@ def turn_text(turn: ModelTurn) -> str:
     asks = f", asks for {', '.join(turn.calls)}" if turn.calls else ""
     less = f", degraded: {turn.degraded}" if turn.degraded else ""
     return f"  {turn.phase}: {alias}{by}{asks}{less}"
-
-
-def strategy_outcome_json(worked: StrategyOutcome) -> dict[str, Any]:
-    """The outcome of a strategy as JSON."""
-    from bicameral.labels import label_tree_to_json
-    from bicameral.patterns.strategies import Answered, Exhausted
-
-    facts: dict[str, Any] = {
-        "ok": worked.ok,
-        "run": worked.run,
-        "strategy": worked.strategy,
-        "turns": [turn.to_json() for turn in worked.turns],
-        "taken": worked.taken.to_json(),
-        "effects": effects_json(worked.effects),
-    }
-    match worked:
-        case Answered(answer=answer, shade=shade, left_open=left_open):
-            labels = {} if shade is None else {"shade": label_tree_to_json(shade)}
-            return facts | {"answer": to_plain_json(answer), "left_open": list(left_open)} | labels
-        case Exhausted(bound=bound, spent=spent, limit=limit):
-            return facts | {"bound": bound, "spent": spent, "limit": limit}
-        case _:
-            return facts | {"error": worked.error.to_json(), "in_flight": list(worked.in_flight)}
-
-
-def _failure_text(worked: StrategyOutcome) -> str:
-    from bicameral.patterns.strategies import Exhausted, GaveUp, LimitReached
-
-    match worked:
-        case Exhausted(bound=bound, spent=spent, limit=limit):
-            return str(LimitReached(bound, spent, limit))
-        case GaveUp(error=error):
-            return str(error)
-        case _:
-            return ""
-
-
-def pattern_exit_code(worked: StrategyOutcome | Outcome[Any]) -> int:
-    """The exit code of a strategy or a pattern."""
-    if worked.ok:
-        return OK
-    error: BicameralError | None = getattr(worked, "error", None)
-    code = error.code if error is not None else ""
-    return INTERRUPTED if code == "run.stopped" else QUESTIONS if code in NEEDS_A_PERSON else FAILED
 
 
 def parse_pattern_knobs(id: str, written: tuple[str, ...]) -> dict[str, Any]:
@@ -338,17 +229,17 @@ class PatternRunner:
             pattern: Pattern[..., Any] = replace(cast("Any", example.make(folder)), **knobs)
             outcome = await self._run(agent, pattern, example.arguments(folder), registry, Policy((), registry))
             good = isinstance(outcome, Answered) and example.is_correct(outcome)
-        self._show_outcome(outcome)
+        show_outcome(self._out, outcome, "pattern")
         if outcome.ok:
             self._out.say("as it should be" if good else "not what it should be", style="green" if good else "yellow")
-        self._out.write_json(pattern_outcome_json(outcome) | {"good": good})
-        return pattern_exit_code(outcome) if not outcome.ok or good else FAILED
+        self._out.write_json(_pattern_json(outcome) | {"good": good})
+        return outcome_exit_code(outcome) if not outcome.ok or good else FAILED
 
     async def _run_and_show(self, agent: Agent, pattern: Pattern[..., Any], given: tuple[Any, ...]) -> int:
         outcome = await self._run(agent, pattern, given, agent.registry, agent.policy)
-        self._show_outcome(outcome)
-        self._out.write_json(pattern_outcome_json(outcome))
-        return pattern_exit_code(outcome)
+        show_outcome(self._out, outcome, "pattern")
+        self._out.write_json(_pattern_json(outcome))
+        return outcome_exit_code(outcome)
 
     async def _run(
         self, agent: Agent, pattern: Pattern[..., Any], given: tuple[Any, ...], registry: Any, policy: Any
@@ -357,26 +248,6 @@ class PatternRunner:
             _, approver = terminal_people(self._out, registry, shown.quiet)
             desk = agent.runtime(approver=approver, observer=shown.step)
             return await pattern.run(replace(desk, registry=registry, policy=policy), *given)
-
-    def _show_outcome(self, outcome: Outcome[Any]) -> None:
-        from bicameral.patterns import Answered, GaveUp
-
-        for moment in outcome.trace:
-            self._out.say(f"  {trace_text(moment.to_json())}", style="dim")
-        if text := tokens_text(outcome.taken.models.to_json()):
-            self._out.say(text, style="dim")
-        done = effects_done_text(outcome.effects)
-        match outcome:
-            case Answered(value=value, run=run, taken=taken):
-                self._out.say(
-                    f"done in {taken.seconds:.1f} s" + (f": {done}" if done else "") + f" ({run})", style="dim"
-                )
-                self._out.show(answer_text(value, self._out.width))
-            case GaveUp(error=error, run=run):
-                self._out.say(f"error: {error}", style="red")
-                self._out.say(f"  {effects_before_text(outcome.effects)} ({run})")
-            case _:
-                self._out.say(f"error: {outcome.limit:g} {outcome.bound} were not enough ({outcome.run})", style="red")
 
 
 def trace_text(moment: Mapping[str, Any]) -> str:
@@ -392,23 +263,82 @@ def trace_text(moment: Mapping[str, Any]) -> str:
     return f"{at}{moment['noted']}" + (f": {facts}" if facts else "")
 
 
-def pattern_outcome_json(outcome: Outcome[Any]) -> dict[str, Any]:
-    """The outcome of a pattern as JSON."""
-    from bicameral.labels import label_tree_to_json
-    from bicameral.patterns import Answered, GaveUp
+def _pattern_json(outcome: Outcome[Any]) -> dict[str, Any]:
+    return outcome_json(outcome, "pattern", [moment.to_json() for moment in outcome.trace])
 
-    facts: dict[str, Any] = {
-        "ok": outcome.ok,
-        "run": outcome.run,
-        "pattern": outcome.pattern,
-        "trace": [moment.to_json() for moment in outcome.trace],
-        "taken": outcome.taken.to_json(),
-        "effects": effects_json(outcome.effects),
-    }
+
+OutcomeKind = Literal["reason", "strategy", "pattern"]
+_HISTORY_KEYS = {"reason": "rounds", "strategy": "turns", "pattern": "trace"}
+
+
+def show_outcome(out: Output, outcome: Outcome[Any], kind: OutcomeKind) -> None:
+    """Show how a reasoning, a strategy or a pattern ended."""
+    from bicameral.patterns.strategies import Answered, GaveUp
+
+    for step in outcome.left_open:
+        out.say(f"  left open: {step}", style="yellow")
+    for moment in outcome.trace:
+        out.say(f"  {trace_text(moment.to_json())}", style="dim")
+    # Of a reasoning the tokens are shown round by round.
+    if kind != "reason" and (text := tokens_text(outcome.taken.models.to_json())):
+        out.say(text, style="dim")
+    done, count = effects_done_text(outcome.effects), len(outcome.rounds)
+    match outcome:
+        case Answered(value=value):
+            spent = f"{outcome.taken.seconds:.1f} s"
+            spent += f", {count} round{'' if count == 1 else 's'}" if kind == "reason" else ""
+            out.say(f"done in {spent}" + (f": {done}" if done else "") + f" ({outcome.run})", style="dim")
+            if kind != "reason" or value is not None or not done:
+                out.show(answer_text(value, out.width))
+            return
+        case GaveUp(error=error):
+            out.say(f"error: {error}", style="red")
+        case _:
+            out.say(f"error: {_limit_text(outcome, kind)}", style="red")
+            if kind == "pattern":
+                return
+    out.say(f"  {effects_before_text(outcome.effects)} ({outcome.run})")
+
+
+def _limit_text(outcome: Exhausted, kind: OutcomeKind) -> str:
+    from bicameral.limits import STRATEGY, LimitReached
+
+    match kind:
+        case "reason":
+            return f"no answer within {outcome.limit:g} {outcome.bound} (spent: {outcome.spent:g})"
+        case "strategy":
+            return str(LimitReached(STRATEGY, outcome.bound, outcome.spent, outcome.limit))
+        case "pattern":
+            return f"{outcome.limit:g} {outcome.bound} were not enough ({outcome.run})"
+
+
+def outcome_json(outcome: Outcome[Any], kind: OutcomeKind, history: list[dict[str, Any]]) -> dict[str, Any]:
+    """The outcome of a reasoning, a strategy or a pattern as JSON; `history` are its rounds, turns or trace."""
+    from bicameral.labels import label_tree_to_json
+    from bicameral.patterns.strategies import Answered, GaveUp
+
+    is_run = kind != "reason"
+    facts: dict[str, Any] = {"ok": outcome.ok} | ({"run": outcome.run, kind: outcome.way} if is_run else {})
+    facts |= {} if is_run else {"reason": outcome.run}
+    facts |= {_HISTORY_KEYS[kind]: history, "taken": outcome.taken.to_json()}
+    facts |= {"effects": effects_json(outcome.effects)} if is_run else {}
     match outcome:
         case Answered(value=value, shade=shade):
-            return facts | {"value": to_plain_json(value), "shade": label_tree_to_json(shade)}
+            facts["value" if kind == "pattern" else "answer"] = to_plain_json(value)
+            facts |= {"left_open": list(outcome.left_open)} if kind == "strategy" else {}
+            return facts | {"shade": label_tree_to_json(shade)}
         case GaveUp(error=error, in_flight=in_flight):
-            return facts | {"error": error.to_json(), "in_flight": list(in_flight)}
+            return facts | {"error": error.to_json()} | ({"in_flight": list(in_flight)} if is_run else {})
         case _:
             return facts | {"bound": outcome.bound, "spent": outcome.spent, "limit": outcome.limit}
+
+
+def outcome_exit_code(outcome: Outcome[Any]) -> int:
+    """The exit code of a reasoning, a strategy or a pattern."""
+    if outcome.ok:
+        return OK
+    error: BicameralError | None = getattr(outcome, "error", None)
+    code = error.code if error is not None else ""
+    if code in ("run.stopped", "reason.interrupted"):
+        return INTERRUPTED
+    return QUESTIONS if code in NEEDS_A_PERSON else NO_PLAN if code == "plan.none" else FAILED

@@ -13,11 +13,10 @@ from bicameral.display import make_visible
 
 if TYPE_CHECKING:
     from bicameral.agent import Agent, Planned, WorstCase
+    from bicameral.limits import Budgets, ChamberUsage
     from bicameral.planning import Intent
     from bicameral.plans import CallProof, Finding, Proof, Report, Verdict
-    from bicameral.routing import Budgets
     from bicameral.runs import EffectDone, Event, RunAlert, RunOutcome
-    from bicameral.sessions import ChamberUsage
 
 
 def money_text(money: float | None, currency: str) -> str:

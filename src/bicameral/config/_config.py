@@ -21,8 +21,8 @@ from bicameral.errors import BicameralError, ConfigError
 from bicameral.policy import Mode
 
 if TYPE_CHECKING:
+    from bicameral.limits import Limits
     from bicameral.plans import PlanLimits
-    from bicameral.runs import Caps
 
 
 Count = Annotated[int, Field(gt=0)]
@@ -373,12 +373,11 @@ class Config(ConfigFile):
         return self._resolve_beside_source(self.policy.files)
 
     @property
-    def caps(self) -> Caps:
+    def caps(self) -> Limits:
         """How much one run may take."""
-        from bicameral.runs import Caps
+        from bicameral.limits import RUN, run_limits
 
-        limits = self.limits
-        return Caps(limits.rounds, limits.calls, limits.tokens, limits.money, limits.seconds, limits.work)
+        return run_limits(**{bound: getattr(self.limits, bound) for bound in RUN.bounds})
 
     @property
     def plan_limits(self) -> PlanLimits:

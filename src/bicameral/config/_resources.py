@@ -39,10 +39,8 @@ from bicameral.tools import (
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from bicameral.limits import Prices
-    from bicameral.patterns.reasoner import ReasoningLimits
+    from bicameral.limits import Budgets, Limits, Prices
     from bicameral.policy import Policy
-    from bicameral.routing import Budgets
     from bicameral.runs import Journal
 
 
@@ -79,25 +77,27 @@ def open_prices(config: Config) -> Prices:
 
 def budgets_of(config: Config) -> Budgets:
     """The budget of one run, and of each role in it."""
-    from bicameral.routing import Budget, Budgets
+    from bicameral.limits import Budgets, Limits
 
-    roles = {role: Budget(**budget.model_dump()) for role, budget in config.llm.role_budgets.items()}
-    return Budgets(Budget(**config.llm.budget.model_dump()), roles)
+    roles = {role: Limits(**budget.model_dump()) for role, budget in config.llm.role_budgets.items()}
+    return Budgets(Limits(**config.llm.budget.model_dump()), roles)
 
 
-def bounds_of(config: Config) -> ReasoningLimits:
+def bounds_of(config: Config) -> Limits:
     """The limits of work in rounds, from `[reason]`."""
-    from bicameral.patterns.reasoner import Price, ReasoningLimits
+    from bicameral.limits import ChamberPrices, Price, reasoning_limits
 
     set_, price = config.reason, config.reason.price
-    return ReasoningLimits(
-        set_.rounds,
-        set_.calls,
-        set_.tokens,
-        set_.money,
-        set_.seconds,
-        Price(price.privileged_read, price.privileged_written),
-        Price(price.quarantined_read, price.quarantined_written),
+    return reasoning_limits(
+        rounds=set_.rounds,
+        calls=set_.calls,
+        tokens=set_.tokens,
+        money=set_.money,
+        seconds=set_.seconds,
+        prices=ChamberPrices(
+            Price(price.privileged_read, price.privileged_written),
+            Price(price.quarantined_read, price.quarantined_written),
+        ),
     )
 
 

@@ -125,7 +125,8 @@ def split_model_name(model: str) -> tuple[str, str]:
 
 def alias_spec(settings: AliasSettings) -> AliasSpec:
     """The retries, fallbacks, cascade, cache and budget of an alias."""
-    from bicameral.routing import AliasSpec, BreakerSettings, Budget, RetrySettings
+    from bicameral.limits import Limits
+    from bicameral.routing import AliasSpec, BreakerSettings, RetrySettings
 
     retry, breaker, budget = settings.retry, settings.breaker, settings.budget
     return AliasSpec(
@@ -137,7 +138,7 @@ def alias_spec(settings: AliasSettings) -> AliasSpec:
         cascade=settings.cascade,
         settle=settings.settle,
         cache=settings.cache,
-        budget=None if budget is None else Budget(**budget.model_dump()),
+        budget=None if budget is None else Limits(**budget.model_dump()),
     )
 
 

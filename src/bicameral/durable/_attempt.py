@@ -19,12 +19,12 @@ from bicameral.durable._queries import MAX_REPLY, answered_questions, parse_answ
 from bicameral.durable._views import RunEnd, failed_end, recorded_end, run_end
 from bicameral.errors import BicameralError, DurableError, RunError
 from bicameral.labels import user_input
+from bicameral.limits import RUN, ChamberUsage, Limits
 from bicameral.planning import Intent
 from bicameral.plans import Plan
 from bicameral.runs import (
     Answers,
     ApprovalQuestion,
-    Caps,
     Event,
     Failed,
     Finished,
@@ -39,7 +39,6 @@ from bicameral.runs import (
     run_plan,
     shown_hash,
 )
-from bicameral.sessions import ChamberUsage
 from bicameral.tools import CHANGING, AttachedFile, call_key, describe_changes
 from bicameral.types import Type, mismatch, to_plain, type_from_json, type_to_json, value_from_json, value_to_json
 
@@ -304,13 +303,13 @@ class Attempt:
         )
 
     @property
-    def _caps(self) -> Caps | None:
+    def _caps(self) -> Limits | None:
         """The caps of the submission, none above those of the worker's configuration."""
         if not (given := self._submission.get("caps")):
             return None
         most = self._agent.config.caps.to_json()
         # A submission that is older than a cap does not have it.
-        return Caps.from_json({name: min(given.get(name, most[name]), most[name]) for name in most})
+        return Limits.from_json({name: min(given.get(name, most[name]), most[name]) for name in most}, RUN)
 
     async def _plan(
         self, answered: StoredAnswers

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any, cast
 
@@ -72,7 +71,7 @@ def _bad_submission(message: str, *, expected: str | None = None, fix: str | Non
 
 def submission_json(submission: Submission) -> str:
     """A submission as it is stored for the attempts."""
-    caps = None if submission.caps is None else asdict(submission.caps)
+    caps = None if submission.caps is None else submission.caps.to_json()
     plan = None if submission.plan is None else submission.plan.to_json()
     text = json.dumps(
         {

@@ -25,7 +25,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from bicameral.config import QuotaSettings, QuotaTable, parse_rate
 from bicameral.durable._database import DBOS_SCHEMA, Database
 from bicameral.errors import DurableError
-from bicameral.limits import What
+from bicameral.limits import QuotaKind
 
 if TYPE_CHECKING:
     from dbos import DBOSClient, DBOSConfig, Serializer
@@ -291,9 +291,9 @@ class Quota:
     rate: tuple[int, float] | None
 
 
-def configured_quotas(limits: QuotaTable) -> dict[tuple[What, str], Quota]:
+def configured_quotas(limits: QuotaTable) -> dict[tuple[QuotaKind, str], Quota]:
     """The quotas of a configuration, by kind and name."""
-    tables: dict[What, Mapping[str, QuotaSettings]] = {"tool": limits.tools, "model": limits.models}
+    tables: dict[QuotaKind, Mapping[str, QuotaSettings]] = {"tool": limits.tools, "model": limits.models}
     return {
         (kind, name): Quota(each.concurrency, None if each.rate is None else parse_rate(each.rate))
         for kind, table in tables.items()
@@ -313,7 +313,7 @@ class SharedQuotas:
         """The ids of the quotas that this worker holds; its heartbeat renews them."""
 
     @asynccontextmanager
-    async def turn(self, what: What, name: str) -> AsyncGenerator[None]:
+    async def turn(self, what: QuotaKind, name: str) -> AsyncGenerator[None]:
         """Hold the quota of a tool or a model, if it has one; waits until it is free."""
         quota = self._quotas.get((what, name))
         if quota is None:

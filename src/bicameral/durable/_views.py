@@ -17,8 +17,8 @@ from bicameral.runs import Event, Failed, Finished, Stopped, label_tree_json, re
 from bicameral.types import value_to_json
 
 if TYPE_CHECKING:
+    from bicameral.limits import Limits
     from bicameral.plans import Plan
-    from bicameral.runs import Caps
 
 REQUIRED_PACKAGES = ("sqlalchemy", "dbos", "psycopg")
 
@@ -84,7 +84,7 @@ class Submission:
     user: str = "local"
     priority: int = 5
     not_before: datetime | None = None
-    caps: Caps | None = None
+    caps: Limits | None = None
     deterministic: bool = False
     answer_within: float | None = None
     key: str | None = None

@@ -1,43 +1,102 @@
-"""Limits: prices, charges, accounts and quotas of model and tool calls.
+"""Limits: how much may be taken of calls, tokens, money and time; who counts it; prices, accounts and quotas.
 
-`routing` reports what each model call costs, and `config` says what it may cost. Accounts get each charge and can
-refuse the next call. This room lies between `routing` and `models`.
+`Limits` say how much may be taken, a `Meter` counts it and refuses a call before it begins, and `LimitUsage` is what
+was taken. `routing` and `sessions` report each model call to the accounts in force, of which a meter is one. This room
+lies between `routing` and `models`.
 """
 
-from bicameral.limits._accounting import (
-    Asked,
-    BudgetBound,
-    BudgetScope,
-    BudgetSpent,
-    CallEnding,
-    Charge,
-    CostEntry,
-    CostGrouping,
-    CostReport,
-    CostTotals,
+from bicameral.limits._accounts import (
+    Account,
+    Ledger,
+    QuotaKind,
     charge_to,
     collect_charges,
-    cost_entries,
     current_accounts,
+    has_quotas,
+    open_ledger,
+    quota_slot,
+    use_quotas,
 )
-from bicameral.limits._prices import FREE_PRICE, Price, Prices, current_prices, known_prices, load_prices, use_prices
-from bicameral.limits._quotas import What, has_quotas, quota_slot, use_quotas
+from bicameral.limits._limits import (
+    BUDGET,
+    NO_LIMITS,
+    REASONING,
+    REASONING_LIMITS,
+    RUN,
+    RUN_LIMITS,
+    STRATEGY,
+    STRATEGY_LIMITS,
+    Bound,
+    BudgetOwner,
+    Budgets,
+    BudgetSpent,
+    LimitReached,
+    Limits,
+    Scope,
+    reasoning_limits,
+    run_limits,
+    strategy_limits,
+)
+from bicameral.limits._meter import Meter, budget_scope, remaining_for_role
+from bicameral.limits._prices import (
+    FREE_PRICE,
+    ChamberPrices,
+    Price,
+    Prices,
+    current_prices,
+    known_prices,
+    load_prices,
+    use_prices,
+)
+from bicameral.limits._report import CostEntry, CostGrouping, CostReport, CostTotals, cost_entries
+from bicameral.limits._usage import (
+    CallEnding,
+    ChamberUsage,
+    Charge,
+    LimitUsage,
+    ModelCall,
+    PendingCall,
+    PlanningRole,
+    Role,
+)
 
 __all__ = [
+    "BUDGET",
     "FREE_PRICE",
-    "Asked",
-    "BudgetBound",
-    "BudgetScope",
+    "NO_LIMITS",
+    "REASONING",
+    "REASONING_LIMITS",
+    "RUN",
+    "RUN_LIMITS",
+    "STRATEGY",
+    "STRATEGY_LIMITS",
+    "Account",
+    "Bound",
+    "BudgetOwner",
     "BudgetSpent",
+    "Budgets",
     "CallEnding",
+    "ChamberPrices",
+    "ChamberUsage",
     "Charge",
     "CostEntry",
     "CostGrouping",
     "CostReport",
     "CostTotals",
+    "Ledger",
+    "LimitReached",
+    "LimitUsage",
+    "Limits",
+    "Meter",
+    "ModelCall",
+    "PendingCall",
+    "PlanningRole",
     "Price",
     "Prices",
-    "What",
+    "QuotaKind",
+    "Role",
+    "Scope",
+    "budget_scope",
     "charge_to",
     "collect_charges",
     "cost_entries",
@@ -46,7 +105,12 @@ __all__ = [
     "has_quotas",
     "known_prices",
     "load_prices",
+    "open_ledger",
     "quota_slot",
+    "reasoning_limits",
+    "remaining_for_role",
+    "run_limits",
+    "strategy_limits",
     "use_prices",
     "use_quotas",
 ]

@@ -56,6 +56,14 @@ FREE_PRICE = Price()
 
 
 @dataclass(frozen=True, slots=True)
+class ChamberPrices:
+    """The prices of each chamber's tokens, whatever model is asked; a free price leaves it to the price table."""
+
+    privileged: Price = FREE_PRICE
+    quarantined: Price = FREE_PRICE
+
+
+@dataclass(frozen=True, slots=True)
 class Prices:
     """Prices by exact model names; `version` is the date of the table, `currency` the unit of the numbers."""
 

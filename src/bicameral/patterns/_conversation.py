@@ -1,4 +1,4 @@
-"""A conversation with a model that may ask for tools, under the law of labels.
+"""A conversation with a model that may ask for tools, with a label on every message.
 
 Everything in a conversation has a label, and the conversation has the join of them all: the request and our own words
 are the user's, a tool's result has the labels that the tool declares. What a model writes carries what it had read. So
@@ -17,20 +17,21 @@ import datetime as dt
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol, cast
 
 from bicameral.errors import BicameralError, JournalError, ToolError, nearest_name
 from bicameral.labels import NOTHING, TRUSTED_USER, USER, Label, LabelTree, Source, join, join_trees
-from bicameral.limits import Charge, collect_charges
+from bicameral.limits import Meter, PlanningRole, collect_charges
 from bicameral.models import Message, ModelReply, ToolCall, ToolSchema
-from bicameral.patterns._strategy_types import PHASE_ROLES, ModelTurn, PhaseName, StrategyMeter, StrategyParams
+from bicameral.patterns._strategy_types import PHASE_ROLES, ModelTurn, PhaseName, StrategyParams
 from bicameral.patterns.reasoner import describe_failure
 from bicameral.plans import labels_after_call
 from bicameral.routing import call_context
 from bicameral.runs import label_tree_json
-from bicameral.sessions import Chambers, Listener, PlanningRole, Session
+from bicameral.sessions import Chambers, Listener, Session
 from bicameral.telemetry import Fact, label_summary, span
 from bicameral.tools import Registry, Tool
 from bicameral.types import (
@@ -180,12 +181,19 @@ def _argument_key(call: ToolCall) -> str:
 
 
 MAX_TOKENS = 2048
-_FINAL_CODES = ("run.refused", "run.needs-approval")
+FINAL_CODES = ("run.refused", "run.needs-approval")
+"""A person refused, or there is nobody to approve: these end the whole run."""
+
+
+def note_written(written: dict[str, LabelTree], places: Mapping[str, LabelTree]) -> None:
+    """Join the labels of places that were written to into those that are known."""
+    for place, tree in places.items():
+        written[place] = join_trees(written[place], tree) if place in written else tree
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledMessage:
-    """Something in a conversation, and its label."""
+    """A message and its label."""
 
     message: Message
     label: Label
@@ -193,10 +201,13 @@ class LabelledMessage:
 
 @dataclass(frozen=True, slots=True)
 class ConversationObserver:
-    """Whoever watches: `phase` hears that a model is about to be asked, `text` what it writes, `turn` what came of it.
+    """Callbacks that observe a conversation; one that fails changes nothing.
 
-    `call` hears of each call of a tool: the label of what came, how long it took, and the code of a failure. Nobody who
-    watches can change what happens.
+    Args:
+        phase: Gets the phase and the role before a model is asked.
+        text: Gets the text of a reply while it is written.
+        turn: Gets each reply.
+        call: Gets each call of a tool: its name, the label of the result, the seconds, and the code of a failure.
     """
 
     phase: Callable[[PhaseName, str], None] | None = None
@@ -216,7 +227,7 @@ class ModelPair:
     max_tokens: int = MAX_TOKENS
 
     def session(self, role: PlanningRole, *, trusted: bool) -> Session:
-        """Who may read this conversation."""
+        """A session with the model that may read the conversation."""
         options: dict[str, Any] = {
             "max_tokens": self.max_tokens,
             "timeout": self.timeout,
@@ -226,9 +237,34 @@ class ModelPair:
             return Session(role, self.chambers.privileged, (), **options)
         return Session("quarantined", self.chambers.quarantined, (), **options)
 
+    async def ask(
+        self,
+        role: PlanningRole,
+        messages: tuple[Message, ...],
+        label: Label,
+        phase: PhaseName | None,
+        *,
+        tools: tuple[ToolSchema, ...] | None = None,
+        **options: Any,
+    ) -> tuple[ModelReply, str, list[dict[str, Any]]]:
+        """A reply of the model that may read under this label, the name of that model, and the charges.
+
+        Args:
+            tools: The tools that it may ask for; a model that is shown none cannot ask for a call.
+            options: Those of `Session.converse`.
+        """
+        session = self.session(role, trusted=label.trusted)
+        model = None if phase is None else self.params.phase_models.get(phase)
+        with call_context(phase=phase), collect_charges() as charges:
+            reply = await session.converse(messages, job=role, tools=tools or (), model=model, **options)
+        if tools is None and reply.calls:
+            # It was shown none: whatever it asks for is no call of anything.
+            reply = replace(reply, calls=())
+        return reply, reply.model or session.provider.name, [charge.to_json() for charge in charges]
+
 
 class CallPath(Protocol):
-    """Where a call is judged and then made: the door of the run, or whatever stands before it."""
+    """Decides about a call and makes it: the call gate of the run, or a wrapper around it."""
 
     @property
     def failure(self) -> BaseException | None: ...
@@ -249,20 +285,20 @@ class CallPath(Protocol):
 
 
 class ModelCallRecorder(Protocol):
-    """Whoever writes down what models wrote."""
+    """Records the replies of models."""
 
     def record_model_call(self, step: str, facts: dict[str, Any]) -> None: ...
 
 
 @dataclass(slots=True)
 class ToolConversation:
-    """One conversation under way; strategies say what is asked next."""
+    """One conversation; the strategy decides what is asked next."""
 
     voices: ModelPair
     call_gate: CallPath
     recorder: ModelCallRecorder
     registry: Registry
-    meter: StrategyMeter
+    meter: Meter
     audience: ConversationObserver
     messages: list[LabelledMessage] = field(default_factory=list[LabelledMessage])
     turns: list[ModelTurn] = field(default_factory=list[ModelTurn])
@@ -274,7 +310,7 @@ class ToolConversation:
     places: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
     """The labels of the names that things were written to."""
     path: str = ""
-    """Which part of a whole this is: the names of its steps in the record begin with it."""
+    """The prefix of its step names in the record."""
 
     def system(self, text: str) -> None:
         self._add(Message("system", text), TRUSTED_USER)
@@ -295,31 +331,27 @@ class ToolConversation:
         role, read = role or PHASE_ROLES[phase], self.label
         if tools:
             self.meter.count_round()
-        session = self.voices.session(role, trusted=read.trusted)
         if self.audience.phase is not None:
-            _notify_observer(self.audience.phase, phase, session.role)
-        with call_context(phase=phase), collect_charges() as charges:
-            reply = await session.converse(
-                tuple(each.message for each in self.messages),
-                job=role,
-                tools=tool_schemas(self.registry) if tools else (),
-                json_schema=schema,
-                model=self.voices.params.phase_models.get(phase),
-                hear=self.audience.text,
-            )
-        if not tools and reply.calls:
-            # It was shown none: whatever it asks for is no call of anything.
-            reply = replace(reply, calls=())
+            _notify_observer(self.audience.phase, phase, role if read.trusted else "quarantined")
+        reply, model, charges = await self.voices.ask(
+            role,
+            tuple(each.message for each in self.messages),
+            read,
+            phase,
+            tools=tool_schemas(self.registry) if tools else None,
+            json_schema=schema,
+            hear=self.audience.text,
+        )
         self._add(Message("assistant", reply.text, reply.calls), read)
-        self._note(phase, role, session, reply, read, charges)
+        self._note(phase, role, model, reply, read, charges)
         return reply
 
     async def make_calls(self, reply: ModelReply, *, because: Label = NOTHING) -> int:
-        """Make the calls that a reply asks for, one after another, as far as they may be made, and tell what came.
+        """Make the calls that a reply asks for, one after another, as policy allows; the number that gave a result.
 
-        `because` is the label of whatever else it was that decided that they are made. How many gave a result is said.
+        `because` is the label of whatever else decided that they are made.
         """
-        # What was written carries what had been read when it was written, whatever has come in since.
+        # A reply has the label of what the model had read when it wrote it, whatever was added since.
         read, turn, gave = join(self.turns[-1].read, because), len(self.turns), 0
         for number, call in enumerate(reply.calls):
             self.meter.count_tool_call()
@@ -332,27 +364,27 @@ class ToolConversation:
         return gave
 
     def decline_call(self, call: ToolCall, why: str) -> None:
-        """Say of a call that a reply asks for that it is not made; these are our own words."""
+        """Answer a call that is not made, in words of the program."""
         self._add(Message("tool", why, answers=call.id), TRUSTED_USER)
 
     async def _make_call(self, step: str, call: ToolCall, read: Label) -> tuple[str, Label, str | None]:
-        """What the model is told of a call, the label of that, and the code of what failed."""
+        """The text that the model gets for a call, its label, and the code of a failure."""
         try:
             tool, arguments = self._parse_call(call)
         except ToolError as error:
-            # It says only what the model itself wrote and what tools there are.
+            # The message has only what the model itself wrote and the names of tools.
             return f"error: {error}", read, error.code
         shades: dict[str, LabelTree] = dict.fromkeys(arguments, read)
         facts: dict[str, Fact] = {"bicameral.step": step, "bicameral.step.do": "call", "gen_ai.tool.name": tool.name}
         try:
             with span("step", tool.name, facts) as told:
                 given = await self.call_gate.make_call(
-                    step, tool, arguments, shades, read, self.places, self._note_written, needed=True
+                    step, tool, arguments, shades, read, self.places, partial(note_written, self.written), needed=True
                 )
                 if told.is_recording and given is not None:
                     told.set_facts(label_summary("bicameral.result", given[1].flat))
         except BicameralError as error:
-            if self.call_gate.failure is not None or isinstance(error, JournalError) or error.code in _FINAL_CODES:
+            if self.call_gate.failure is not None or isinstance(error, JournalError) or error.code in FINAL_CODES:
                 raise
             return *self._failure_text(step, tool, shades, read, error), error.code
         if given is None:
@@ -382,7 +414,7 @@ class ToolConversation:
     def _failure_text(
         self, step: str, tool: Tool, shades: dict[str, LabelTree], read: Label, error: BicameralError
     ) -> tuple[str, Label]:
-        """A failure is as trusted as what would have come; its message may quote anybody, so we have our own words."""
+        """The text and the label of a failure: fixed words, since its message may quote anything."""
         label = labels_after_call(tool, shades, None, step, read).flat
         if error.code == "policy.denied":
             return f"error: {error.message}", label
@@ -395,25 +427,21 @@ class ToolConversation:
         self.messages.append(LabelledMessage(message, label))
         self.label = join(self.label, label)
 
-    def _note_written(self, places: dict[str, LabelTree]) -> None:
-        for place, shade in places.items():
-            self.written[place] = join_trees(self.written[place], shade) if place in self.written else shade
-
     def _note(
         self,
         phase: PhaseName,
         role: str,
-        session: Session,
+        model: str,
         reply: ModelReply,
         read: Label,
-        charges: Sequence[Charge],
+        charges: list[dict[str, Any]],
     ) -> None:
         turn = ModelTurn(
             len(self.turns) + 1,
             phase,
             role,
             "privileged" if read.trusted else "quarantined",
-            reply.model or session.provider.name,
+            model,
             read,
             reply.text,
             tuple(str(call.name) for call in reply.calls),
@@ -426,8 +454,7 @@ class ToolConversation:
         calls = [
             {"id": str(each.id), "name": str(each.name), "arguments": _arguments_json(each)} for each in reply.calls
         ]
-        paid = [charge.to_json() for charge in charges]
-        body = turn.to_json() | {"text": reply.text, "calls": calls, "shade": label_tree_json(read), "charges": paid}
+        body = turn.to_json() | {"text": reply.text, "calls": calls, "shade": label_tree_json(read), "charges": charges}
         self.recorder.record_model_call(f"{self.path}{turn.number}", body)
         if self.audience.turn is not None:
             _notify_observer(self.audience.turn, turn)

@@ -1,124 +1,21 @@
-"""Limits, usage, failures, rounds and outcomes of a reasoning.
+"""Failures and rounds of a reasoning.
 
-Of a failed round the reasoner hears a code, a step, a tool and an argument, and nothing else: the message of an error
-may quote untrusted text, so no message crosses. A code crosses only if this list has words for it: a tool can raise any
-code it likes.
+Of a failed round the reasoner gets a code, a step, a tool and an argument, and nothing else: the message of an error
+may quote untrusted text, so no message crosses. A code crosses only if it is listed here, since a tool can raise any
+code.
 """
 
 from __future__ import annotations
 
 import re
-import time
 from dataclasses import dataclass
-from typing import Any, Literal
 
-from bicameral.errors import BicameralError, RunError
-from bicameral.labels import NOTHING, UNKNOWN, Label, Labelled, LabelTree, join_all, make_labelled
-from bicameral.limits import FREE_PRICE, Price
+from bicameral.errors import BicameralError
+from bicameral.labels import NOTHING, Label, join_all
 from bicameral.planning import CompiledPlan
 from bicameral.plans import RUN_CODES, Call, Extract, Plan, Proof, static_path, walk
 from bicameral.runs import Checked, EffectDone, RunOutcome
-from bicameral.sessions import ChamberUsage, Ledger, Role
 from bicameral.tools import Registry
-
-ReasoningLimitName = Literal["rounds", "calls", "tokens", "money", "seconds"]
-"""What a reasoning can run out of."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReasoningLimits:
-    """How much a reasoning may take of each, both models together; no call is begun beyond that.
-
-    `privileged` and `quarantined` say what the tokens of the two models cost; where they do not, the price table does.
-    """
-
-    rounds: int = 6
-    calls: int = 500
-    tokens: int = 1_000_000
-    money: float = 1.0
-    seconds: float = 1800.0
-    privileged: Price = FREE_PRICE
-    quarantined: Price = FREE_PRICE
-
-    def __post_init__(self) -> None:
-        for name in ("rounds", "calls", "tokens", "money", "seconds"):
-            if not getattr(self, name) > 0:
-                raise RunError("reason.bad-bound", f"{name} is {getattr(self, name)!r}", expected="more than 0")
-
-
-@dataclass(frozen=True, slots=True)
-class ReasoningUsage:
-    """How much a reasoning has taken."""
-
-    rounds: int
-    models: ChamberUsage
-    money: float
-    seconds: float
-
-    @property
-    def calls(self) -> int:
-        return self.models.calls
-
-    @property
-    def tokens(self) -> int:
-        return self.models.tokens
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "rounds": self.rounds,
-            "calls": self.calls,
-            "tokens": self.tokens,
-            "money": round(self.money, 9),
-            "seconds": round(self.seconds, 3),
-            **self.models.to_json(),
-        }
-
-
-class ReasoningMeter:
-    """Counts what one reasoning takes, and refuses the model call that would go beyond its bounds.
-
-    A call that is refused was not made: only the tokens of a call that was begun in time may go beyond.
-    """
-
-    def __init__(self, bounds: ReasoningLimits, ledger: Ledger) -> None:
-        self._bounds = bounds
-        self._ledger = ledger
-        self._started = time.monotonic()
-        self._begun = 0
-        self.rounds = 0
-
-    @property
-    def usage(self) -> ReasoningUsage:
-        money = 0.0
-        for role, used in self._ledger.usage.items():
-            price = self._bounds.quarantined if role == "quarantined" else self._bounds.privileged
-            money += self._ledger.money.get(role, 0.0) if price == FREE_PRICE else price.of(used)
-        return ReasoningUsage(self.rounds, self._ledger.spent, money, time.monotonic() - self._started)
-
-    def __call__(self, role: Role) -> None:
-        """Before each model call."""
-        bound = self._reached()
-        if bound is not None:
-            raise RunError("reason.exhausted", f"the reasoning has no {bound} left")
-        self._begun += 1
-
-    def _reached(self) -> ReasoningLimitName | None:
-        taken, bounds = self.usage, self._bounds
-        # Calls that are under way count: several may be made side by side.
-        if self._begun >= bounds.calls:
-            return "calls"
-        if taken.tokens >= bounds.tokens:
-            return "tokens"
-        return "money" if taken.money >= bounds.money else None
-
-    def exhausted_limit(self) -> ReasoningLimitName:
-        """What has run out; rounds, if nothing else has."""
-        return self._reached() or "rounds"
-
-    def spent(self, bound: ReasoningLimitName) -> tuple[float, float]:
-        """How much of something was taken, and how much there was of it."""
-        return float(getattr(self.usage, bound)), float(getattr(self._bounds, bound))
-
 
 _TELLABLE_CODES = {
     **RUN_CODES,
@@ -140,19 +37,19 @@ _TELLABLE_CODES = {
     "web.status": "the page cannot be had",
     "web.forbidden-host": "this host may not be asked",
 }
-"""Codes that may be told, with our own words for them."""
+"""The codes that the reasoner may see, with fixed words for each."""
 _OTHER_FAILURE = "it failed"
 _STEP_PATH = re.compile(r"[0-9a-z/]{1,40}")
 
 
 def describe_failure(code: str) -> str:
-    """Our own words for a failure: what may be told of it where a stranger may have had a hand in its message."""
+    """Fixed words for a failure, for use where its message may have untrusted text."""
     return f"{_TELLABLE_CODES[code]} [{code}]" if code in _TELLABLE_CODES else _OTHER_FAILURE
 
 
 @dataclass(frozen=True, slots=True)
 class RoundFailure:
-    """A failed round as the reasoner may hear of it."""
+    """A failed round as the reasoner may see it."""
 
     code: str | None
     step: str
@@ -166,7 +63,7 @@ class RoundFailure:
 
 
 def round_failure(error: BicameralError, plan: Plan | None, registry: Registry, step: str = "") -> RoundFailure:
-    """What may be told of an error: only what stands in the plan, in a declaration or in our own list."""
+    """What the reasoner may see of an error: only what is in the plan, in a declaration or in the list of codes."""
     path = static_path(step or (error.place.step or "" if error.place else ""))
     known = dict(walk(plan.steps)) if plan is not None else {}
     path = path if path in known and _STEP_PATH.fullmatch(path) else ""
@@ -184,9 +81,9 @@ def round_failure(error: BicameralError, plan: Plan | None, registry: Registry, 
 
 
 def label_of_failure(failure: RoundFailure, proof: Proof | None, registry: Registry) -> Label:
-    """The label of the news that a round failed there: everything that could have had a hand in it.
+    """The label of the fact that a round failed there: the join of everything that could have caused it.
 
-    Which step fails is decided by what the steps before it gave and by whoever answers it, so all of that counts.
+    The results of the steps before it, and the tool itself, decide which step fails, so all of their labels count.
     """
     if proof is None:
         return join_all(())
@@ -235,56 +132,3 @@ class Round:
     @property
     def effects(self) -> tuple[EffectDone, ...]:
         return self.outcome.effects if self.outcome is not None else ()
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The reasoner came to its answer; `shade` are the answer's labels."""
-
-    id: str
-    answer: Any
-    shade: LabelTree | None
-    rounds: tuple[Round, ...]
-    taken: ReasoningUsage
-
-    @property
-    def labelled(self) -> Labelled[Any]:
-        """The answer with its labels, closed: the way into another run, strategy or pattern. `answer` is naked."""
-        return make_labelled(self.answer, UNKNOWN if self.shade is None else self.shade)
-
-    @property
-    def ok(self) -> bool:
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class Exhausted:
-    """A bound was reached before there was an answer. What the rounds did and found is here."""
-
-    id: str
-    bound: ReasoningLimitName
-    spent: float
-    limit: float
-    rounds: tuple[Round, ...]
-    taken: ReasoningUsage
-
-    @property
-    def ok(self) -> bool:
-        return False
-
-
-@dataclass(frozen=True, slots=True)
-class GaveUp:
-    """There is no way on: a person said no or is not there, a model failed, no plan was found, or it was stopped."""
-
-    id: str
-    error: BicameralError
-    rounds: tuple[Round, ...]
-    taken: ReasoningUsage
-
-    @property
-    def ok(self) -> bool:
-        return False
-
-
-ReasoningOutcome = Answered | Exhausted | GaveUp

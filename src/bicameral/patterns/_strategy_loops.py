@@ -6,11 +6,17 @@ Small models read the prompts too, so they are short.
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
+from functools import partial
+from itertools import count
 from typing import Any, cast
 
 from bicameral.errors import ModelError
+from bicameral.limits import STRATEGY, LimitReached
+from bicameral.models import ModelReply
 from bicameral.patterns._conversation import RepeatCounter, ToolConversation, list_tools
 from bicameral.patterns._strategy_types import StrategyParams
+from bicameral.tools import Registry
 
 SYSTEM_PROMPT = (
     "You do what the user asks, with the tools you are given. Call a tool when you need to know or change something; "
@@ -114,22 +120,52 @@ def parse_json_object(text: str) -> dict[str, Any]:
 MAX_REPEATS = 3
 
 
+async def react_loop(
+    ask: Callable[[], Awaitable[ModelReply]],
+    make_calls: Callable[[ModelReply], Awaitable[int]],
+    registry: Registry,
+    *,
+    repeats: int,
+    steps: int | None = None,
+    calls: int | None = None,
+    note: Callable[[int, ModelReply], None] | None = None,
+) -> tuple[ModelReply, int, int]:
+    """Ask and make the calls that a reply asks for, until one asks for none, or for the same as before.
+
+    The last reply, the number of its step, and how many calls gave a result. If the last reply asks for calls, they are
+    not made: one of them came for the `repeats`th time, with nothing changed in between.
+
+    Args:
+        steps: The most replies; the calls of the last one are not made, since nobody would see the results.
+        calls: How many calls of a reply are looked at.
+        note: Is told of each reply.
+    """
+    counter, gave = RepeatCounter(registry), 0
+    for number in count(1):
+        reply = await ask()
+        if note is not None:
+            note(number, reply)
+        if not reply.calls or max(counter.count(call) for call in reply.calls[:calls]) >= repeats:
+            return reply, number, gave
+        if steps is not None and number == steps:
+            raise LimitReached(STRATEGY, "rounds", steps, steps)
+        gave += await make_calls(reply)
+    raise AssertionError("a loop without an end")
+
+
 async def native_react(talk: ToolConversation, params: StrategyParams) -> str:
     """One loop. A reply that asks for tools is a round; one that asks for none is the answer.
 
     There is one phase, `act`, in the role `reasoning`. A model that asks for the same call for the third time, with
     nothing changed in between, is told so and has to answer with what it has: that is the phase `final_answer`.
     """
-    repeats = RepeatCounter(talk.registry)
-    while True:
-        reply = await talk.ask("act", role="reasoning", tools=True)
-        if not reply.calls:
-            return reply.text
-        if max(repeats.count(call) for call in reply.calls) >= MAX_REPEATS:
-            for call in reply.calls:
-                talk.decline_call(call, "the same as before.")
-            return await final_answer(talk)
-        await talk.make_calls(reply)
+    ask = partial(talk.ask, "act", role="reasoning", tools=True)
+    reply, _, _ = await react_loop(ask, talk.make_calls, talk.registry, repeats=MAX_REPEATS)
+    if not reply.calls:
+        return reply.text
+    for call in reply.calls:
+        talk.decline_call(call, "the same as before.")
+    return await final_answer(talk)
 
 
 async def spar(talk: ToolConversation, params: StrategyParams) -> str:

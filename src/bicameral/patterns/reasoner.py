@@ -13,21 +13,26 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from bicameral.boundary import Executor, HandleContent, ViewLevel
 from bicameral.errors import BicameralError, JournalError, PlanError, RunError
-from bicameral.labels import NOTHING, Label, LabelTree, join, join_all, label_tree_to_json
-from bicameral.limits import FREE_PRICE, BudgetSpent, Price
+from bicameral.labels import NOTHING, UNKNOWN, Label, LabelTree, join, join_all, label_tree_to_json
+from bicameral.limits import (
+    REASONING,
+    REASONING_LIMITS,
+    RUN_LIMITS,
+    Bound,
+    BudgetSpent,
+    LimitReached,
+    Limits,
+    Meter,
+    charge_to,
+    open_ledger,
+)
+from bicameral.patterns._outcome import Answered, Exhausted, GaveUp, Outcome
 from bicameral.patterns._reasoner_types import (
-    Answered,
-    Exhausted,
-    GaveUp,
-    ReasoningLimitName,
-    ReasoningLimits,
-    ReasoningMeter,
-    ReasoningOutcome,
-    ReasoningUsage,
     Round,
     RoundFailure,
     WrittenRound,
@@ -58,7 +63,6 @@ from bicameral.plans import Plan, PlanLimits
 from bicameral.runs import (
     Approver,
     Asker,
-    Caps,
     Checked,
     Failed,
     Finished,
@@ -73,7 +77,6 @@ from bicameral.runs import (
     new_run_id,
     run_plan,
 )
-from bicameral.sessions import enforce_allowance, open_ledger
 from bicameral.telemetry import span
 from bicameral.tools import Effect, Registry
 from bicameral.types import ANY, Type
@@ -84,18 +87,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningRecord:
-    """Writes down one reasoning under its id; without a journal nothing is kept."""
+    """Records one reasoning under its id; without a journal nothing is recorded."""
 
     id: str
     journal: Journal | None
 
-    def record_start(self, intent: Intent, bounds: ReasoningLimits, policy: Policy) -> None:
-        limits = {name: getattr(bounds, name) for name in ("rounds", "calls", "tokens", "money", "seconds")}
-        facts = {"request": intent.request, "bounds": limits, "policy": policy.fingerprint, "mode": policy.mode}
+    def record_start(self, intent: Intent, bounds: Limits, policy: Policy) -> None:
+        facts = {
+            "request": intent.request,
+            "bounds": bounds.to_json(),
+            "policy": policy.fingerprint,
+            "mode": policy.mode,
+        }
         self._write("reason-started", facts)
 
     def record_round(self, this: Round, calls: Sequence[Mapping[str, Any]] = ()) -> None:
-        """What the reasoner was told is written to the letter, with its label: that is all that has crossed."""
+        """Record a round with the exact lines that the reasoner saw, and their label: nothing else crosses to it."""
         facts: dict[str, Any] = {
             "round": this.number,
             "run": this.run,
@@ -106,8 +113,8 @@ class ReasoningRecord:
         facts |= {"planning_calls": [dict(call) for call in calls]} if calls else {}
         self._write("reason-round", facts | ({} if this.failure is None else {"failed": str(this.failure)}))
 
-    def record_end(self, reasoned: ReasoningOutcome) -> ReasoningOutcome:
-        """The same, written down. A journal that fails now cannot take back what was done."""
+    def record_end(self, reasoned: Outcome[Any]) -> Outcome[Any]:
+        """Record the outcome and return it; a `GaveUp` if the journal fails, since nothing that was done is undone."""
         facts: dict[str, Any] = {"ok": reasoned.ok, "taken": reasoned.taken.to_json()}
         match reasoned:
             case Exhausted(bound=bound):
@@ -119,7 +126,8 @@ class ReasoningRecord:
         try:
             self._write("reason-ended", facts)
         except JournalError as error:
-            return reasoned if isinstance(reasoned, GaveUp) else GaveUp(self.id, error, reasoned.rounds, reasoned.taken)
+            common = {name: getattr(reasoned, name) for name in ("run", "way", "taken", "effects", "rounds")}
+            return reasoned if isinstance(reasoned, GaveUp) else GaveUp(error=error, **common)
         return reasoned
 
     def _write(self, kind: Any, facts: dict[str, Any]) -> None:
@@ -135,12 +143,21 @@ _FINAL_CODES = (
     "run.unforeseen",
     "run.cap",
 )
-"""Failures after which another plan would only ask again."""
+"""Failures that end a reasoning: another plan would only ask again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningCallbacks:
-    """Whoever is there while it goes on: to be asked, to watch, to say whether a plan may run."""
+    """Callbacks of a reasoning.
+
+    Args:
+        asker: Answers the questions of a plan.
+        approver: Approves calls.
+        observer: Observes the steps of each run.
+        watch: Gets each statement of a plan while it is written.
+        written: Says whether a plan that was written and checked may run.
+        done: Gets each round when it has ended.
+    """
 
     asker: Asker | None = None
     approver: Approver | None = None
@@ -173,12 +190,12 @@ class Reasoner:
         executor: Executor | None = None,
         limits: PlanLimits | None = None,
         journal: Journal | None = None,
-        bounds: ReasoningLimits | None = None,
+        bounds: Limits | None = None,
         level: ViewLevel = "scalars",
         history: int = MAX_HISTORY,
-        caps: Caps | None = None,
+        caps: Limits | None = None,
     ) -> None:
-        self.caps = caps or Caps()
+        self.caps = caps or RUN_LIMITS
         if LOOK in registry:
             raise PlanError(
                 "reason.tool-named-look",
@@ -187,16 +204,16 @@ class Reasoner:
             )
         self.delta, self.registry, self.policy = delta, registry, policy
         self.executor, self.limits, self.journal = executor, limits, journal
-        self.bounds = bounds or ReasoningLimits()
+        self.bounds = bounds or REASONING_LIMITS
         self.level: ViewLevel = level
         self.history = history
 
     async def reason(
         self, intent: Intent, company: ReasoningCallbacks = NO_CALLBACKS, *, fresh: bool = False
-    ) -> ReasoningOutcome:
+    ) -> Outcome[Any]:
         """Do what was asked, in as many rounds as it takes. Stopping the task that awaits this gives a `GaveUp`."""
-        with span("reason"), open_ledger() as ledger:
-            course = _ReasoningRun(self, intent, company, ReasoningMeter(self.bounds, ledger), fresh)
+        with span("reason"):
+            course = _ReasoningRun(self, intent, company, Meter(self.bounds), fresh)
             task = asyncio.create_task(course.run_rounds())
             try:
                 done, _ = await asyncio.wait({task}, timeout=self.bounds.seconds)
@@ -215,12 +232,12 @@ class Reasoner:
 
 @dataclass(slots=True)
 class _ReasoningRun:
-    """One reasoning under way."""
+    """The state of one reasoning."""
 
     of: Reasoner
     intent: Intent
     company: ReasoningCallbacks
-    meter: ReasoningMeter
+    meter: Meter
     fresh: bool
     id: str = field(default_factory=new_run_id)
     rounds: list[Round] = field(default_factory=list[Round])
@@ -234,7 +251,7 @@ class _ReasoningRun:
     calls: tuple[dict[str, Any], ...] = ()
     """The model calls that wrote the plan of this round."""
     names: NeutralNames = field(init=False)
-    """What the planner knows foreign columns by: the same in all rounds."""
+    """The neutral names of untrusted columns: the same in all rounds."""
 
     def __post_init__(self) -> None:
         self.names = NeutralNames(self.intent.request)
@@ -243,26 +260,25 @@ class _ReasoningRun:
     def record(self) -> ReasoningRecord:
         return ReasoningRecord(self.id, self.of.journal)
 
-    async def run_rounds(self) -> ReasoningOutcome | None:
+    async def run_rounds(self) -> Outcome[Any] | None:
         """The rounds; None if it was stopped in the middle of one."""
         try:
-            with enforce_allowance(self.meter):
+            with charge_to(self.meter):
                 self.record.record_start(self.intent, self.of.bounds, self.of.policy)
-                while self.meter.rounds < self.of.bounds.rounds:
-                    self.meter.rounds += 1
-                    ended, stopped = await self._round(self.meter.rounds)
+                for number in count(1):
+                    self.meter.count_round()
+                    ended, stopped = await self._round(number)
                     if ended is not None or stopped:
                         return ended
-                return self.exhausted("rounds")
         except BicameralError as error:
             return self._end_without_answer(error)
 
-    async def _round(self, number: int) -> tuple[ReasoningOutcome | None, bool]:
+    async def _round(self, number: int) -> tuple[Outcome[Any] | None, bool]:
         start = self._start()
         try:
             compiled = await self._plan(number)
             if compiled.cached and not self._check(compiled.plan, start).ok:
-                # What was kept is judged by the policies of today, like a plan that is written now.
+                # A cached plan is checked by the current policy, like a new one.
                 compiled = await self._plan(number, fresh=True)
         except PlanError as error:
             self._failed(Round(number), error, None, None)
@@ -290,9 +306,9 @@ class _ReasoningRun:
         return check_plan(plan, of.registry, of.policy, limits=of.limits, start=start, intent=self.intent)
 
     async def _plan(self, number: int, *, fresh: bool = False) -> CompiledPlan:
-        bounds, done = self.of.bounds, self._effects
+        most, done = self.of.bounds.rounds or 1, self._effects
         earlier = None
-        if bounds.rounds > 1:
+        if most > 1:
             types = {name: held.type for name, held in self.variables.items()}
             history = render_history(
                 self.rounds, {name: self.shown.get(name, ANY) for name in types}, most=self.of.history
@@ -302,7 +318,7 @@ class _ReasoningRun:
                 types,
                 done,
                 self.said,
-                may_look=number < bounds.rounds,
+                may_look=number < most,
                 names=self.names,
                 shown_types=self.shown,
                 read_label=self.read,
@@ -334,22 +350,20 @@ class _ReasoningRun:
 
     def _finish_round(
         self, this: Round, compiled: CompiledPlan, checked: Checked, outcome: RunOutcome
-    ) -> ReasoningOutcome | None:
+    ) -> Outcome[Any] | None:
         this = replace(this, outcome=outcome)
         self.said += tuple(str(value) for value in plan_literals(compiled.draft or compiled.plan))
         match outcome:
             case Finished() if compiled.looks is None:
                 self._keep(this)
-                return Answered(self.id, outcome.answer, outcome.shade, tuple(self.rounds), self.meter.usage)
+                shade = UNKNOWN if outcome.shade is None else outcome.shade
+                return Answered(value=outcome.answer, shade=shade, **self._course)
             case Finished():
                 self._keep_results(this, compiled, checked, outcome)
                 return None
-            case Failed(error=error) if isinstance(error, BudgetSpent) or error.code == "reason.exhausted":
-                self._failed(this, error, compiled.plan, checked, outcome.step)
-                return self._end_without_answer(error)
             case Failed(error=error):
                 self._failed(this, error, compiled.plan, checked, outcome.step)
-                final = error.code in _FINAL_CODES or isinstance(error, JournalError)
+                final = error.code in _FINAL_CODES or isinstance(error, JournalError | BudgetSpent | LimitReached)
                 return self._end_without_answer(error) if final else None
             case Interrupted(error=error):
                 self._failed(this, error, compiled.plan, checked)
@@ -359,14 +373,14 @@ class _ReasoningRun:
                 return None
 
     def _keep_results(self, this: Round, compiled: CompiledPlan, checked: Checked, outcome: Finished) -> None:
-        """Keep what the plan left, and tell what may be told of what it looks at."""
+        """Keep the variables of the plan, and show the reasoner what it may see of the results it looks at."""
         shade = outcome.shade or NOTHING
         left = variables_left_by(compiled.plan, outcome.answer, shade, checked.report.types, this.number)
         self.variables |= left
-        # What this plan put together stays so in the plans that use it.
+        # A value that this plan assembled counts as assembled in the plans that use it.
         made = self._start().assembled_values(compiled.plan, self.of.registry, self.intent.request, self.of.policy.me)
         self.assembled = (self.assembled - left.keys()) | (made.variables & left.keys())
-        # By the types that were found with neutral names: what a table calls its columns is not told.
+        # By the types with neutral names: the column names of a table are untrusted and are not shown.
         types = {name: compiled.draft_types.get(name, ANY) for name in left}
         self.shown |= types
         looks = [name for name in compiled.looks or () if name in left]
@@ -389,7 +403,7 @@ class _ReasoningRun:
         self.record.record_round(this, self.calls)
         self.calls = ()
         if self.company.done is not None:
-            # Whoever watches cannot change what happens.
+            # A callback that fails must not change the outcome.
             with suppress(Exception):
                 self.company.done(this)
 
@@ -400,38 +414,39 @@ class _ReasoningRun:
     def _effects(self) -> frozenset[Effect]:
         return frozenset(done.effect for each in self.rounds for done in each.effects)
 
-    def exhausted(self, bound: ReasoningLimitName) -> Exhausted:
-        spent, limit = self.meter.spent(bound)
-        return Exhausted(self.id, bound, spent, limit, tuple(self.rounds), self.meter.usage)
+    @property
+    def _course(self) -> dict[str, Any]:
+        """What every outcome says of the way to it."""
+        effects = tuple(effect for each in self.rounds for effect in each.effects)
+        usage = self.meter.usage
+        return {"run": self.id, "way": "reason", "taken": usage, "effects": effects, "rounds": tuple(self.rounds)}
+
+    def exhausted(self, bound: Bound) -> Exhausted:
+        spent, limit = float(getattr(self.meter.usage, bound)), float(getattr(self.of.bounds, bound))
+        return Exhausted(bound=bound, spent=spent, limit=limit, **self._course)
 
     def interrupted(self) -> GaveUp:
         return self._gave_up(RunError("reason.interrupted", "the reasoning was stopped"))
 
-    def _end_without_answer(self, error: BicameralError) -> ReasoningOutcome:
+    def _end_without_answer(self, error: BicameralError) -> Outcome[Any]:
         if isinstance(error, BudgetSpent):
-            return Exhausted(self.id, error.bound, error.spent, error.limit, tuple(self.rounds), self.meter.usage)
-        return (
-            self.exhausted(self.meter.exhausted_limit()) if error.code == "reason.exhausted" else self._gave_up(error)
-        )
+            return Exhausted(bound=error.bound, spent=error.spent, limit=error.limit, **self._course)
+        if isinstance(error, LimitReached) and error.scope is REASONING:
+            return self.exhausted(error.bound)
+        return self._gave_up(error)
 
     def _gave_up(self, error: BicameralError) -> GaveUp:
-        return GaveUp(self.id, error, tuple(self.rounds), self.meter.usage)
+        return GaveUp(error=error, **self._course)
 
 
 __all__ = [
-    "FREE_PRICE",
     "NO_CALLBACKS",
     "Answered",
     "Exhausted",
     "GaveUp",
-    "Price",
+    "Outcome",
     "Reasoner",
     "ReasoningCallbacks",
-    "ReasoningLimitName",
-    "ReasoningLimits",
-    "ReasoningMeter",
-    "ReasoningOutcome",
-    "ReasoningUsage",
     "ResultView",
     "Round",
     "RoundFailure",

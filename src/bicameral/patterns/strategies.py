@@ -1,4 +1,4 @@
-"""Strategies: native ReAct, plan-and-execute and SPAR, each phase with a model of its own, under the law of labels.
+"""Strategies: native ReAct, plan-and-execute and SPAR, each phase with its own model, with a label on every message.
 
 A request comes in; a conversation with models that may ask for tools goes on until there is an answer; out comes
 `Answered`, `Exhausted` or `GaveUp`. The conversation has the join of the labels of all that is in it: once it has read
@@ -8,13 +8,12 @@ any other, with its record, its approvals and its end, and can be replayed from 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from bicameral.errors import BicameralError, JournalError, RunError
+from bicameral.errors import BicameralError, JournalError
 from bicameral.labels import (
     TRUSTED_USER,
     Labelled,
@@ -24,7 +23,14 @@ from bicameral.labels import (
     open_labelled,
     vouched_value,
 )
-from bicameral.limits import BudgetSpent
+from bicameral.limits import (
+    RUN_LIMITS,
+    STRATEGY,
+    STRATEGY_LIMITS,
+    Limits,
+    LimitUsage,
+    Meter,
+)
 from bicameral.models import Chamber, ModelReply, ModelRequest, Route, ToolCall, Usage
 from bicameral.patterns._conversation import (
     CallPath,
@@ -39,25 +45,16 @@ from bicameral.patterns._conversation import (
     render_result,
     tool_schemas,
 )
-from bicameral.patterns._strategy_loops import SYSTEM_PROMPT, native_react, plan_and_execute, spar
+from bicameral.patterns._outcome import Answered, Exhausted, GaveUp, Outcome, outcome_of
+from bicameral.patterns._strategy_loops import SYSTEM_PROMPT, native_react, plan_and_execute, react_loop, spar
 from bicameral.patterns._strategy_types import (
     PHASE_ROLES,
     PHASES,
     STRATEGIES,
-    STRATEGY_LIMITS,
-    Answered,
-    Exhausted,
-    GaveUp,
-    LimitName,
-    LimitReached,
     ModelTurn,
     PhaseName,
-    StrategyLimits,
-    StrategyMeter,
     StrategyName,
-    StrategyOutcome,
     StrategyParams,
-    StrategyUsage,
     strategy_by_name,
 )
 from bicameral.policy import Allowed, Ask, CallFacts
@@ -65,14 +62,10 @@ from bicameral.runs import (
     Approver,
     CallDecision,
     CallGate,
-    CapMeter,
-    Caps,
     Decider,
     Event,
-    Failed,
     Finished,
     Grants,
-    Interrupted,
     Journal,
     LiveEffectHandler,
     Observer,
@@ -80,14 +73,14 @@ from bicameral.runs import (
     RecordedEffectHandler,
     Replayed,
     RunOutcome,
-    Stopped,
-    Waiting,
+    Workload,
     label_tree_json,
     recorded_error,
     replay_workload,
     run_workload,
 )
-from bicameral.sessions import Chambers, ChamberUsage, Ledger, Quarantined, enforce_allowance, open_ledger
+from bicameral.sessions import Chambers, Quarantined
+from bicameral.telemetry import Fact
 from bicameral.tools import Registry
 from bicameral.types import value_from_json
 
@@ -101,60 +94,104 @@ _STRATEGY_FUNCTIONS: Mapping[str, StrategyFunction] = {
     "plan_and_execute": plan_and_execute,
     "spar": spar,
 }
-_NO_USAGE = StrategyUsage(0, 0, ChamberUsage(), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Everything that work needs besides the request: models, tools, policy, and whoever is there."""
+    """Everything that a strategy or a pattern needs besides the request.
+
+    Args:
+        bounds: What the strategy or pattern may take.
+        audience: Observes the conversation; `observer` observes the steps of the run.
+        careful: Whether a person is asked before every call that cannot be undone, also where policy allows it.
+        caps: What the run may take, tools and models together.
+    """
 
     models: ModelPair
     registry: Registry
     policy: Policy
-    bounds: StrategyLimits = field(default_factory=StrategyLimits)
+    bounds: Limits = STRATEGY_LIMITS
     journal: Journal | None = None
     approver: Approver | None = None
     observer: Observer | None = None
     audience: ConversationObserver = field(default_factory=ConversationObserver)
     careful: bool = False
-    """Whether a person is asked before every call that cannot be taken back, also where policy allows it."""
-    caps: Caps = field(default_factory=Caps)
-    """How much the whole of it may take, tools and models together."""
+    caps: Limits = RUN_LIMITS
 
 
-async def run_strategy(request: str | Labelled[str], strategy: StrategyName, desk: Runtime) -> StrategyOutcome:
+async def run_strategy(request: str | Labelled[str], strategy: StrategyName, desk: Runtime) -> Outcome[Any]:
     """Do what a request asks for. Stopping the task that awaits this gives a `GaveUp`; nothing that was done is lost.
 
-    A naked request is the user's own words. One with a label, such as the answer of an earlier outcome
-    (`outcome.labelled`), keeps it: if a stranger had a hand in it, the quarantined model works on it from the start.
+    A request without a label is the user's own text. One with a label, such as the answer of an earlier outcome
+    (`outcome.labelled`), keeps it: if untrusted text influenced it, the quarantined model works on it from the start.
 
-    Calls are always judged strictly, whatever the mode: which tool is called is itself something that the model wrote,
-    and there is no plan of a trusted hand whose control flow could be told from its data.
+    Calls are always judged strictly, whatever the mode: the model also chooses which tool is called, and there is no
+    trusted plan whose control flow could be separated from its data.
+    """
+    asked = vouched_value(request) if isinstance(request, str) else request
+    outcome, work = await run_recorded(
+        lambda judge, hands: StrategyRun(asked, strategy, desk, judge, hands),
+        lambda: _run_facts(asked, strategy, desk.models.params),
+        desk,
+        {"bicameral.strategy": strategy},
+    )
+    talk = None if work is None else work.conversation
+    return outcome_of(
+        outcome,
+        limits=STRATEGY,
+        subject="the work",
+        way=strategy,
+        taken=LimitUsage(scope=STRATEGY) if talk is None else talk.meter.usage,
+        turns=() if talk is None else tuple(talk.turns),
+        left_open=() if talk is None or not isinstance(outcome, Finished) else tuple(talk.left_open),
+    )
+
+
+W = TypeVar("W", bound=Workload)
+
+
+async def run_recorded(
+    make: Callable[[Decider, LiveEffectHandler], W],
+    facts: Callable[[], dict[str, Any]],
+    desk: Runtime,
+    told: Mapping[str, Fact],
+) -> tuple[RunOutcome, W | None]:
+    """Do work with models as a run with its record, whose first event has `facts`; None if no work was made.
+
+    Calls of tools are judged strictly, whatever the mode.
     """
     judge = CarefulDecider(desk.policy) if desk.careful else PolicyDecider(desk.policy, "strict")
-    works: list[StrategyRun] = []
-    asked = vouched_value(request) if isinstance(request, str) else request
+    made: list[W] = []
 
-    def make(hands: LiveEffectHandler) -> StrategyRun:
-        works.append(StrategyRun(asked, strategy, desk, judge, hands))
-        return works[0]
+    def make_work(hands: LiveEffectHandler) -> W:
+        made.append(make(judge, hands))
+        return made[0]
 
     outcome = await run_workload(
-        make,
-        lambda: _run_facts(asked, strategy, desk, judge),
+        make_work,
+        lambda: (
+            facts()
+            | {
+                "intent": None,
+                "bounds": desk.bounds.to_json(),
+                "tools": {tool.name: tool.fingerprint for tool in desk.registry},
+                "policy": judge.fingerprint,
+                "mode": judge.mode,
+            }
+        ),
         journal=desk.journal,
         observer=desk.observer,
         approver=desk.approver,
-        told={"bicameral.strategy": strategy},
-        meter=CapMeter(desk.caps),
+        told=told,
+        meter=Meter(desk.caps),
     )
-    return _strategy_outcome(outcome, strategy, works[0] if works else None)
+    return outcome, made[0] if made else None
 
 
 class CarefulDecider(PolicyDecider):
-    """Policy decides, and what it allows is asked about all the same if it cannot be taken back.
+    """Policy decides, and a person is also asked about what it allows if that cannot be undone.
 
-    Nobody has read a plan beforehand and said that it may run.
+    There is no plan that a person could have read and approved before.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -172,7 +209,7 @@ class CarefulDecider(PolicyDecider):
 
 @dataclass(slots=True)
 class StrategyRun:
-    """One request being worked on."""
+    """The workload of one request."""
 
     request: Labelled[str]
     strategy: StrategyName
@@ -180,25 +217,16 @@ class StrategyRun:
     judge: Decider
     hands: LiveEffectHandler | RecordedEffectHandler
     conversation: ToolConversation | None = None
-    ledger: Ledger = field(default_factory=Ledger)
 
     async def run(self) -> Any:
         desk = self.desk
-        with open_ledger() as self.ledger:
-            meter = StrategyMeter(desk.bounds, self.ledger)
-            door = CallGate(self.judge, self.hands)
-            self.conversation = ToolConversation(desk.models, door, self.hands, desk.registry, meter, desk.audience)
-            self.conversation.system(SYSTEM_PROMPT)
-            self.conversation.tell(open_labelled(self.request), self.request.label)
-            limit = asyncio.timeout(desk.bounds.seconds)
-            try:
-                async with limit:
-                    with enforce_allowance(meter):
-                        return await _STRATEGY_FUNCTIONS[self.strategy](self.conversation, desk.models.params)
-            except TimeoutError:
-                if limit.expired():
-                    raise meter.out_of_time() from None
-                raise
+        meter = Meter(desk.bounds)
+        door = CallGate(self.judge, self.hands)
+        self.conversation = ToolConversation(desk.models, door, self.hands, desk.registry, meter, desk.audience)
+        self.conversation.system(SYSTEM_PROMPT)
+        self.conversation.tell(open_labelled(self.request), self.request.label)
+        async with meter.running():
+            return await _STRATEGY_FUNCTIONS[self.strategy](self.conversation, desk.models.params)
 
     @property
     def answer_labels(self) -> LabelTree | None:
@@ -208,17 +236,11 @@ class StrategyRun:
     def written(self) -> Mapping[str, LabelTree]:
         return {} if self.conversation is None else self.conversation.written
 
-    @property
-    def turns(self) -> tuple[ModelTurn, ...]:
-        return () if self.conversation is None else tuple(self.conversation.turns)
 
-
-def _run_facts(request: Labelled[str], strategy: StrategyName, desk: Runtime, judge: Decider) -> dict[str, Any]:
-    bounds, params = desk.bounds, desk.models.params
+def _run_facts(request: Labelled[str], strategy: StrategyName, params: StrategyParams) -> dict[str, Any]:
     label = {} if request.label_tree is TRUSTED_USER else {"request_shade": label_tree_json(request.label_tree)}
     return label | {
         "request": open_labelled(request),
-        "intent": None,
         "strategy": strategy,
         "params": {
             "max_step_iterations": params.max_step_iterations,
@@ -226,43 +248,13 @@ def _run_facts(request: Labelled[str], strategy: StrategyName, desk: Runtime, ju
             "reflect_every_step": params.reflect_every_step,
             "phase_models": dict(params.phase_models),
         },
-        "bounds": {name: getattr(bounds, name) for name in ("rounds", "calls", "tool_calls", "tokens", "seconds")},
-        "tools": {tool.name: tool.fingerprint for tool in desk.registry},
-        "policy": judge.fingerprint,
-        "mode": judge.mode,
     }
-
-
-def _strategy_outcome(outcome: RunOutcome, strategy: StrategyName, work: StrategyRun | None) -> StrategyOutcome:
-    turns = () if work is None else work.turns
-    taken = _NO_USAGE if work is None or work.conversation is None else work.conversation.meter.usage
-    match outcome:
-        case Finished(run=run, answer=answer, shade=shade, effects=effects):
-            left_open = () if work is None or work.conversation is None else tuple(work.conversation.left_open)
-            return Answered(run, strategy, answer, shade, turns, taken, effects, left_open)
-        case Failed(
-            run=run,
-            error=LimitReached(bound=bound, spent=spent, limit=limit)
-            | BudgetSpent(bound=bound, spent=spent, limit=limit),
-            effects=effects,
-        ):
-            return Exhausted(run, strategy, bound, spent, limit, turns, taken, effects)
-        case Failed(run=run, error=error, effects=effects):
-            return GaveUp(run, strategy, error, turns, taken, effects)
-        case Stopped(run=run, effects=effects, in_flight=in_flight):
-            error = RunError("run.stopped", "the work was stopped")
-            return GaveUp(run, strategy, error, turns, taken, effects, in_flight)
-        case Interrupted(run=run, error=error, effects=effects):
-            return GaveUp(run, strategy, error, turns, taken, effects)
-        case Waiting(run=run, effects=effects):
-            # A conversation cannot be resumed, so whoever is asked in one cannot let it wait.
-            return GaveUp(run, strategy, RunError("run.waits", "the work waits"), turns, taken, effects)
 
 
 async def replay_conversation(
     journal: Journal, run: str, registry: Registry, policy: Policy, *, decide: bool = False
 ) -> Replayed:
-    """Run a conversation again with the recorded replies of models, tools and people.
+    """Run a conversation again from the recorded replies of models, tools and people.
 
     Everything is decided as it was, unless the policy is to `decide` again.
     """
@@ -271,7 +263,8 @@ async def replay_conversation(
     try:
         strategy = strategy_by_name(str(body["strategy"]))
         # Time is not replayed: where it ran out, the record ends.
-        params, bounds = StrategyParams(**body["params"]), replace(StrategyLimits(**body["bounds"]), seconds=3600.0)
+        params = StrategyParams(**body["params"])
+        bounds = replace(Limits.from_json(body["bounds"], STRATEGY), seconds=3600.0)
         shade = label_tree_from_json(body["request_shade"]) if "request_shade" in body else TRUSTED_USER
         request = make_labelled(str(body["request"]), shade)
     except (BicameralError, KeyError, TypeError) as error:
@@ -295,7 +288,7 @@ def is_conversation(journal: Journal, run: str) -> bool:
 
 
 class RecordedModel:
-    """A model that says again what a record holds, both chambers from the same record; then it ends as the run did."""
+    """A model that replays the replies of a record, for both chambers; after the last one it fails as the run did."""
 
     grammars = True
     adapters: Mapping[str, str] = MappingProxyType({})
@@ -320,7 +313,7 @@ def _recorded_replies(events: list[Event]) -> Iterator[ModelReply]:
             yield _read_reply(event.body)
     last = events[-1]
     if last.kind == "run-failed":
-        # What a model fails with, or the time that runs out while it is asked, is no event of its own.
+        # A failure of a model, or a time-out while it is asked, has no event of its own.
         raise recorded_error(last.body["error"])
     raise JournalError("journal.not-recorded", "the record holds no further reply of a model")
 
@@ -349,7 +342,6 @@ __all__ = [
     "PHASES",
     "PHASE_ROLES",
     "STRATEGIES",
-    "STRATEGY_LIMITS",
     "Answered",
     "CallPath",
     "CarefulDecider",
@@ -357,26 +349,23 @@ __all__ = [
     "Exhausted",
     "GaveUp",
     "LabelledMessage",
-    "LimitName",
-    "LimitReached",
     "ModelCallRecorder",
     "ModelPair",
     "ModelTurn",
+    "Outcome",
     "PhaseName",
     "RepeatCounter",
     "Runtime",
-    "StrategyLimits",
-    "StrategyMeter",
     "StrategyName",
-    "StrategyOutcome",
     "StrategyParams",
-    "StrategyUsage",
     "ToolConversation",
     "is_conversation",
     "list_tools",
     "native_react",
+    "outcome_of",
     "parse_arguments",
     "plan_and_execute",
+    "react_loop",
     "render_result",
     "replay_conversation",
     "run_strategy",

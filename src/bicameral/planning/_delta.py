@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from bicameral.errors import BicameralError, Place, PlanError
+from bicameral.limits import open_ledger
 from bicameral.models import Provider, ReplyToken, Route
 from bicameral.planning._decode import (
     PREFILL,
@@ -32,7 +33,7 @@ from bicameral.planning._neutral_names import NeutralNames
 from bicameral.planning._rounds import EarlierRounds, PlannerCode, replace_look, with_left_variables
 from bicameral.planning._statement_grammar import statement_grammar
 from bicameral.plans import Call, Finding, Plan, PlanLimits, Report, check, parse, walk
-from bicameral.sessions import Listener, Session, open_ledger
+from bicameral.sessions import Listener, Session
 from bicameral.tools import Registry
 from bicameral.types import Type
 

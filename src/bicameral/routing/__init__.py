@@ -7,8 +7,7 @@ its `CallContext`, which sessions, strategies and budgets set. A provider is mad
 
 from bicameral.routing._aliases import Alias, Aliases, AliasParameters, DeferredProvider
 from bicameral.routing._assembly import AliasSpec, ProviderAssembly, find_alias_cycle
-from bicameral.routing._budgets import Budget, BudgetedProvider, BudgetMeter, Budgets, budget_scope, remaining_for_role
-from bicameral.routing._combinators import Accept, Cascade, Hedged, RouteTag, check_finished
+from bicameral.routing._combinators import Accept, BudgetedProvider, Cascade, Hedged, RouteTag, check_finished
 from bicameral.routing._conditions import RoutingCondition, parse_condition
 from bicameral.routing._context import EMPTY_CONTEXT, CallContext, call_context, current_context
 from bicameral.routing._recovery import BreakerSettings, CircuitBreaker, Fallback, Retry, RetrySettings
@@ -44,10 +43,7 @@ __all__ = [
     "AliasSpec",
     "Aliases",
     "BreakerSettings",
-    "Budget",
-    "BudgetMeter",
     "BudgetedProvider",
-    "Budgets",
     "CachedProvider",
     "CallContext",
     "Cascade",
@@ -66,7 +62,6 @@ __all__ = [
     "RoutingRule",
     "Selection",
     "SelectionMistake",
-    "budget_scope",
     "call_context",
     "check_finished",
     "common_side",
@@ -79,6 +74,5 @@ __all__ = [
     "model_names",
     "parse_condition",
     "provider_side",
-    "remaining_for_role",
     "unknown_alias_error",
 ]

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
 from bicameral.errors import ConfigError
+from bicameral.limits import Limits
 from bicameral.models import Provider
 from bicameral.routing._aliases import DeferredProvider
-from bicameral.routing._budgets import Budget, BudgetedProvider
-from bicameral.routing._combinators import Accept, Cascade, Hedged, check_finished
+from bicameral.routing._combinators import Accept, BudgetedProvider, Cascade, Hedged, check_finished
 from bicameral.routing._recovery import BreakerSettings, Fallback, Retry, RetrySettings
 from bicameral.routing._reply_cache import CachedProvider
 
@@ -40,7 +40,7 @@ class AliasSpec:
     cascade: tuple[str, ...] = ()
     settle: bool = False
     cache: bool = False
-    budget: Budget | None = None
+    budget: Limits | None = None
 
     @property
     def named_aliases(self) -> Iterator[tuple[str, str]]:

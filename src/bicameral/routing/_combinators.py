@@ -1,4 +1,4 @@
-"""Combinations of models for one call: a cascade from small to large, a hedged second request, and a route tag."""
+"""Combinations of models for one call: a cascade, a hedged second request, a route tag, and a budget."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
 
 from bicameral.errors import ModelError
+from bicameral.limits import Limits, Meter, charge_to
 from bicameral.models import ModelReply, ModelRequest, Provider, Route, schema_violation
 from bicameral.routing._context import Deadline, cancel_tasks
 from bicameral.routing._recovery import can_fall_back, failure_reason, is_refusal
@@ -228,3 +229,29 @@ class RouteTag(ProviderWrapper):
         """The reply on this route; attempts that the model itself records come last."""
         inner = () if reply.route is None else reply.route.attempts
         return replace(reply, route=replace(self._route, attempts=(*self._route.attempts, *inner)))
+
+
+class BudgetedProvider(ProviderWrapper):
+    """A model with a budget of its own, for as long as it is there. When it is spent, a fallback may go elsewhere.
+
+    Example:
+        >>> Fallback([BudgetedProvider(powerful, Limits(money=5.0)), fast])
+    """
+
+    def __init__(self, provider: Provider, budget: Limits, *, name: str | None = None) -> None:
+        super().__init__([provider])
+        self.meter = Meter(budget, owner="model", whom=name or self.name)
+
+    async def generate(self, request: ModelRequest) -> ModelReply:
+        with charge_to(self.meter):
+            return await self._providers[0].generate(request)
+
+    async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
+        async with closing_stream(start(self._providers[0], request)) as pieces:
+            while True:
+                # Around each piece: between two of them the caller's own accounts hold.
+                with charge_to(self.meter):
+                    piece = await anext(pieces, None)
+                if piece is None:
+                    return
+                yield piece

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, MutableMapping
 from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
-from bicameral.limits import Asked, Charge, current_accounts
+from bicameral.limits import Charge, PendingCall, current_accounts
 from bicameral.models import EndChunk, ModelReply, ModelRequest, Provider, ReplyToken, ToolCall, Usage
 from bicameral.routing._context import current_context
 from bicameral.routing._wrapper import ProviderWrapper, StreamStarter, closing_stream, reply_pieces
@@ -74,7 +74,7 @@ class CachedProvider(ProviderWrapper):
         key = self._key(request)
         cached = None if key is None else _reply_from_json(self._cache.get(key))
         if cached is not None:
-            _report_cache_hit(self.name, request)
+            _report_cache_hit(self.name)
         return key, cached
 
     def _store(self, key: str | None, reply: ModelReply) -> None:
@@ -95,10 +95,10 @@ class CachedProvider(ProviderWrapper):
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def _report_cache_hit(model: str, request: ModelRequest) -> None:
+def _report_cache_hit(model: str) -> None:
     """Report the reply to the accounts as a call that was not made and cost nothing."""
     here = current_context()
-    asked = Asked(model, request, here.role, 0, has_price=True, is_real=False)
+    asked = PendingCall(model, here.role, 0, has_price=True, is_real=False)
     charge = Charge(model, Usage(), 0.0, 0.0, "remembered", here.role, here.phase)
     for account in current_accounts():
         account.end(asked, charge)

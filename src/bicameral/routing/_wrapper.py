@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from bicameral.errors import BicameralError, ModelError
-from bicameral.limits import Asked, CallEnding, Charge, Price, Prices, current_accounts, current_prices
+from bicameral.limits import CallEnding, Charge, PendingCall, Price, Prices, current_accounts, current_prices
 from bicameral.models import (
     Chamber,
     EndChunk,
@@ -405,7 +405,7 @@ class _CountedCall:
     def __init__(self, provider: Provider, price: Price | None, request: ModelRequest) -> None:
         here = current_context()
         self._price = price
-        self.asked = Asked(provider.name, request, here.role, estimate_prompt_tokens(request), self._price is not None)
+        self.asked = PendingCall(provider.name, here.role, estimate_prompt_tokens(request), price is not None)
         self.usage: Usage | None = None
         self.estimated = False
         self._phase = here.phase

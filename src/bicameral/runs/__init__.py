@@ -21,17 +21,7 @@ from bicameral.runs._call_gate import CallGate
 from bicameral.runs._call_policy import CallDecision, Decider, Grant, Grants, PolicyDecider, label_tree_json
 from bicameral.runs._effects import Asker, LiveEffectHandler, RunServices
 from bicameral.runs._engine import PlanEngine
-from bicameral.runs._inputs import (
-    Cap,
-    CapMeter,
-    CapReached,
-    Caps,
-    CheckBasis,
-    Checked,
-    StartState,
-    check_plan,
-    recheck,
-)
+from bicameral.runs._inputs import CheckBasis, Checked, StartState, check_plan, recheck
 from bicameral.runs._outcome import (
     EffectDone,
     Failed,
@@ -57,10 +47,6 @@ __all__ = [
     "Asker",
     "CallDecision",
     "CallGate",
-    "Cap",
-    "CapMeter",
-    "CapReached",
-    "Caps",
     "CheckBasis",
     "Checked",
     "Decider",

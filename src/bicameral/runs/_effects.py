@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypedDict, Unpack
 from bicameral.boundary import Executor, Filled
 from bicameral.errors import BicameralError, Place, RunError, ToolError, describe_error
 from bicameral.journal import EventKind
-from bicameral.limits import has_quotas, quota_slot
+from bicameral.limits import RUN_LIMITS, Meter, has_quotas, open_ledger, quota_slot
 from bicameral.runs._approvals import (
     ApprovalQuestion,
     ApprovalRequired,
@@ -29,7 +29,6 @@ from bicameral.runs._approvals import (
     ask_approver,
 )
 from bicameral.runs._call_policy import StepLabels, label_tree_json
-from bicameral.runs._inputs import CapMeter, Caps
 from bicameral.runs._observability import (
     EventWriter,
     approval_span,
@@ -38,7 +37,6 @@ from bicameral.runs._observability import (
     tool_span,
 )
 from bicameral.runs._outcome import EffectDone, Observer, ProgressKind, RunMonitor, StepProgress
-from bicameral.sessions import open_ledger
 from bicameral.telemetry import span
 from bicameral.tools import AttachedFile, Tool, attached_files, derive_call_key, use_call_key
 from bicameral.types import Type, mismatch, to_plain, type_to_json, value_to_json
@@ -119,12 +117,12 @@ class LiveEffectHandler:
         self,
         record: EventWriter,
         *,
-        meter: CapMeter | None = None,
+        meter: Meter | None = None,
         may_wait: bool = False,
         **services: Unpack[RunServices],
     ) -> None:
         self._may_wait = may_wait
-        self.meter = meter or CapMeter(Caps())
+        self.meter = meter or Meter(RUN_LIMITS)
         self.effects: list[EffectDone] = []
         self.in_flight: set[str] = set()
         self.monitor = RunMonitor()

@@ -9,6 +9,7 @@ from typing import Any
 
 from bicameral.errors import BicameralError, RunError
 from bicameral.labels import NOTHING, Label, LabelTree, join_trees
+from bicameral.limits import RUN, RUN_LIMITS, LimitReached, Limits
 from bicameral.plans import (
     RUN_WORK_KEY,
     Ask,
@@ -16,6 +17,7 @@ from bicameral.plans import (
     Each,
     Extract,
     Plan,
+    RunWork,
     Step,
     When,
     author_label,
@@ -27,7 +29,7 @@ from bicameral.policy import Mode
 from bicameral.runs._call_gate import CallGate
 from bicameral.runs._call_policy import ASSUMED_ACTIONABLE, ActionableText, Decider, Grant, StepLabels
 from bicameral.runs._effects import EffectHandler
-from bicameral.runs._inputs import Caps, StartState
+from bicameral.runs._inputs import StartState
 from bicameral.runs._observability import record_step_result, step_span
 from bicameral.runs._scheduler import Footprints, Job, JobOrder, run_concurrently
 from bicameral.runs._step_evaluation import (
@@ -80,7 +82,7 @@ class PlanEngine:
         decider: Decider | None = None,
         start: StartState | None = None,
         *,
-        caps: Caps | None = None,
+        caps: Limits | None = None,
         ahead: bool = False,
         may_ask: frozenset[str] = frozenset(),
         before: Callable[[], Awaitable[None]] | None = None,
@@ -108,14 +110,14 @@ class PlanEngine:
         self._may_ask = may_ask
         self._before = before
         self._after = after
-        self._caps = caps or Caps()
+        self._caps = caps or RUN_LIMITS
         # Only leaf steps take a slot, never a loop: nested loops could otherwise wait for each other forever.
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_STEPS)
 
     async def run(self) -> Any:
         """The plan's answer; a BicameralError says which step failed and why."""
         start = self._start
-        values = start.values | {RUN_WORK_KEY: self._caps.new_work_counter()}
+        values = start.values | {RUN_WORK_KEY: _work_counter(self._caps)}
         frame = VariableFrame(values, {} if self._gate is None else start.labels)
         flow = ControlFlow(start.read)
         if self._before is not None:
@@ -306,3 +308,9 @@ class PlanEngine:
             frame.merge(turn)
         except BicameralError as error:
             raise add_step_to_error(error, at) from None
+
+
+def _work_counter(caps: Limits) -> RunWork:
+    """What counts the work of one attempt."""
+    limit = caps.work or RUN_LIMITS.work or 0
+    return RunWork(limit, lambda: LimitReached(RUN, "work", limit, limit))

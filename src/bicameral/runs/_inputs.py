@@ -1,22 +1,18 @@
-"""What a run is given: the checked plan, the state it starts from, and its caps.
+"""What a run is given: the checked plan and the state it starts from.
 
 `Checked` is the report on a plan and the proof of each call. `StartState` holds variables, labels of written places and
-what the planner had read, when a run continues earlier ones. `Caps` limit what all attempts at a run may take together.
+what the planner had read, when a run continues earlier ones.
 """
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Awaitable, Collection, Generator, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
 
 from bicameral.boundary import HandleContent
-from bicameral.errors import BicameralError, JournalError, Place, PlanError, RunError
+from bicameral.errors import BicameralError, JournalError, Place, PlanError
 from bicameral.labels import NOTHING, Label, LabelTree, label_tree_from_json, label_tree_to_json
-from bicameral.limits import Asked, Charge
 from bicameral.planning import Intent, PlanCheck, check_against_intent
 from bicameral.plans import (
     AssembledValues,
@@ -26,12 +22,10 @@ from bicameral.plans import (
     Proof,
     Refused,
     Report,
-    RunWork,
     assembled_values,
     check,
     prove,
 )
-from bicameral.routing import BudgetMeter, Budgets
 from bicameral.tools import Registry
 from bicameral.types import Type, to_plain, type_from_json, type_to_json, value_from_json, value_to_json
 
@@ -245,172 +239,3 @@ def _refusal_findings(proof: Proof, places: Mapping[str, Place]) -> Iterator[Fin
         if isinstance(call.verdict, Refused):
             reason = call.verdict.reason.rstrip(".")
             yield Finding("error", "plan.refused", reason, path=call.step, place=places.get(call.step))
-
-
-T = TypeVar("T")
-
-Cap = Literal["rounds", "calls", "tokens", "money", "seconds", "work"]
-"""What a run can run out of."""
-CAPS: tuple[Cap, ...] = ("rounds", "calls", "tokens", "money", "seconds", "work")
-_METERED = CAPS[:5]
-"""Those that are counted over all attempts; each attempt computes anew what the one before it computed."""
-_UNLIMITED = 10**17
-
-
-@dataclass(frozen=True, slots=True)
-class Caps:
-    """How much a run may take of each; nothing is begun beyond that, and how it ends is `run.cap`.
-
-    `rounds` are the plans that were written for one request, of which this run is one; `calls` those of tools and of
-    models together; `money` is what is known of the models' cost, in the currency of the price table; `seconds` are
-    those in which it works, not those in which it waits for a person. Tokens of the last call, which nobody knows
-    before it is made, may go beyond. `work` is what its expressions compute: an item gone over, a value compared or
-    made, or 64 characters of text are one step each, about 100 ns.
-    """
-
-    rounds: int = 20
-    calls: int = 20_000
-    tokens: int = 5_000_000
-    money: float = 10.0
-    seconds: float = 3_600.0
-    work: int = 100_000_000
-
-    def __post_init__(self) -> None:
-        for name in CAPS:
-            limit: object = getattr(self, name)
-            whole = type(limit) is int or (type(limit) is float and name in ("money", "seconds"))
-            if not whole or not 0 < float(limit) < 1e18:  # pyright: ignore[reportArgumentType]
-                raise RunError("run.bad-cap", f"a cap of {limit!r} {name} makes no sense", expected="more than 0")
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, facts: dict[str, Any]) -> Caps:
-        # A run that was recorded before there was a limit on its work had none.
-        return cls(**{name: facts[name] for name in _METERED}, work=facts.get("work") or _UNLIMITED)
-
-    def new_work_counter(self) -> RunWork:
-        """What counts the work of one attempt."""
-        return RunWork(self.work, lambda: CapReached("work", self.work, self.work))
-
-
-class CapReached(RunError):
-    """A run has no more of something: `taken` of `limit`."""
-
-    def __init__(self, cap: Cap, taken: float, limit: float) -> None:
-        super().__init__(
-            "run.cap",
-            f"the run has no {cap} left: {taken:g} of {limit:g} are taken",
-            fix=f"Ask for less, or allow more: `{cap}` in [limits] of bicameral.toml.",
-        )
-        self.cap: Cap = cap
-        self.taken = taken
-        self.limit = limit
-
-    def to_json(self) -> dict[str, Any]:
-        return super().to_json() | {"cap": self.cap, "taken": round(self.taken, 9), "limit": self.limit}
-
-
-@dataclass(frozen=True, slots=True)
-class CapUsage:
-    """How much was taken of each."""
-
-    rounds: int = 1
-    calls: int = 0
-    tokens: int = 0
-    money: float = 0.0
-    seconds: float = 0.0
-
-
-class CapMeter:
-    """Counts what a run takes; before each call of a tool or a model it is asked whether there is some left.
-
-    Models are counted by a purse, as an account of theirs.
-    """
-
-    def __init__(self, caps: Caps, before: CapUsage = CapUsage()) -> None:  # noqa: B008 (frozen)
-        self.caps = caps
-        self._before = before
-        self._purse = BudgetMeter(Budgets())
-        self._tools = 0
-        self._people = 0
-        self._working = 0.0
-        self._since = time.monotonic()
-        self._deadline: asyncio.Timeout | None = None
-
-    @property
-    def seconds_worked(self) -> float:
-        """The seconds that this attempt has worked."""
-        return self._working + (0.0 if self._people else time.monotonic() - self._since)
-
-    @property
-    def usage(self) -> CapUsage:
-        """What all attempts together have taken."""
-        before, spent = self._before, self._purse.spent
-        return CapUsage(
-            before.rounds,
-            before.calls + self._tools + spent.calls,
-            before.tokens + spent.tokens + spent.reading,
-            before.money + spent.money,
-            before.seconds + self.seconds_worked,
-        )
-
-    def check(self) -> None:
-        """Raise if there is nothing left of something."""
-        taken = self.usage
-        for cap in _METERED:
-            limit, had = getattr(self.caps, cap), getattr(taken, cap)
-            # The round that is under way counts already.
-            if had > limit or (had == limit and cap != "rounds"):
-                raise CapReached(cap, had, limit)
-
-    def count_tool_call(self) -> None:
-        """A tool is about to be called."""
-        self.check()
-        self._tools += 1
-
-    def begin(self, call: Asked) -> None:
-        """A model is about to be asked."""
-        self.check()
-        self._purse.begin(call)
-
-    def end(self, call: Asked, charge: Charge) -> None:
-        self._purse.end(call, charge)
-
-    @contextmanager
-    def pause_for_person(self) -> Generator[None]:
-        """A person is asked: that takes as long as it takes."""
-        if not self._people:
-            self._working = self.seconds_worked
-            self._until(None)
-        self._people += 1
-        try:
-            yield
-        finally:
-            self._people -= 1
-            if not self._people:
-                self._since = time.monotonic()
-                self._until(self._left)
-
-    async def run_within(self, work: Awaitable[T]) -> T:
-        """Do it in the seconds that are left; what is under way then comes to its end as when a run is stopped."""
-        deadline = self._deadline = asyncio.timeout(self._left)
-        try:
-            async with deadline:
-                return await work
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            raise CapReached("seconds", self.usage.seconds, self.caps.seconds) from None
-        finally:
-            self._deadline = None
-
-    @property
-    def _left(self) -> float:
-        return max(0.0, self.caps.seconds - self.usage.seconds)
-
-    def _until(self, seconds: float | None) -> None:
-        if self._deadline is not None and not self._deadline.expired():
-            now = asyncio.get_running_loop().time()
-            self._deadline.reschedule(None if seconds is None else now + seconds)

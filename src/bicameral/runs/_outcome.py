@@ -14,8 +14,8 @@ from typing import Any, Literal
 from bicameral.boundary import Alert, AlertKind, ExtractionOutcome, NotFound, Rejected, RejectionKind
 from bicameral.errors import BicameralError
 from bicameral.labels import UNKNOWN, Labelled, LabelTree, Source, make_labelled, remember_released
+from bicameral.limits import ChamberUsage, Ledger
 from bicameral.runs._approvals import ApprovalQuestion, PendingAsk
-from bicameral.sessions import ChamberUsage, Ledger
 from bicameral.telemetry import count, safe_text
 from bicameral.tools import Effect
 

@@ -17,13 +17,14 @@ from pydantic import ValidationError
 
 from bicameral.errors import BicameralError, JournalError, Place, RunError
 from bicameral.journal import END_KINDS, Event, EventKind, Journal, dumps
+from bicameral.limits import RUN, RUN_LIMITS, Limits
 from bicameral.plans import Plan
 from bicameral.policy import Mode
 from bicameral.runs._approvals import ApprovalQuestion, ApprovalResult, PendingCall, Permit, refusal_error, shown_hash
 from bicameral.runs._call_policy import Decider, Grant, RecordedDecider, ReplayDecider, StepLabels, label_tree_json
 from bicameral.runs._effects import extraction_facts, question_facts, tool_call_facts, yield_to_event_loop
 from bicameral.runs._engine import PlanEngine
-from bicameral.runs._inputs import Caps, StartState
+from bicameral.runs._inputs import StartState
 from bicameral.runs._observability import run_span
 from bicameral.runs._outcome import EffectDone, Failed, Finished, RunOutcome, Stopped
 from bicameral.runs._run import Workload, plan_telemetry
@@ -57,7 +58,7 @@ class RunRecord:
     """The variables and labels that it started with, if any."""
     replies: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """What models wrote in a conversation, by turn."""
-    caps: Caps = field(default_factory=Caps)
+    caps: Limits = RUN_LIMITS
     """How much it might take."""
 
     @property
@@ -339,7 +340,7 @@ def read_run_record(events: Sequence[Event], journal: Journal) -> RunRecord:
         events[-1] if events[-1].kind in END_KINDS else None,
         StartState.from_json(first.body["start"]) if "start" in first.body else None,
         {event.step: event.body for event in events if event.kind == "model-called"},
-        Caps.from_json(first.body.get("caps", Caps().to_json() | {"work": None})),
+        Limits.from_json(first.body.get("caps", RUN_LIMITS.to_json() | {"work": None}), RUN),
     )
 
 

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 from bicameral.errors import BicameralError, JournalError, Place, RunError
 from bicameral.journal import Event, EventKind, Journal
 from bicameral.labels import LabelTree, label_tree_from_json
+from bicameral.limits import RUN, ChamberUsage, Limits, LimitUsage, Meter
 from bicameral.plans import Plan
 from bicameral.policy import Allowed, Ask, CallFacts, Denied
 from bicameral.runs._approvals import ApprovalQuestion, ApprovalResult, PendingCall, Permit, call_hash
 from bicameral.runs._call_policy import CallDecision, Grants, PolicyDecider, RecordedDecider, StepLabels
 from bicameral.runs._effects import LiveEffectHandler, RunServices, extraction_facts, question_facts, tool_call_facts
 from bicameral.runs._engine import PlanEngine
-from bicameral.runs._inputs import CapMeter, Caps, CapUsage, StartState
+from bicameral.runs._inputs import StartState
 from bicameral.runs._observability import EventWriter
 from bicameral.runs._outcome import (
     MAX_ALERTS,
@@ -46,7 +47,6 @@ from bicameral.runs._run import (
     round_number,
     run_attempt,
 )
-from bicameral.sessions import ChamberUsage
 from bicameral.tools import AttachedFile, Registry, Tool
 from bicameral.types import Type, to_plain, value_from_json
 
@@ -73,16 +73,19 @@ def previous_attempts(events: Sequence[Event]) -> PreviousAttempts:
     return PreviousAttempts(usage, tuple(alerts[:MAX_ALERTS]), _seconds_worked(events))
 
 
-def cap_usage(events: Sequence[Event], earlier: PreviousAttempts) -> CapUsage:
+def cap_usage(events: Sequence[Event], earlier: PreviousAttempts) -> LimitUsage:
     """What all attempts so far have used of each cap."""
     tools = sum(event.kind == "step-started" and "tool" in event.body for event in events)
     spent = earlier.usage.spent
     # An extraction that has begun counts, even if its process died before the model replied.
     extractions = sum(event.kind == "step-started" and event.body.get("what") == "extract" for event in events)
-    models = max(spent.reasoner_calls + spent.executor_calls, sum(1 for _ in _charges(events)), extractions)
-    tokens = spent.reasoner_tokens + spent.executor_tokens
-    return CapUsage(
-        round_number(events[0].body.get("part_of")), tools + models, tokens, earlier.usage.money, earlier.seconds
+    models = max(spent.calls, sum(1 for _ in _charges(events)), extractions)
+    return LimitUsage(
+        rounds=round_number(events[0].body.get("part_of")),
+        calls=tools + models,
+        tokens=spent.tokens,
+        money=earlier.usage.money,
+        seconds=earlier.seconds,
     )
 
 
@@ -308,7 +311,7 @@ async def resume_plan(
     registry: Registry,
     *,
     policy: Policy | None = None,
-    caps: Caps | None = None,
+    caps: Limits | None = None,
     leaving: ShouldLeave | None = None,
     **services: Unpack[RunServices],
 ) -> RunOutcome:
@@ -341,11 +344,11 @@ async def resume_plan(
     plan = _resumable_plan(record, events[0])
     _check_same_code(record, events[0], registry, policy)
     earlier = previous_attempts(events)
-    caps = caps or Caps.from_json(events[0].body["caps"])
+    caps = caps or Limits.from_json(events[0].body["caps"], RUN)
     writing = EventWriter(record.run, journal, first=len(events))
     live = LiveEffectHandler(
         writing,
-        meter=CapMeter(caps, cap_usage(events, earlier)),
+        meter=Meter(caps, before=cap_usage(events, earlier)),
         may_wait="part_of" not in events[0].body,
         **services,
     )
@@ -379,7 +382,7 @@ def _resume_workload(
         handler,
         decider,
         record.start,
-        caps=live.meter.caps,
+        caps=live.meter.limits,
         ahead=bool(facts.get("ahead", True)),
         may_ask=frozenset(map(str, facts.get("may_ask", ()))),
         after=handler.check_effects_repeated,

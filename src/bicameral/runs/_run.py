@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack
 from bicameral.errors import BicameralError, JournalError, RunError
 from bicameral.journal import EventKind, Journal
 from bicameral.labels import LabelTree
-from bicameral.limits import charge_to
+from bicameral.limits import RUN_LIMITS, ChamberUsage, Ledger, Limits, LimitUsage, Meter, open_ledger
 from bicameral.planning import Intent
 from bicameral.plans import Call, Conditional, Plan, walk
 from bicameral.runs._approvals import Suspend
 from bicameral.runs._call_policy import Decider, PolicyDecider, label_tree_json
 from bicameral.runs._effects import LiveEffectHandler, RunServices
 from bicameral.runs._engine import PlanEngine
-from bicameral.runs._inputs import CapMeter, Caps, CapUsage, Checked, StartState, recheck
+from bicameral.runs._inputs import Checked, StartState, recheck
 from bicameral.runs._observability import UNRECORDABLE, EventWriter, record_outcome, run_span
 from bicameral.runs._outcome import (
     Failed,
@@ -34,7 +34,6 @@ from bicameral.runs._outcome import (
     Stopped,
     Waiting,
 )
-from bicameral.sessions import ChamberUsage, Ledger, open_ledger
 from bicameral.telemetry import Fact
 from bicameral.tools import Registry
 from bicameral.types import value_to_json
@@ -88,7 +87,7 @@ async def run_attempt(
     leaving: ShouldLeave | None = None,
 ) -> RunOutcome:
     """Run the workload that `make` returns, and record its outcome; `facts` are for telemetry."""
-    with run_span(record.run, facts) as trace, open_ledger() as ledger, charge_to(handler.meter):
+    with run_span(record.run, facts) as trace, open_ledger() as ledger:
         recorder = OutcomeRecorder(record, handler, ledger, earlier)
         outcome = await _run_to_end(make, recorder, leaving)
         record_outcome(trace, outcome)
@@ -101,7 +100,8 @@ async def _run_to_end(
     """The outcome of the workload; whatever it raises becomes one."""
     try:
         work = recorder.work = make()
-        answer = await recorder.meter.run_within(work.run())
+        async with recorder.meter.running():
+            answer = await work.run()
         return recorder.finish(answer, work.answer_labels)
     except BicameralError as error:
         return recorder.fail(error)
@@ -240,7 +240,7 @@ async def run_plan(
     planned_by: Sequence[Mapping[str, Any]] = (),
     ahead: bool = True,
     early_approvals: bool = True,
-    caps: Caps | None = None,
+    caps: Limits | None = None,
     leaving: ShouldLeave | None = None,
     **services: Unpack[RunServices],
 ) -> RunOutcome:
@@ -270,7 +270,7 @@ async def run_plan(
     Example:
         >>> outcome = await run_plan(check_plan(plan, registry, policy), registry, journal=journal, approver=approver)
     """
-    caps = caps or Caps()
+    caps = caps or RUN_LIMITS
     may_ask = frozenset[str]()
     if isinstance(what, Checked):
         # A checked plan never runs with labels off: a policy that a caller left out must not mean that there is none.
@@ -297,7 +297,7 @@ async def run_plan(
         journal=journal,
         run=run,
         told=plan_telemetry(plan),
-        meter=CapMeter(caps, CapUsage(rounds=round_number(link))),
+        meter=Meter(caps, before=LimitUsage(rounds=round_number(link))),
         may_wait=journal is not None and link is None,
         leaving=leaving,
         **services,
@@ -338,7 +338,7 @@ async def run_workload(
     journal: Journal | None = None,
     run: str | None = None,
     told: Mapping[str, Fact] | None = None,
-    meter: CapMeter | None = None,
+    meter: Meter | None = None,
     may_wait: bool = False,
     leaving: ShouldLeave | None = None,
     **services: Unpack[RunServices],

@@ -31,7 +31,8 @@ from bicameral.server._schemas import (
 from bicameral.server._tokens import AccessToken
 
 if TYPE_CHECKING:
-    from bicameral.runs import Caps, Event
+    from bicameral.limits import Limits
+    from bicameral.runs import Event
 
 
 run_router = APIRouter(tags=["runs"])
@@ -145,7 +146,7 @@ async def build_submission(
     return Submission(plan=plan, **common)
 
 
-def _allowed_caps(given: CapsGiven | None, context: ServerContext) -> Caps | None:
+def _allowed_caps(given: CapsGiven | None, context: ServerContext) -> Limits | None:
     if given is None:
         return None
     most = context.caps

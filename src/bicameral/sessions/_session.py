@@ -1,6 +1,7 @@
-"""One configured model conversation, and the two chambers, separated by type.
+"""One configured model conversation, and the two chambers, separated by type; and the telemetry of model calls.
 
-A model that may read untrusted text never plans or acts.
+A model that may read untrusted text never plans or acts. Telemetry reports which model was asked and how many tokens
+were read and written, and no part of the texts.
 """
 
 from __future__ import annotations
@@ -12,7 +13,15 @@ from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, TypedDict, Unpack, final, overload
 
 from bicameral.errors import ModelError
-from bicameral.limits import collect_charges, quota_slot
+from bicameral.limits import (
+    ModelCall,
+    PlanningRole,
+    Role,
+    collect_charges,
+    current_accounts,
+    quota_slot,
+    remaining_for_role,
+)
 from bicameral.models import (
     Chamber,
     EndChunk,
@@ -25,18 +34,10 @@ from bicameral.models import (
     ToolSchema,
     stream_chunks,
 )
-from bicameral.routing import call_context, credentials_of, meter_provider, model_names, remaining_for_role
-from bicameral.sessions._ledger import (
-    Listener,
-    ModelCall,
-    PlanningRole,
-    Role,
-    check_allowance,
-    model_span,
-    record_call,
-    record_lost_call,
-    record_reply,
-)
+from bicameral.routing import call_context, credentials_of, meter_provider, model_names
+from bicameral.telemetry import Fact, Span, count, measure, span
+
+Listener = Callable[[ModelCall], None]
 
 
 @final
@@ -297,9 +298,10 @@ class Session:
     async def _send(
         self, request: ModelRequest, job: str | None = None, hear: Callable[[str], None] | None = None
     ) -> ModelReply:
-        # The allowance first: a call that is refused should not wait for a slot.
-        check_allowance(self.role)
-        chamber: Chamber = "quarantined" if self.role == "quarantined" else "privileged"
+        # The accounts first: a call that is refused should not wait for a slot.
+        for account in current_accounts():
+            account.start_reply(self.role)
+        chamber = _chamber_of_role(self.role)
         async with quota_slot("model", chamber):
             return await self._generate(request, chamber, job, hear)
 
@@ -314,7 +316,7 @@ class Session:
                 trusted=chamber == "privileged",
                 **remaining_for_role(job or self.role),
             ),
-            model_span(self.role, self.provider.name, request) as call_span,
+            _model_span(self.role, self.provider.name, request) as call_span,
             collect_charges() as charges,
         ):
             try:
@@ -324,13 +326,15 @@ class Session:
                     reply = await _stream_reply(self._metered, request, hear)
             except BaseException:
                 # A failed or cancelled call costs money too.
-                record_lost_call(self.role, charges)
+                for account in current_accounts() if charges else ():
+                    account.add_lost(self.role, charges)
                 raise
             seconds = time.perf_counter() - started
             call = ModelCall(self.role, reply.model or self.provider.name, request, reply, seconds, tuple(charges))
-            record_reply(call_span, call)
-        # Ledgers before the listener, so that a listener that raises cannot hide a cost.
-        record_call(call)
+            _record_reply(call_span, call)
+        # Accounts before the listener, so that a listener that raises cannot hide a cost.
+        for account in current_accounts():
+            account.add_reply(call)
         if self._listener is not None:
             self._listener(call)
         return reply
@@ -367,3 +371,49 @@ def _check_chamber(role: Role, provider: Provider) -> Provider:
             fix="Make one with Quarantined(provider).",
         )
     return provider
+
+
+def _model_span(role: Role, name: str, request: ModelRequest) -> Span:
+    """The span of a model call, by the OpenTelemetry conventions for generative models."""
+    facts: dict[str, Fact] = {
+        "gen_ai.operation.name": "chat",
+        **_model_facts(name),
+        "gen_ai.request.max_tokens": request.max_tokens,
+        "gen_ai.request.temperature": request.temperature,
+        "gen_ai.request.seed": request.seed,
+        "gen_ai.output.type": "json" if request.json_schema is not None else "text",
+        "bicameral.role": role,
+        "bicameral.chamber": _chamber_of_role(role),
+    }
+    return span("chat", str(facts["gen_ai.request.model"]), facts, kind="client")
+
+
+def _record_reply(call_span: Span, call: ModelCall) -> None:
+    """Add the facts of a reply to its span, and count its tokens."""
+    usage = call.reply.usage
+    if call_span.is_recording:
+        call_span.set_facts(
+            {
+                "gen_ai.response.finish_reasons": (call.reply.finish,),
+                "gen_ai.usage.input_tokens": usage.prompt,
+                "gen_ai.usage.output_tokens": usage.output,
+                "gen_ai.usage.cache_read.input_tokens": usage.cached,
+            }
+        )
+    facts: dict[str, Fact] = {"gen_ai.operation.name": "chat", **_model_facts(call.model)}
+    facts["bicameral.chamber"] = _chamber_of_role(call.role)
+    measure("gen_ai.client.token.usage", usage.prompt, facts | {"gen_ai.token.type": "input"})
+    measure("gen_ai.client.token.usage", usage.output, facts | {"gen_ai.token.type": "output"})
+    measure("gen_ai.client.operation.duration", call.seconds, facts)
+    side = "executor" if call.role == "quarantined" else "reasoner"
+    count(f"bicameral.{side}_tokens", usage.prompt + usage.output, facts)
+
+
+def _chamber_of_role(role: Role) -> Chamber:
+    return "quarantined" if role == "quarantined" else "privileged"
+
+
+def _model_facts(name: str) -> dict[str, Fact]:
+    """Provider and model of a name such as `local:0.5b@f7e2a9c1`."""
+    provider, colon, model = name.partition(":")
+    return {"gen_ai.provider.name": provider or "unknown", "gen_ai.request.model": model if colon else name}

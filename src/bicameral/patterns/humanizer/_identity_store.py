@@ -223,9 +223,9 @@ class IdentityStore:
         found = tuple(self._version(entry) for entry in self._file.entries())
         for number, version in enumerate(found):
             if (version.kind == "founded") is not (number == 0):
-                raise self._damaged(number, "an identity is founded once, and first")
+                raise self._file.damaged_error("an identity is founded once, and first", number)
             if not version.identity.keeps_invariants_of(found[0].identity):
-                raise self._damaged(number, "what can never change was changed")
+                raise self._file.damaged_error("what can never change was changed", number)
         return found
 
     def current(self, *, wait_days: float = 0.0, now: float | None = None) -> IdentityVersion:
@@ -291,26 +291,18 @@ class IdentityStore:
     def _version(self, entry: SealedEntry) -> IdentityVersion:
         body = entry.body
         if set(body) != _VERSION_KEYS:
-            raise self._damaged(entry.number, "it has other fields than a version")
+            raise self._file.damaged_error("it has other fields than a version", entry.number)
         texts = [body[name] for name in ("kind", "author", "reason", "approval")]
         sources = cast("list[Any]", body["sources"] if isinstance(body["sources"], list) else [None])
         if any(type(each) is not str for each in (*texts, *sources)) or body["kind"] not in _VERSION_KINDS:
-            raise self._damaged(entry.number, "its facts are not texts")
+            raise self._file.damaged_error("its facts are not texts", entry.number)
         try:
             identity, label = identity_from_json(body["identity"]), label_tree_from_json(body["label"]).flat
         except (ValueError, LabelError) as error:
-            raise self._damaged(entry.number, str(error)) from None
+            raise self._file.damaged_error(str(error), entry.number) from None
         kind, author, reason, approval = texts
         return IdentityVersion(
             entry.number, entry.at, kind, identity, author, reason, approval, tuple(sources), label, entry.seal
-        )
-
-    def _damaged(self, number: int, why: str) -> RunError:
-        return RunError(
-            "pattern.store-damaged",
-            f"this file is not as it was written: {why}",
-            place=Place(file=str(self._file.path), line=number + 1),
-            fix="Nothing in it is used. Put a copy in its place that nobody has changed.",
         )
 
 

@@ -81,7 +81,7 @@ class SealedLog:
         except OSError as error:
             raise self._failed(error) from error
         if len(raw) > MAX_FILE:
-            raise self._damaged(f"it has more than {MAX_FILE:,} bytes")
+            raise self.damaged_error(f"it has more than {MAX_FILE:,} bytes")
         return raw
 
     def _write(self, line: bytes, end: int) -> None:
@@ -109,27 +109,27 @@ class SealedLog:
             found.append(entry)
             seal = entry.seal
         if self.known is not None and all(entry.seal != self.known for entry in found):
-            raise self._damaged("the record that is known to be there is not")
+            raise self.damaged_error("the record that is known to be there is not")
         return tuple(found)
 
     def _entry(self, line: bytes, number: int, before: str) -> SealedEntry:
         try:
             written = cast("object", json.loads(line))
         except (ValueError, RecursionError):
-            raise self._damaged("it is not JSON", number) from None
+            raise self.damaged_error("it is not JSON", number) from None
         match written:
             case {"at": float(at), "number": int(given), "seal": str(seal), "body": dict()} if math.isfinite(at):
                 whole = cast("dict[str, Any]", written)
                 facts = cast("dict[str, Any]", whole["body"])
             case _:
-                raise self._damaged("it is not a record", number)
+                raise self.damaged_error("it is not a record", number)
         # Written again it must be the same: there is one way to write a record, and its seal is over all of it.
         if (
             whole.keys() != _ENTRY_KEYS
             or given != number
             or _encode_line(self.kind, number, at, before, facts) != line + b"\n"
         ):
-            raise self._damaged("it does not follow the one before it", number)
+            raise self.damaged_error("it does not follow the one before it", number)
         return SealedEntry(number, at, facts, seal)
 
     @contextmanager
@@ -153,7 +153,8 @@ class SealedLog:
     def _place(self, number: int | None = None) -> Place:
         return Place(file=str(self.path), line=None if number is None else number + 1)
 
-    def _damaged(self, why: str, number: int | None = None) -> RunError:
+    def damaged_error(self, why: str, number: int | None = None) -> RunError:
+        """The error for a file, or the entry with this number, that is not as it was written."""
         return RunError(
             "pattern.store-damaged",
             f"this file is not as it was written: {why}",

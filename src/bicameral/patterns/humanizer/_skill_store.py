@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from bicameral.errors import LabelError, Place, RunError
+from bicameral.errors import LabelError, RunError
 from bicameral.labels import Label, join_all, label_tree_from_json, label_tree_to_json
 from bicameral.patterns.humanizer._sealed_log import SealedEntry, SealedLog, endorsed_label, third_party_sources
 from bicameral.text import index_words
@@ -247,12 +247,8 @@ class SkillStore:
             try:
                 _apply_entry(library, entry)
             except (KeyError, TypeError, ValueError, AttributeError, LabelError):
-                raise RunError(
-                    "pattern.store-damaged",
-                    "this file is not as it was written: it has a record that says nothing about skills",
-                    place=Place(file=str(self._file.path), line=entry.number + 1),
-                    fix="Nothing in it is used. Put a copy in its place that nobody has changed.",
-                ) from None
+                why = "it has a record that says nothing about skills"
+                raise self._file.damaged_error(why, entry.number) from None
         return library
 
 

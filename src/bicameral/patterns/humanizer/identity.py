@@ -33,7 +33,6 @@ from bicameral.patterns.kernel import (
     approximate_tokens,
     format_text,
     make_labelled,
-    program_text,
 )
 from bicameral.types import STR, Field, ListType, LiteralType, RecordType, Type, type_from_annotation
 
@@ -230,14 +229,10 @@ def _is_correct(outcome: Answered[Any]) -> bool:
     return "friday" in str(outcome.value).lower() and len(outcome.model_calls) == 1
 
 
-def _sizes(folder: Path) -> dict[str, int | float | str]:
-    return {"setup": HOST.setup, "input": _QUESTION, "output": 12, "brief": 60, "item_output": 40}
-
-
 EXAMPLE = PatternExample(
     "A promise of an earlier session is known in the next one, though nobody told it again.",
     _build_example,
-    lambda folder: (program_text(_QUESTION),),
+    _QUESTION,
     _is_correct,
-    _sizes,
+    lambda folder: {"setup": HOST.setup, "input": _QUESTION, "output": 12, "brief": 60, "item_output": 40},
 )

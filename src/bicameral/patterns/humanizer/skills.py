@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, TypedDict, cast
 
 from bicameral.boundary import screen
-from bicameral.errors import LabelError, ModelError, RunError
+from bicameral.errors import LabelError, RunError
 from bicameral.journal import Event, Journal
 from bicameral.labels import TRUSTED_USER, UNKNOWN, Label, join, join_all, label_tree_from_json
 from bicameral.patterns.humanizer._skill_store import Skill, SkillStore, SkillText
@@ -27,11 +27,12 @@ from bicameral.patterns.kernel import (
     Pattern,
     PatternExample,
     Role,
+    format_text,
     from_user,
     make_labelled,
     program_text,
 )
-from bicameral.retrieval import Embedder
+from bicameral.retrieval import Embedder, text_fingerprint
 from bicameral.types import STR, Field, ListType, LiteralType, RecordType, TupleType, Type, optional_type
 
 _MIN_VALUE_LENGTH = 2
@@ -175,6 +176,7 @@ __all__ = [
     "SkillAdvice",
     "SkillStore",
     "SkillText",
+    "SkilledWork",
     "read_procedure",
 ]
 
@@ -269,16 +271,11 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvic
         asked = part.derive(f"Task: {record.task}\nCalls:\n{steps}")
         wanted, wrong = _skill_form(record), part.derive("")
         for left in range(self.max_revisions, -1, -1):
-            try:
-                reply = await part.fill(self.parameteriser, asked, wrong, wanted=wanted, retries=0)
-            except ModelError as error:
-                if error.code != "models.bad-reply":
-                    raise
-                fault = "it is not of the wanted form"
-            else:
-                skill = _skill_from_form(part.read(reply), record)
-                fault = skill_fault(skill, record, tools, part.registry.names)
-                if fault is None:
+            fault: str | None = "it is not of the wanted form"
+            form = await part.read_form(self.parameteriser, asked, wrong, wanted=wanted)
+            if form is not None:
+                skill = _skill_from_form(form, record)
+                if (fault := skill_fault(skill, record, tools, part.registry.names)) is None:
                     return skill
             part.note("skill-rejected", retries=left)
             wrong = part.derive(f"\n\nThis does not do: {fault}.")
@@ -337,6 +334,47 @@ def _render_steps(skill: SkillText, values: Mapping[str, str]) -> str:
     before = [f"Beforehand: {each}" for each in skill.preconditions]
     steps = [f"{number}. {step}" for number, step in enumerate(skill.steps, 1)]
     return "\n".join(PARAMETER_NAME.sub(lambda name: values.get(name[1], name[0]), line) for line in (*before, *steps))
+
+
+@dataclass(frozen=True)
+class SkilledWork(Pattern[[Labelled[str], Sequence[Procedure]], Any]):
+    """A planner that is told of the skill for its task. If that fails it plans afresh, once; each use is recorded.
+
+    Example:
+        >>> work = SkilledWork(skills, ReWOO(), lambda answer: "success" if "INSUFFICIENT" not in answer else "failure")
+        >>> outcome = await work.run(desk, said("How many people live in Ghent?"), ())
+    """
+
+    id: ClassVar[str] = "H4"
+    skills: SkillAccumulation
+    planner: Pattern[[Labelled[str]], Any]
+    succeeded: Callable[[Any], SuccessVerdict]
+
+    async def execute(self, stage: Context, /, task: Labelled[str], recorded: Sequence[Procedure]) -> Labelled[Any]:
+        advice = await self.skills.execute(stage, task, recorded)
+        return await stage.run_part("work", lambda part: self._worked(part, task, advice))
+
+    async def _worked(self, part: Context, task: Labelled[str], advice: Labelled[SkillAdvice]) -> Labelled[Any]:
+        given = part.read(advice)
+        if given["skill"] is None:
+            return await self.planner.execute(part, task)
+        known = text_fingerprint(part.read(task))
+        before = part.meter.usage.tokens
+        told = format_text("{task}\n\nThis has worked for such tasks:\n{plan}", task=task, plan=advice.field("plan"))
+        result = await part.run_part("skill", lambda inner: self.planner.execute(inner, told))
+        ok = await part.run_part("verdict", partial(self._judged, result=result))
+        well, tokens = part.read(ok), part.meter.usage.tokens - before
+        self.skills.store.record_use(
+            given["skill"], task=known, values=given["values"], ok=well, tokens=tokens, label=ok.label
+        )
+        part.note("used", ok=well, tokens=tokens)
+        if well:
+            return result
+        part.note("planned-afresh")
+        return await self.planner.execute(part, task)
+
+    async def _judged(self, part: Context, result: Labelled[Any]) -> Labelled[bool]:
+        return part.derive(self.succeeded(part.read(result)) == "success")
 
 
 # An example ---------------------------------------------------------------------------------------------------------

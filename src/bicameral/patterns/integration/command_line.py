@@ -15,7 +15,7 @@ from os.path import basename, realpath
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypedDict, cast
 
-from bicameral.errors import ModelError, RunError, ToolError, nearest_name
+from bicameral.errors import RunError, ToolError, nearest_name
 from bicameral.labels import NOTHING
 from bicameral.patterns.kernel import (
     Answered,
@@ -26,7 +26,6 @@ from bicameral.patterns.kernel import (
     PromptText,
     Role,
     format_text,
-    program_text,
     untrusted_value,
 )
 from bicameral.patterns.reasoner import describe_failure
@@ -41,7 +40,7 @@ from bicameral.tools import (
     parse_manifest,
     require_command,
 )
-from bicameral.types import Type, type_from_annotation
+from bicameral.types import type_from_annotation
 
 _INTERPRETERS = re.compile(
     r"((ba|da|z|k|c|tc|fi|a)?sh|busybox|python|perl|ruby|node|lua|php|tclsh|[gmn]?awk|env|xargs|sudo|doas|su)[\d.]*"
@@ -190,9 +189,8 @@ class CommandLine(Pattern[[Labelled[str]], str]):
         while True:
             # At first there is nothing to answer from, and at last no command left to ask for.
             wanted = _FIRST if not told else _NEXT if left else _LAST
-            step = await self._step(
-                stage, "Task: ", task, *told, *_next_step_prompt(left, told), wanted=wanted, stable=[usage]
-            )
+            parts = ("Task: ", task, *told, *_next_step_prompt(left, told))
+            step: dict[str, Any] = await stage.read_form(self.agent, *parts, wanted=wanted, stable=[usage]) or {}
             if answer := step.get("answer"):
                 return stage.derive(answer)
             if left == 0:
@@ -200,16 +198,6 @@ class CommandLine(Pattern[[Labelled[str]], str]):
             pipe = step.get("pipe", [])[:left]
             told.append(await self._run_pipe(stage, pipe) if pipe else "\n\n(This reply was not of the form.)")
             left -= max(1, len(pipe))
-
-    async def _step(
-        self, stage: Context, *parts: PromptText, wanted: Type, stable: Sequence[PromptText]
-    ) -> dict[str, Any]:
-        try:
-            return stage.read(await stage.fill(self.agent, *parts, wanted=wanted, stable=stable, retries=0))
-        except ModelError as error:
-            if error.code != "models.bad-reply":
-                raise
-            return {}
 
     async def _run_pipe(self, stage: Context, pipe: Sequence[Sequence[str]]) -> Labelled[str]:
         """What the commands came to, as the model is told: the first that fails ends the pipe."""
@@ -307,7 +295,7 @@ def _sizes(folder: Path) -> dict[str, int | float | str]:
 EXAMPLE = PatternExample(
     "Lines of a log are counted with grep, confined to one folder.",
     lambda folder: CommandLine(("grep", "wc", "sort")),
-    lambda folder: (program_text(_TASK),),
+    _TASK,
     _is_correct,
     _sizes,
     _tools,

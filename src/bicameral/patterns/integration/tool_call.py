@@ -25,7 +25,6 @@ from bicameral.patterns.kernel import (
     PromptText,
     Role,
     map_labelled,
-    program_text,
 )
 from bicameral.patterns.strategies import list_tools, parse_arguments, tool_schemas
 from bicameral.tools import Origin, Registry, Tool, tool
@@ -187,7 +186,7 @@ def _sizes(folder: Path) -> dict[str, int | float | str]:
 EXAMPLE = PatternExample(
     "An event goes into a calendar: out of three tools the right one is picked and filled.",
     lambda folder: ToolCalling(),
-    lambda folder: (program_text(_TASK),),
+    _TASK,
     _is_correct,
     _sizes,
     _tools,

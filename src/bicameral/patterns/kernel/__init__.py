@@ -5,18 +5,24 @@ the label of everything it does from then on. So no pattern can step outside the
 """
 
 from bicameral.labels import Labelled, from_user, make_labelled, program_text, untrusted_value, vouched_value
+from bicameral.patterns._outcome import (
+    Answered,
+    Exhausted,
+    GaveUp,
+    ModelCallEvent,
+    NoteEvent,
+    Outcome,
+    ToolCallEvent,
+    Trace,
+    TraceEvent,
+)
 from bicameral.patterns.kernel._context import CallGuard, Context, guard_failed_error
 from bicameral.patterns.kernel._conversation import (
     UNKNOWN_TOOL,
-    ModelCallEvent,
-    NoteEvent,
     PromptText,
     Role,
     RoleConversation,
     RoleTier,
-    ToolCallEvent,
-    Trace,
-    TraceEvent,
     approximate_tokens,
     cut_to_tokens,
     format_text,
@@ -24,13 +30,8 @@ from bicameral.patterns.kernel._conversation import (
     map_labelled,
 )
 from bicameral.patterns.kernel._pattern import (
-    Answered,
-    Exhausted,
-    GaveUp,
-    Outcome,
     Pattern,
     PatternExample,
-    no_tools,
     run_pattern,
 )
 
@@ -62,7 +63,6 @@ __all__ = [
     "join_labelled",
     "make_labelled",
     "map_labelled",
-    "no_tools",
     "program_text",
     "run_pattern",
     "untrusted_value",

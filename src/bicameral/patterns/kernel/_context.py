@@ -1,9 +1,9 @@
 """The context of a running pattern: the only way from a pattern to models and tools.
 
-It enforces the law of labels. What a model is asked has the join of the labels of all that is in the question, and so
-has the reply; a question with untrusted text in it goes to the quarantined model. What a context has opened (`read`) is
-from then on the label of everything it does: of each question, and of the fact that a tool is called. Guards look at
-each call before it is judged, and at each result before anybody has it.
+It propagates labels. A question has the join of the labels of its parts, and so has the reply; a question with
+untrusted text in it goes to the quarantined model. The label of a value that a context has opened (`read`) is from then
+on joined to everything it does: to each question, and to the fact that a tool is called. Guards check each call before
+policy decides, and each result before anything else gets it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, LiteralString, Protocol, TypeVar, cast
 
 from bicameral.boundary import parse_reply
@@ -26,21 +27,18 @@ from bicameral.labels import (
     LabelTree,
     join,
     join_all,
-    join_trees,
     make_labelled,
     open_labelled,
 )
-from bicameral.limits import BudgetSpent, collect_charges
+from bicameral.limits import STRATEGY, BudgetSpent, LimitReached, Limits, Meter
 from bicameral.models import Message, ModelReply
+from bicameral.patterns._conversation import FINAL_CODES, note_written
+from bicameral.patterns._outcome import ModelCallEvent, NoteEvent, ToolCallEvent, TraceEvent
 from bicameral.patterns.kernel._conversation import (
     UNKNOWN_TOOL,
-    ModelCallEvent,
-    NoteEvent,
     PromptText,
     Role,
     RoleConversation,
-    ToolCallEvent,
-    TraceEvent,
     must_not_read_error,
     part_label,
     part_text,
@@ -48,19 +46,14 @@ from bicameral.patterns.kernel._conversation import (
 )
 from bicameral.patterns.strategies import (
     ConversationObserver,
-    LimitReached,
     ModelCallRecorder,
     ModelPair,
     ModelTurn,
-    StrategyLimits,
-    StrategyMeter,
     ToolConversation,
     parse_arguments,
 )
 from bicameral.plans import labels_after_call
-from bicameral.routing import call_context
-from bicameral.runs import CallGate, CapReached, label_tree_json
-from bicameral.sessions import Session, enforce_allowance, open_ledger
+from bicameral.runs import CallGate, label_tree_json
 from bicameral.tools import Registry, Tool
 from bicameral.types import RecordType, Type, mismatch, to_plain, type_json_schema
 
@@ -72,19 +65,19 @@ R = TypeVar("R")
 
 
 class CallGuard(Protocol):
-    """Looks at copies, so that it can change nothing by looking. What it raises refuses, whatever it is."""
+    """Checks calls and results. It gets copies, so it cannot change them; any exception refuses."""
 
     def before(self, tool: Tool, arguments: Mapping[str, Any], label: Label) -> None:
-        """Before a call is judged: raise to refuse it."""
+        """Called before policy decides about a call; raises to refuse it."""
         ...
 
     def after(self, tool: Tool, value: Any, label: Label) -> Any:
-        """Before anybody has a result: the result as it may be had, or raise to refuse it."""
+        """Called before a result is passed on: the result to pass on; raises to refuse it."""
         ...
 
 
 class GuardedCallGate:
-    """The door of a run as one stage has it: nothing goes through it but past the guards that the stage has by then."""
+    """The call gate of a run for one context: every call passes the guards that the context has at that time."""
 
     def __init__(self, stage: Context, door: CallPath) -> None:
         self._stage = stage
@@ -109,7 +102,7 @@ class GuardedCallGate:
         guards = self._stage.guards
         if guards:
             label = join_all((pc, *(shade.flat for shade in shades.values())))
-            # What is looked at and what runs are the same, whoever else holds parts of it.
+            # A copy: what the guards check is what runs, even if other code holds parts of the arguments.
             arguments = {name: to_plain(value) for name, value in arguments.items()}
             for guard in guards:
                 self._ask_guard(
@@ -122,12 +115,12 @@ class GuardedCallGate:
         for guard in guards:
             looked = self._ask_guard(guard.after, shade.flat, tool, to_plain(value), shade.flat)
             if looked != value:
-                # Labels of parts are those of places in it, and what is where may have changed.
+                # A label tree belongs to the places of the old value, so only the joined label is kept.
                 value, shade = self._check_result_type(tool, looked, shade), shade.flat
         return value, shade
 
     def _ask_guard(self, look: Callable[..., R], label: Label, *what: Any) -> R:
-        """What a guard says. If it refuses, or fails, that was decided by what it looked at."""
+        """The result of a guard. If it refuses or fails, the context gets the label of what the guard has read."""
         try:
             return look(*what)
         except BicameralError:
@@ -149,19 +142,18 @@ class GuardedCallGate:
 
 
 def guard_failed_error(error: Exception) -> RunError:
-    """A guard that fails has not said yes. Its message may quote what it read, and is not told."""
+    """The error for a guard that failed, which refuses. Its message may quote what it read, and is left out."""
     return RunError("pattern.guard-failed", f"a guard failed with {type(error).__name__}, which counts as a no")
 
 
 T = TypeVar("T")
-_FINAL_CODES = ("run.refused", "run.needs-approval")
-_NOT_CALLED_CODES = ("policy.denied", *_FINAL_CODES)
-"""Why a call was not made: what was said before it, and not the tool."""
+_NOT_CALLED_CODES = ("policy.denied", *FINAL_CODES)
+"""Codes that say that a call was not made, so that the tool decided nothing."""
 
 
 @dataclass(slots=True)
 class SharedState:
-    """What all parts of one run have in common."""
+    """The state that all parts of one run share."""
 
     models: ModelPair
     call_gate: CallGate
@@ -175,34 +167,30 @@ class SharedState:
     tool_call_count: int = 0
     conversation_count: int = 0
     escaped_label: Label = NOTHING
-    """The join of all that got out of a labelled value other than by `read`: any part may have it by now."""
+    """The join of all labels of values that were opened other than by `read`: any part may have them."""
 
     def note_escape(self, label: Label) -> None:
         self.escaped_label = join(self.escaped_label, label)
 
-    def note_written(self, places: dict[str, LabelTree]) -> None:
-        for place, shade in places.items():
-            self.written[place] = join_trees(self.written[place], shade) if place in self.written else shade
-
 
 @dataclass(slots=True)
 class Context:
-    """One part of a running pattern. Parts know nothing of each other but what they are given and what they give."""
+    """One part of a running pattern. Parts share only what they are given and what they return."""
 
     shared: SharedState
-    meter: StrategyMeter
+    meter: Meter
     path: str = ""
     own_read_label: Label = NOTHING
     restricted_registry: Registry | None = None
     prompt_heads: tuple[PromptText, ...] = ()
-    """What every prompt begins with, before the setup of whoever is asked."""
+    """The beginning of every prompt, before the setup of the role."""
     guards: tuple[CallGuard, ...] = ()
     last_model: str = ""
     """The model that replied last here."""
 
     @property
     def read_label(self) -> Label:
-        """The join of all that was opened here: whatever is done from now on was perhaps decided by it."""
+        """The join of the labels of all that was opened here: it may have decided whatever is done from now on."""
         return join(self.own_read_label, self.shared.escaped_label)
 
     @read_label.setter
@@ -215,7 +203,7 @@ class Context:
         return self.shared.registry if self.restricted_registry is None else self.restricted_registry
 
     def restrict_tools(self, names: Iterable[str]) -> None:
-        """From now on only these tools can be called here and in parts of this; none of the others comes back."""
+        """Allow only these tools from now on, here and in parts of this; this cannot be undone."""
         wanted = set(names)
         if missing := sorted(wanted - set(self.registry.names)):
             raise ToolError(
@@ -226,7 +214,7 @@ class Context:
         self.restricted_registry = self.registry.subset(wanted)
 
     def prepend_to_prompts(self, part: PromptText) -> None:
-        """From now on every prompt here and in parts of this begins with this, whoever is asked; it stays there."""
+        """Begin every prompt with this from now on, here and in parts of this; this cannot be undone."""
         self.prompt_heads = (*self.prompt_heads, part)
 
     def prompt_head(self, role: Role, stable: Sequence[PromptText] = ()) -> str:
@@ -234,7 +222,7 @@ class Context:
         return "\n\n".join((*map(part_text, self.prompt_heads), role.setup, *map(part_text, stable)))
 
     def add_guard(self, guard: CallGuard) -> None:
-        """From now on every call here, and in parts and conversations of this, passes this guard; none goes away."""
+        """Check every call with this guard from now on, here and in parts and conversations; this cannot be undone."""
         self.guards = (*self.guards, guard)
 
     @property
@@ -243,16 +231,16 @@ class Context:
         return GuardedCallGate(self, self.shared.call_gate)
 
     def read(self, closed: Labelled[T]) -> T:
-        """Open a value. Everything that this stage does afterwards carries its label."""
+        """Open a value. Everything that this context does afterwards carries its label."""
         self.read_label = join(self.read_label, closed.label)
         return open_labelled(closed)
 
     def derive(self, value: T, *of: Labelled[Any]) -> Labelled[T]:
-        """A value that the pattern made of what it has opened, and of these."""
+        """A value that the pattern computed from what it has opened, and from these."""
         return make_labelled(value, join_all((TRUSTED_USER, self.read_label, *(each.label for each in of))))
 
     def note(self, what: LiteralString, **facts: str | float | bool) -> None:
-        """Write into the trace what the pattern did; names and numbers, and no word of a stranger."""
+        """Add an event of the pattern to the trace: names and numbers, and no untrusted text."""
         self.shared.trace.append(NoteEvent(self.path, what, dict(facts)))
 
     # Models ---------------------------------------------------------------------------------------------------------
@@ -315,50 +303,43 @@ class Context:
                     asked = (*parts, "\n\nYour last reply was not of the wanted form. Reply with the JSON alone.")
         raise ModelError("models.bad-reply", f"{role.name} was not asked", expected="retries of 0 or more")
 
+    async def read_form(self, role: Role, *parts: PromptText, wanted: Type, stable: Sequence[PromptText] = ()) -> Any:
+        """What a participant fills into a form, opened; None if the reply is not of the form. It is asked only once."""
+        try:
+            return self.read(await self.fill(role, *parts, wanted=wanted, stable=stable, retries=0))
+        except ModelError as error:
+            if error.code != "models.bad-reply":
+                raise
+            return None
+
     async def _ask_model(
         self, role: Role, messages: tuple[Message, ...], label: Label, schema: Mapping[str, Any] | None, sample: int
     ) -> ModelReply:
         voices = replace(self.shared.models, max_tokens=role.max_tokens)
-        session = voices.session(role.job, trusted=label.trusted)
-        model = voices.params.phase_models.get(role.phase) if role.phase is not None else None
         try:
-            with call_context(phase=role.phase), collect_charges() as charges:
-                reply = await session.converse(
-                    messages,
-                    job=role.job,
-                    json_schema=dict(schema) if schema is not None else None,
-                    model=model,
-                    hear=self.shared.audience.text,
-                    temperature=role.temperature,
-                    seed=sample,
-                )
+            reply, model, charges = await voices.ask(
+                role.job,
+                messages,
+                label,
+                role.phase,
+                json_schema=dict(schema) if schema is not None else None,
+                hear=self.shared.audience.text,
+                temperature=role.temperature,
+                seed=sample,
+            )
         except BicameralError:
-            # Whether a model replies at all may be for whoever wrote what it read to say.
+            # Untrusted text in the question may decide whether a model replies at all.
             self.read_label = join(self.read_label, label)
             raise
-        if reply.calls:
-            # It was shown no tools: whatever it asks for is no call of anything.
-            reply = replace(reply, calls=())
-        self._note_asked(role, session, messages, reply, label, [charge.to_json() for charge in charges])
-        return reply
-
-    def _note_asked(
-        self,
-        role: Role,
-        session: Session,
-        messages: tuple[Message, ...],
-        reply: ModelReply,
-        label: Label,
-        charges: list[Any],
-    ) -> None:
+        self.last_model = model
         self.shared.model_call_count += 1
         prefix = hashlib.sha256(messages[0].text.encode()).hexdigest()[:12]
         chamber = "privileged" if label.trusted else "quarantined"
-        model = self.last_model = reply.model or session.provider.name
         asked = ModelCallEvent(self.path, role.name, chamber, model, label, reply.usage, reply.seconds, prefix)
         self.shared.trace.append(asked)
         facts = asked.to_json() | {"text": reply.text, "shade": label_tree_json(label), "charges": charges}
         self.shared.recorder.record_model_call(f"{self.path}{self.shared.model_call_count}", facts)
+        return reply
 
     # Tools ----------------------------------------------------------------------------------------------------------
 
@@ -382,12 +363,12 @@ class Context:
                 shades,
                 decided,
                 self.shared.places,
-                self.shared.note_written,
+                partial(note_written, self.shared.written),
                 needed=True,
             )
         except BicameralError as error:
             if error.code not in _NOT_CALLED_CODES:
-                # Whether a tool gives anything at all may be for whoever writes what it gives to say.
+                # The source of a result may decide whether the tool returns anything at all.
                 label = join(label, labels_after_call(found, shades, None, step, decided).flat)
             self.read_label = join(self.read_label, label)
             self.shared.trace.append(ToolCallEvent(self.path, tool, label, time.perf_counter() - begun, error.code))
@@ -401,7 +382,7 @@ class Context:
     def _argument(self, value: Any) -> Labelled[Any]:
         if isinstance(value, Labelled):
             return cast("Labelled[Any]", value)
-        # What was opened here covers whatever the pattern made of it; the rest can only come from outside.
+        # The label of what was opened here covers whatever was computed from it; anything else comes from outside.
         return make_labelled(value, unlabelled_value_label(value) if self.read_label.trusted else TRUSTED_USER)
 
     def _tool(self, name: str) -> Tool:
@@ -413,7 +394,7 @@ class Context:
         return tool
 
     def conversation(self, role: Role) -> RoleConversation:
-        """A conversation with a participant that may ask for tools itself, under the same law and in the same run."""
+        """A conversation with a role that may ask for tools itself, in the same run and with the same label rules."""
         shared, registry = self.shared, self.registry
 
         def turned(turn: ModelTurn) -> None:
@@ -421,7 +402,7 @@ class Context:
             shared.trace.append(asked)
 
         def called(tool: str, label: Label, seconds: float, failed: str | None) -> None:
-            # A tool that does not exist has the name that a model gave it, which may be anybody's words.
+            # The name of a tool that does not exist was made up by a model, and may be untrusted text.
             shared.trace.append(
                 ToolCallEvent(self.path, tool if tool in registry else UNKNOWN_TOOL, label, seconds, failed)
             )
@@ -444,7 +425,7 @@ class Context:
     # Parts ----------------------------------------------------------------------------------------------------------
 
     def part(self, name: str) -> Context:
-        """A part with a stage of its own: it begins with what was opened here, and opens nothing for this one."""
+        """A part with its own context: it starts with the label of this one, and adds nothing to it."""
         return Context(
             self.shared,
             self.meter,
@@ -456,7 +437,7 @@ class Context:
         )
 
     async def run_part(self, name: str, work: Callable[[Context], Awaitable[Labelled[T]]]) -> Labelled[T]:
-        """Let a part do something; what it gives carries whatever it has opened on the way."""
+        """Run work in a part; its result carries the label of everything that the part has opened."""
         return await self._run_work(self.part(name), work)
 
     async def _run_work(self, part: Context, work: Callable[[Context], Awaitable[Labelled[T]]]) -> Labelled[T]:
@@ -470,10 +451,10 @@ class Context:
     async def run_parallel(
         self, works: Sequence[tuple[str, Callable[[Context], Awaitable[Labelled[T]]]]], *, width: int
     ) -> list[Labelled[T] | BicameralError]:
-        """Let parts work at the same time, `width` at once; in their order what each gave, or why it gave nothing.
+        """Run parts concurrently, `width` at once; the result or the error of each, in their order.
 
-        One that fails does not end the others. Bounds, a refusal of a person and a record that cannot be written end
-        all of them.
+        A part that fails does not end the others. A limit of the whole, a refusal of a person and a record that cannot
+        be written end all of them.
         """
         room = asyncio.Semaphore(width)
 
@@ -486,7 +467,7 @@ class Context:
                         raise
                     return error
 
-        # All of them begin with what is opened now: nothing that one opens and fails by is in another that comes later.
+        # All contexts are made now: what one part opens before it fails is not in the label of one that starts later.
         parts = [(self.part(name), work) for name, work in works]
         try:
             async with asyncio.TaskGroup() as group:
@@ -496,31 +477,24 @@ class Context:
         return [task.result() for task in tasks]
 
     def _ends_siblings(self, error: BicameralError) -> bool:
-        """Whether a part that ends so ends its siblings too: what it ran out of, or was refused, was not its own."""
-        if isinstance(error, LimitReached):
+        """Whether this error of a part ends the other parts: the limit or the refusal was not the part's own."""
+        if isinstance(error, LimitReached) and error.scope is STRATEGY:
             return self.meter.is_exhausted_by(error)
-        common = isinstance(error, JournalError | BudgetSpent | CapReached) or error.code in _FINAL_CODES
+        common = isinstance(error, JournalError | BudgetSpent | LimitReached) or error.code in FINAL_CODES
         return common or self.shared.call_gate.failure is not None
 
     @asynccontextmanager
-    async def within_limits(self, bounds: StrategyLimits) -> AsyncGenerator[Context]:
-        """This stage with bounds of its own, besides those around it."""
-        with open_ledger() as ledger:
-            meter = StrategyMeter(bounds, ledger, self.meter)
-            inner = Context(
-                self.shared, meter, self.path, self.read_label, self.restricted_registry, self.prompt_heads, self.guards
-            )
-            limit = asyncio.timeout(bounds.seconds)
-            try:
-                async with limit:
-                    with enforce_allowance(meter):
-                        yield inner
-            except TimeoutError:
-                if limit.expired():
-                    raise meter.out_of_time() from None
-                raise
-            finally:
-                self.read_label = join(self.read_label, inner.read_label)
+    async def within_limits(self, bounds: Limits) -> AsyncGenerator[Context]:
+        """This context with its own limits, in addition to those around it."""
+        meter = Meter(bounds, above=self.meter)
+        inner = Context(
+            self.shared, meter, self.path, self.read_label, self.restricted_registry, self.prompt_heads, self.guards
+        )
+        try:
+            async with meter.running():
+                yield inner
+        finally:
+            self.read_label = join(self.read_label, inner.read_label)
 
 
 def _first_error(group: BaseExceptionGroup[BicameralError]) -> BicameralError:

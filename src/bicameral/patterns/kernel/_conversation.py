@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from string import Formatter
 from typing import TYPE_CHECKING, Any, Literal, LiteralString, TypeVar
 
@@ -26,76 +26,16 @@ from bicameral.labels import (
     open_labelled,
     vouched_value,
 )
-from bicameral.models import Chamber, ModelReply, Usage
+from bicameral.limits import PlanningRole
+from bicameral.models import ModelReply
 from bicameral.patterns.strategies import PhaseName, ToolConversation
-from bicameral.sessions import PlanningRole
 
 if TYPE_CHECKING:
     from bicameral.patterns.kernel._context import Context
 
 
 UNKNOWN_TOOL = "(unknown)"
-"""Stands for the name of a tool that does not exist: a model made it up, perhaps with a stranger's words."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelCallEvent:
-    """A model was asked: as which participant, in which chamber, under which label, and what that took."""
-
-    at: str
-    """The part of the pattern, as a path: `worker 2/`, or nothing for the pattern itself."""
-    participant: str
-    chamber: Chamber
-    model: str
-    read: Label
-    usage: Usage
-    seconds: float
-    prefix: str = ""
-    """A fingerprint of the beginning of the prompt that is always the same."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "asked": self.participant,
-            "at": self.at,
-            "chamber": self.chamber,
-            "model": self.model,
-            "trusted": self.read.trusted,
-            "prompt_tokens": self.usage.prompt,
-            "cached_tokens": self.usage.cached,
-            "output_tokens": self.usage.output,
-            "seconds": round(self.seconds, 3),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCallEvent:
-    """A tool was called, or was to be: `error` is the code of what came instead of a result."""
-
-    at: str
-    tool: str
-    label: Label
-    seconds: float
-    error: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        facts = {"called": self.tool, "at": self.at, "trusted": self.label.trusted, "seconds": round(self.seconds, 3)}
-        return facts | ({"error": self.error} if self.error else {})
-
-
-@dataclass(frozen=True, slots=True)
-class NoteEvent:
-    """Something that the pattern itself says of its course, in names and numbers."""
-
-    at: str
-    what: str
-    facts: dict[str, str | int | float | bool] = field(default_factory=dict[str, Any])
-
-    def to_json(self) -> dict[str, Any]:
-        return {"noted": self.what, "at": self.at, **self.facts}
-
-
-TraceEvent = ModelCallEvent | ToolCallEvent | NoteEvent
-Trace = tuple[TraceEvent, ...]
+"""Stands for the name of a tool that does not exist: a model made it up, perhaps from untrusted text."""
 
 
 _PIECE = re.compile(r"[A-Za-z]+|[^\s]")
@@ -184,15 +124,15 @@ def part_label(part: PromptText) -> Label:
         return part.label
     label = unlabelled_value_label(part)
     if label is TRUSTED_USER:
-        # A model may repeat its prompt, which does not make the prompt a stranger's.
+        # A model may repeat its prompt, which does not make the prompt untrusted.
         note_own_words(part)
     return label
 
 
 def unlabelled_value_label(value: object) -> Label:
-    """The label of a naked value in a pattern: the program's own, unless a text in it was handed out as a stranger's.
+    """The label of a value without one in a pattern: the program's own, unless a text in it came from untrusted output.
 
-    The types forbid that way, so it is taken only by mistake; the value then has its label again, and policy decides.
+    The types forbid that, so it happens only by mistake; the value then has its label again, and policy decides.
     """
     found = laundered_label(value)
     return TRUSTED_USER if found is None else join(TRUSTED_USER, found)
@@ -226,10 +166,10 @@ class Role:
 
 
 class RoleConversation:
-    """What is in the conversation and what its stage has opened are one.
+    """A conversation of one role; it and its context have one label.
 
-    A pattern holds replies and results in its hands here, unlabelled. So they count as opened: from the first word of
-    a stranger on, whatever the stage does carries it, and what the stage has opened elsewhere is the label of whatever
+    A pattern gets replies and results here without labels, so they count as opened: from the first untrusted text on
+    everything that the context does carries its label, and what the context has opened elsewhere is joined to whatever
     is said here.
     """
 
@@ -249,7 +189,7 @@ class RoleConversation:
         self._talk.tell("".join(part_text(part) for part in parts))
 
     async def ask(self, *, tools: bool = True) -> ModelReply:
-        """The next reply. With `tools` it may ask for calls, which are made only by `serve`."""
+        """The next reply. With `tools` it may ask for calls, which are made only by `make_calls`."""
         self._join_labels()
         if self._role.reads == "trusted" and not self._talk.label.trusted:
             raise must_not_read_error(self._role)

@@ -13,9 +13,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final, TypedDict, cast
+from typing import Any, ClassVar, Final, TypedDict
 
-from bicameral.errors import ModelError, RunError
+from bicameral.errors import RunError
 from bicameral.labels import TRUSTED_USER, join
 from bicameral.patterns.kernel import (
     Answered,
@@ -142,15 +142,9 @@ class Retrieval(Pattern[[Labelled[str]], CitedAnswer]):
         wanted = _answer_form([cite(chunk) for chunk in chunks])
         again: Labelled[str] = program_text("")
         for left in (1, 0):
-            try:
-                reply = await part.fill(self.generator, *asked, again, wanted=wanted, retries=0)
-            except ModelError as error:
-                if error.code != "models.bad-reply":
-                    raise
-            else:
-                statements = cast("list[dict[str, str]]", part.read(reply)["statements"])
-                if self._resolved(statements, chunks):
-                    return statements
+            reply = await part.read_form(self.generator, *asked, again, wanted=wanted)
+            if reply is not None and self._resolved(reply["statements"], chunks):
+                return reply["statements"]
             part.note("answer-rejected", retries=left)
             again = program_text(
                 "\n\nEvery statement needs the citation of a passage above, copied exactly, and no other."
@@ -231,14 +225,10 @@ def _is_correct(outcome: Answered[CitedAnswer]) -> bool:
     return "190" in value["answer"] and "travel.md" in cited and outcome.label.trusted
 
 
-def _sizes(folder: Path) -> dict[str, int | float | str]:
-    return {"setup": GENERATOR.setup, "input": f"Question: {_QUESTION}", "output": 50}
-
-
 EXAMPLE = PatternExample(
     "A question about a handbook is answered with the citation of the page that says so.",
     _build_example,
-    lambda folder: (program_text(_QUESTION),),
+    _QUESTION,
     _is_correct,
-    _sizes,
+    lambda folder: {"setup": GENERATOR.setup, "input": f"Question: {_QUESTION}", "output": 50},
 )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypedDict, cast
 
-from bicameral.errors import ModelError, RunError, nearest_name
+from bicameral.errors import RunError, nearest_name
 from bicameral.labels import Label
 from bicameral.patterns.kernel import (
     Answered,
@@ -108,6 +108,7 @@ HOST = Role(
 )
 FetchMaterial = Callable[[Context], Awaitable[Labelled[Any]]]
 _SPACE = re.compile(r"\s+")
+_EMPTY_REPLY: Mapping[str, Any] = {"note": {"text": ""}, "more": [], "result": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +178,8 @@ class _StepWork:
         head = (format_text("[notes]\n{pad}[/notes]\n\n", pad=pad), *parts)
         again: Labelled[str] = program_text("")
         for left in (1, 0):
-            reply = await self._ask_host(part, (*head, again), wanted)
+            # A reply without readable notes counts as one without any.
+            reply = await part.read_form(self.host, *head, again, wanted=wanted) or _EMPTY_REPLY
             forms = [] if self.last else [reply["note"], *reply["more"]]
             written = [_make_note(each, self.number, at) for at, each in enumerate(forms, 1)]
             why = self._refusal_reason(written, reply["result"])
@@ -188,15 +190,6 @@ class _StepWork:
             part.note("notes-rejected", notes=len(written), retries=left)
             again = part.derive(f"\n\nYour reply does not do: {why}.")
         raise RunError("pattern.bad-notes", f"{self.step.name!r} has not noted what it found as it should")
-
-    async def _ask_host(self, part: Context, asked: Sequence[Labelled[str]], wanted: Type) -> dict[str, Any]:
-        """What the host fills in; a reply without readable notes counts as one without any."""
-        try:
-            return part.read(await part.fill(self.host, *asked, wanted=wanted, retries=0))
-        except ModelError as error:
-            if error.code != "models.bad-reply":
-                raise
-            return {"note": {"text": ""}, "more": [], "result": None}
 
     def _refusal_reason(self, notes: Sequence[PadNote], result: str | None) -> str | None:
         if result is None or not all(note["text"] for note in notes):

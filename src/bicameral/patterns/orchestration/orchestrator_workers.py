@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Final, TypedDict, cast
 
 from bicameral.catalog.costs import estimate_tokens
 from bicameral.errors import BicameralError, CatalogError, PlanError, RunError
+from bicameral.limits import Limits, strategy_limits
 from bicameral.patterns.kernel import (
     Answered,
     Context,
@@ -27,10 +28,8 @@ from bicameral.patterns.kernel import (
     Role,
     cut_to_tokens,
     format_text,
-    program_text,
 )
 from bicameral.patterns.orchestration.parallelization import Responder, ask_responder
-from bicameral.patterns.strategies import StrategyLimits
 from bicameral.types import STR, Field, ListType, LiteralType, RecordType
 
 
@@ -101,7 +100,7 @@ SYNTHESIS = Role(
     max_tokens=256,
 )
 MAX_LISTED_WORKERS = 15
-SMALL_LIMITS = StrategyLimits(rounds=8, calls=8, tool_calls=16, tokens=40_000, seconds=300.0)
+SMALL_LIMITS = strategy_limits(rounds=8, calls=8, tool_calls=16, tokens=40_000, seconds=300.0)
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,7 @@ class WorkerSpec:
     can: str
     by: Responder = WORKER
     tools: Sequence[str] = ()
-    bounds: StrategyLimits = SMALL_LIMITS
+    bounds: Limits = SMALL_LIMITS
 
     def __post_init__(self) -> None:
         if self.tools and isinstance(self.by, Role):
@@ -297,7 +296,7 @@ EXAMPLE = PatternExample(
     lambda folder: OrchestratorWorkers(
         [_example_worker(name) for name in _OPENING_HOURS], max_workers=3, result_tokens=30
     ),
-    lambda folder: (program_text(_GOAL),),
+    _GOAL,
     _is_correct,
     _sizes,
 )

@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, TypedDict
 
 from bicameral.errors import BicameralError, CatalogError, RunError
@@ -24,7 +23,6 @@ from bicameral.patterns.kernel import (
     Role,
     format_text,
     join_labelled,
-    program_text,
 )
 from bicameral.types import BOOL, LiteralType, Type, value_to_json
 
@@ -249,14 +247,10 @@ def _is_correct(outcome: Answered[str]) -> bool:
     return all(word in found[part].lower() for part, word in wanted.items())
 
 
-def _sizes(folder: Path) -> dict[str, int | float | str]:
-    return {"setup": _PARTS["since"].setup, "brief": _MAIL, "items": len(_PARTS), "output": 5}
-
-
 EXAMPLE = PatternExample(
     "Three questions about one mail are answered side by side.",
     lambda folder: Parallelization.sections(_PARTS),
-    lambda folder: (program_text(_MAIL),),
+    _MAIL,
     _is_correct,
-    _sizes,
+    lambda folder: {"setup": _PARTS["since"].setup, "brief": _MAIL, "items": len(_PARTS), "output": 5},
 )

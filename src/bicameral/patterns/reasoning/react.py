@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
 from bicameral.errors import RunError
+from bicameral.limits import STRATEGY, LimitReached
 from bicameral.models import ModelReply, ToolCall
 from bicameral.patterns.kernel import (
     UNKNOWN_TOOL,
@@ -23,9 +25,8 @@ from bicameral.patterns.kernel import (
     PatternExample,
     Role,
     RoleConversation,
-    program_text,
 )
-from bicameral.patterns.strategies import LimitReached, RepeatCounter
+from bicameral.patterns.strategies import react_loop
 from bicameral.tools import Origin, Registry, Tool, tool
 
 AGENT = Role(
@@ -61,24 +62,26 @@ class ReAct(Pattern[[Labelled[str]], str]):
     async def execute(self, stage: Context, /, question: Labelled[str]) -> Labelled[str]:
         talk = stage.conversation(self.agent)
         talk.tell(question)
-        made, gave = RepeatCounter(stage.registry), 0
-        for number in range(1, self.max_steps + 1):
-            reply = await talk.ask()
-            thought = len(reply.text.split())
+
+        def note(number: int, reply: ModelReply) -> None:
+            words = len(reply.text.split())
             if not reply.calls:
-                stage.note("answered", step=number, words=thought)
-                return stage.derive(reply.text)
-            called = _tool_name(reply.calls[0], stage.registry)
-            stage.note("step", step=number, thought=thought, call=called, dropped=len(reply.calls) - 1)
-            if made.count(reply.calls[0]) >= self.repeats:
-                if not gave:
-                    raise _stalled_error(called, self.repeats)
-                if number < self.max_steps:
-                    return await _ask_last_answer(talk, stage, reply, number + 1)
-            elif number < self.max_steps:
-                # Nobody would look at what the call of the last step gives.
-                gave += await talk.make_calls(reply, most=1)
-        raise LimitReached("rounds", self.max_steps, self.max_steps)
+                stage.note("answered", step=number, words=words)
+            else:
+                called = _tool_name(reply.calls[0], stage.registry)
+                stage.note("step", step=number, thought=words, call=called, dropped=len(reply.calls) - 1)
+
+        steps, make_call = self.max_steps, partial(talk.make_calls, most=1)
+        reply, number, gave = await react_loop(
+            talk.ask, make_call, stage.registry, repeats=self.repeats, steps=steps, calls=1, note=note
+        )
+        if not reply.calls:
+            return stage.derive(reply.text)
+        if not gave:
+            raise _stalled_error(_tool_name(reply.calls[0], stage.registry), self.repeats)
+        if number == steps:
+            raise LimitReached(STRATEGY, "rounds", steps, steps)
+        return await _ask_last_answer(talk, stage, reply, number + 1)
 
 
 async def _ask_last_answer(talk: RoleConversation, stage: Context, reply: ModelReply, number: int) -> Labelled[str]:
@@ -122,15 +125,18 @@ def _is_correct(outcome: Answered[str]) -> bool:
     return "ada young" in outcome.value.lower() and [each.tool for each in outcome.tool_calls] == ["get_customer"]
 
 
-def _sizes(folder: Path) -> dict[str, int | float | str]:
-    return {"setup": AGENT.setup, "tools": 180, "input": _QUESTION, "steps": 2, "observation": 25, "output": 35}
-
-
 EXAMPLE = PatternExample(
     "What the answer needs is looked up, and then told.",
     lambda folder: ReAct(max_steps=4),
-    lambda folder: (program_text(_QUESTION),),
+    _QUESTION,
     _is_correct,
-    _sizes,
+    lambda folder: {
+        "setup": AGENT.setup,
+        "tools": 180,
+        "input": _QUESTION,
+        "steps": 2,
+        "observation": 25,
+        "output": 35,
+    },
     _tools,
 )

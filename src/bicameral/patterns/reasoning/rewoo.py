@@ -261,7 +261,7 @@ def _sizes(folder: Path) -> dict[str, int | float | str]:
 EXAMPLE = PatternExample(
     "The people of two cities are looked up side by side and added up.",
     lambda folder: ReWOO(),
-    lambda folder: (program_text(_QUESTION),),
+    _QUESTION,
     _is_correct,
     _sizes,
     _tools,

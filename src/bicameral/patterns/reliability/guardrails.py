@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final, ParamSpec, TypeVar, cast
 from bicameral.errors import BicameralError, CatalogError
 from bicameral.labels import Label
 from bicameral.patterns.integration.tool_call import ROUTER, RoutedCall, ToolCalling
-from bicameral.patterns.kernel import Answered, Context, Labelled, Pattern, PatternExample, map_labelled, program_text
+from bicameral.patterns.kernel import Answered, Context, Labelled, Pattern, PatternExample, map_labelled
 from bicameral.patterns.reliability._guards import (
     REMOVED,
     SEAMS,
@@ -295,7 +295,7 @@ EXAMPLE = PatternExample(
             secrets_guard("output"),
         ),
     ),
-    lambda folder: (program_text(_TASK),),
+    _TASK,
     _is_correct,
     _sizes,
     _tools,

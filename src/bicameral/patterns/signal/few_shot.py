@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from bicameral.errors import CatalogError
@@ -29,7 +28,6 @@ from bicameral.patterns.kernel import (
     PatternExample,
     Role,
     from_user,
-    program_text,
 )
 
 if TYPE_CHECKING:
@@ -338,19 +336,15 @@ def _is_correct(outcome: Answered[str]) -> bool:
     return re.fullmatch(r"question: \w+", outcome.value) is not None
 
 
-def _sizes(folder: Path) -> dict[str, int | float | str]:
-    return {
+EXAMPLE = PatternExample(
+    "A message is sorted in a form that three pairs show and nobody has explained.",
+    lambda folder: FewShot(_POOL),
+    _TASK,
+    _is_correct,
+    lambda folder: {
         "setup": HOST.setup,
         "example": render_pairs(_POOL.pairs[-1:]),
         "input": f"<task>\n{_TASK}\n</task>",
         "output": 8,
-    }
-
-
-EXAMPLE = PatternExample(
-    "A message is sorted in a form that three pairs show and nobody has explained.",
-    lambda folder: FewShot(_POOL),
-    lambda folder: (program_text(_TASK),),
-    _is_correct,
-    _sizes,
+    },
 )

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, TypedDict
 
 from bicameral.errors import RunError
-from bicameral.patterns.kernel import Answered, Context, Labelled, Pattern, PatternExample, Role, program_text
+from bicameral.patterns.kernel import Answered, Context, Labelled, Pattern, PatternExample, Role
 from bicameral.types import RecordType, Type, type_from_annotation
 
 HOST = Role("Host", "Reply with one JSON object of the wanted form and nothing else.", max_tokens=256)
@@ -98,14 +97,14 @@ def _is_correct(outcome: Answered[dict[str, Any]]) -> bool:
     return value["kind"] == "bug" and "billing" in value["product"].lower() and value["urgent"] is True
 
 
-def _sizes(folder: Path) -> dict[str, int | float | str]:
-    return {"setup": f"{HOST.setup}\n\n{_render_form(type_from_annotation(_Ticket))}", "input": _TASK, "output": 24}
-
-
 EXAMPLE = PatternExample(
     "A message becomes a ticket with a kind, a product and a flag.",
     lambda folder: OutputTemplate.of(_Ticket),
-    lambda folder: (program_text(_TASK),),
+    _TASK,
     _is_correct,
-    _sizes,
+    lambda folder: {
+        "setup": f"{HOST.setup}\n\n{_render_form(type_from_annotation(_Ticket))}",
+        "input": _TASK,
+        "output": 24,
+    },
 )
