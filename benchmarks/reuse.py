@@ -31,12 +31,12 @@ from bicameral.models import (
     ModelReply,
     ModelRequest,
     ModelStore,
+    _engine as servers,
+    _evaluator as canonical,
     adapters_of,
     engine_threads,
     find_weights,
 )
-from bicameral.models import _engine as servers
-from bicameral.models import _evaluator as canonical
 from bicameral.models._completion import Completion, completion_body
 from bicameral.models._engine import Slots
 from bicameral.models._evaluator import Evaluator, PrefixStates, SlotPlacement, TokenizedPrompt

@@ -23,14 +23,16 @@ from bicameral.secrets import isolate_secrets
 from canaries import Watch, watching
 from postgres import new_database, running_server
 from property_examples import EXPLORE, QUICK
-from recordings_plugin import pytest_addoption as pytest_addoption
-from recordings_plugin import pytest_configure as pytest_configure
-from recordings_plugin import pytest_deselected as pytest_deselected
-from recordings_plugin import pytest_runtest_makereport as pytest_runtest_makereport
-from recordings_plugin import pytest_runtest_setup as pytest_runtest_setup
-from recordings_plugin import pytest_sessionfinish as pytest_sessionfinish
-from recordings_plugin import pytest_terminal_summary as pytest_terminal_summary
-from recordings_plugin import replies_as_recorded as replies_as_recorded
+from recordings_plugin import (
+    pytest_addoption as pytest_addoption,
+    pytest_configure as pytest_configure,
+    pytest_deselected as pytest_deselected,
+    pytest_runtest_makereport as pytest_runtest_makereport,
+    pytest_runtest_setup as pytest_runtest_setup,
+    pytest_sessionfinish as pytest_sessionfinish,
+    pytest_terminal_summary as pytest_terminal_summary,
+    replies_as_recorded as replies_as_recorded,
+)
 
 EITHER = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.register_profile(EXPLORE, EITHER, max_examples=10 * QUICK)

@@ -35,8 +35,16 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bicameral.errors import ModelError
-from bicameral.models import FinishReason, ModelReply, ModelRequest, ModelStore, ReplyToken, Usage, known_weights
-from bicameral.models import _engine as engines
+from bicameral.models import (
+    FinishReason,
+    ModelReply,
+    ModelRequest,
+    ModelStore,
+    ReplyToken,
+    Usage,
+    _engine as engines,
+    known_weights,
+)
 from bicameral.models._completion import completion_body
 from bicameral.models._engine import EngineJob, EngineServer, InferenceEngine, Slots
 from bicameral.models._prompts import Vocabulary, read_vocabulary, render_prompt

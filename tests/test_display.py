@@ -6,8 +6,7 @@ import json
 import unicodedata
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.display import escape_json, fold_lines, has_hidden, hidden_kind, hidden_places, make_visible
 

@@ -9,8 +9,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from bicameral.errors import MAX_DESCRIPTION, Place, ToolError, describe_error
 from bicameral.secrets import MIN_SECRET_LENGTH, Secret, isolate_secrets, mask, mask_json, mask_value, register_secret

@@ -14,8 +14,7 @@ from typing import Any
 
 from bicameral.boundary import HandleContent
 from bicameral.errors import BicameralError
-from bicameral.plans import Plan, Proved, parse
-from bicameral.plans import static_path as plan_step
+from bicameral.plans import Plan, Proved, parse, static_path as plan_step
 from bicameral.policy import ArgumentFacts, CallFacts, Decision, Mode, Policy
 from bicameral.runs import (
     Answers,

@@ -17,11 +17,8 @@ from dataclasses import replace
 from typing import Any
 
 from bicameral.labels import NOTHING, PUBLIC, Label, LabelTree, Source, join
-from bicameral.plans.labels import _proof as proofs
-from bicameral.plans.labels import _storage as places
-from bicameral.plans.labels import _transfer as steps
-from bicameral.tools import _call_labels as attached
-from bicameral.tools import _call_labels as results
+from bicameral.plans.labels import _proof as proofs, _storage as places, _transfer as steps
+from bicameral.tools import _call_labels as attached, _call_labels as results
 
 from . import execution
 

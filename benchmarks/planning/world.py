@@ -195,8 +195,7 @@ def _calendar_text() -> str:
 
 
 def _read_events(file: Path) -> list[Event]:
-    from icalendar import Calendar
-    from icalendar import Event as Component
+    from icalendar import Calendar, Event as Component
 
     try:
         calendar = Calendar.from_ical(file.read_bytes())

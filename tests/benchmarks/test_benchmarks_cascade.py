@@ -6,8 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from benchmarks.cascade.__main__ import record, recorded
 from benchmarks.cascade.attempts import Attempt, attempt

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.routing import __main__ as benchmark
-from benchmarks.routing import others
+from benchmarks.routing import __main__ as benchmark, others
 from benchmarks.routing.faults import Survived
 from benchmarks.routing.streams import FirstToken
 from benchmarks.routing.timing import overhead

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bicameral.boundary import COPIED_TYPES, ExtractionOutcome, Extractor, Filled, Rejected
 from bicameral.boundary._evidence import Evidence

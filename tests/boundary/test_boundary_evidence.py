@@ -7,8 +7,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.boundary import Extractor, Rejected
 from bicameral.boundary._evidence import MAX_LOOKUPS, MAX_NORMALISED, Evidence

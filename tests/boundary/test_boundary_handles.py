@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bicameral.boundary import BoundaryError, Handle, HandleTable, privileged_view
 from bicameral.boundary._privileged_view import MAX_CODES, MAX_ITEMS

@@ -7,8 +7,7 @@ import time
 import pytest
 from boundary_sentences import HELD_BACK, SECOND, SENTENCES, THIRD
 from boundary_spellings import SPELLINGS
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.boundary.shield import actionable_parts, is_plain_text
 

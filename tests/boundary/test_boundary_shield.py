@@ -9,8 +9,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bicameral.boundary import screen
 from bicameral.boundary.shield import ALERT_SCORE, MarkKind

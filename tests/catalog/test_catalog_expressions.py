@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from bicameral.catalog import SIZES, CatalogError, Expression, default_sizes, parse_expression
 from bicameral.errors import Place

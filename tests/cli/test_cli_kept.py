@@ -17,8 +17,7 @@ from cli_office import EACH, FOUND, Office, until, working_here
 from cli_terminal import PROGRAM, Terminal
 from cli_world import World
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.cli import main
 from bicameral.cli._main import parse_seconds

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cli_world import PLAN as RUN_PLAN
-from cli_world import REQUEST, World
+from cli_world import PLAN as RUN_PLAN, REQUEST, World
 
 OWN = '@id("stays") forbid (principal, action, resource in Tool::"write_text");\n'
 CASE = """

@@ -6,8 +6,7 @@ import datetime as dt
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.cli._prompts import parse_reply
 from bicameral.cli._render import answer_text, render_table, to_plain_json

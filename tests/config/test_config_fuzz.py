@@ -11,8 +11,7 @@ from typing import Any, cast
 
 import pytest
 import yaml
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from bicameral.config import load_config, open_models
 from bicameral.errors import BicameralError, ConfigError, ModelError

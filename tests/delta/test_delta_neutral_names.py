@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from bicameral.planning import NeutralNames
 from bicameral.planning._matching import match_cells, match_names, name_stems

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from durable_world import plan
 
-from bicameral.durable import Runs, Submission
-from bicameral.durable import _views as _extra
+from bicameral.durable import Runs, Submission, _views as _extra
 from bicameral.errors import DurableError
 from bicameral.limits import run_limits
 

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from label_strategies import labels, shades
 
 from bicameral.labels import (

@@ -12,8 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypedDict, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.errors import LabelError
 from bicameral.labels import (

@@ -10,8 +10,7 @@ import time
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from label_strategies import SOURCES, labels, readers, shades
 
 from bicameral.labels import (

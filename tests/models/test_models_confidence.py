@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.models import LocalProvider, Message, ModelRequest, ReplyToken
 from bicameral.models._completion import Completion, read_token_confidence

@@ -14,12 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.errors import ConfigError, ModelError
-from bicameral.models import LocalProvider, Message, ModelRequest, ModelStore, find_weights
-from bicameral.models import _engine as engines
+from bicameral.models import LocalProvider, Message, ModelRequest, ModelStore, _engine as engines, find_weights
 from bicameral.models._completion import Completion
 from bicameral.models._engine import EngineServer, Slots
 from bicameral.models._local import engine_threads

@@ -12,8 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from models_store_world import content_of, sha256, weights_of
 
 from bicameral.errors import ModelError

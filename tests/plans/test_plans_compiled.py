@@ -6,8 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, event, given, settings, strategies as st
 from plain_evaluation import plain_evaluate, plain_weigh
 from plan_strategies import expressions
 from typed_plans import VARIABLES, typed_expressions, values_of

@@ -18,8 +18,7 @@ from flow_strategies import (
     seen,
     written,
 )
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from plan_strategies import expressions
 
 from bicameral.labels import NOTHING, covers, join_all

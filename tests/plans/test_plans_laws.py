@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import HealthCheck, assume, event, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, event, given, settings, strategies as st
 from plan_strategies import expressions, plans
 from typed_plans import SCOPE, VARIABLES, typed_expressions, values_of
 

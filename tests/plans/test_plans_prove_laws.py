@@ -7,8 +7,7 @@ from typing import Any
 from flow_plans import BEGIN, KINDS, exprs, plans
 from flow_strategies import differs
 from flow_world import REGISTRY, WORLDS, LabelledRun, World, two_worlds
-from hypothesis import HealthCheck, assume, event, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, event, given, settings, strategies as st
 
 from bicameral.labels import PUBLIC, Label, covers
 from bicameral.plans import Answer, Compute, EvaluationError, Expr, Plan, Ref, check

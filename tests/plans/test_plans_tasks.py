@@ -9,8 +9,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bicameral.errors import PlanError
 from bicameral.plans.syntax._parser import parse

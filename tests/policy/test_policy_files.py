@@ -14,6 +14,7 @@ from bicameral.errors import PolicyError
 from bicameral.policy import CallFacts, Policy
 from bicameral.policy._cedar_request import (
     ALL_FACTS,
+    entity_facts as told_of,
     evaluate_policies,
     make_call_profile,
     outline_call,
@@ -21,7 +22,6 @@ from bicameral.policy._cedar_request import (
     render_entity,
     validation_errors,
 )
-from bicameral.policy._cedar_request import entity_facts as told_of
 from bicameral.policy._rules import read_packaged, split_policies
 
 HEAD = "forbid (principal, action, resource)"

@@ -6,8 +6,7 @@ from time import perf_counter
 from typing import Any, cast
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from policy_calls import BODY, READ, USER, arg, call, decided, mail, said, why
 
 from bicameral.labels import Label, Source

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from policy_calls import BODY, CONTACT, READ, USER, arg, call, decided, mail, said, why
 
 from bicameral.errors import PolicyError

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from policy_calls import BALANCE, CONTACT, PAGE, READ, USER, arg, call, mail, rules, said, why
 
 from bicameral.labels import PUBLIC, Label, Readers, Source

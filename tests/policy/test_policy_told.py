@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from policy_calls import BALANCE, BODY, CONTACT, PAGE, READ, USER, arg, call, mail
 from test_policy_preview import calls, policies
 

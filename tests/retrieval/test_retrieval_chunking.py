@@ -6,8 +6,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from retrieval_world import MINE, STRANGER
 
 from bicameral.errors import RetrievalError

@@ -12,15 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from bicameral.errors import ModelError, RetrievalError
 from bicameral.models import ModelStore, find_weights
-from bicameral.retrieval import LocalEmbedder
-from bicameral.retrieval import _embedding as _extra
+from bicameral.retrieval import LocalEmbedder, _embedding as _extra
 from bicameral.retrieval._encoder import Bert, BertShape, gelu, one_core_each
 
 REFERENCE: dict[str, Any] = json.loads(Path(__file__).with_name("reference_vectors.json").read_text(encoding="utf-8"))

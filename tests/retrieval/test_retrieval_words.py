@@ -8,8 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.retrieval._search import BagOfWords, Lexicon, Postings, word_overlap
 from bicameral.text import index_words

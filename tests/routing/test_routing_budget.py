@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import pytest
 from adaptive_world import ASK, READS, Model, Turn, caught, fails, model, virtually
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.errors import ModelError
 from bicameral.limits import Budgets, BudgetSpent, Limits, Price, Prices, budget_scope, remaining_for_role, use_prices

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from adaptive_world import ASK, Turn, caught, fails, model, virtually
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.cache import FolderCache
 from bicameral.limits import Charge, Limits, collect_charges

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from routing_world import TOOL, hints, holds, request, requests, situations, trees, written
 
 from bicameral.errors import ConfigError

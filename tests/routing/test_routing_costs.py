@@ -10,8 +10,7 @@ from typing import Any, get_args
 import pytest
 from adaptive_world import fails, model
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.agent import Agent
 from bicameral.cli import main

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from adaptive_world import ASK, Model, Turn, caught, fails, model, now, virtually
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from bicameral.errors import ConfigError, ModelError

@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 from adaptive_world import ASK, READS, Model, Turn, caught, fails, model, now, virtually
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.errors import ModelError
 from bicameral.limits import Charge, collect_charges

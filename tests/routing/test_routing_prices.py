@@ -7,8 +7,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.errors import ConfigError, Place
 from bicameral.limits import FREE_PRICE, Price, Prices, current_prices, known_prices, load_prices, use_prices

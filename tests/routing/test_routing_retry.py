@@ -9,8 +9,7 @@ from dataclasses import replace
 
 import pytest
 from adaptive_world import ASK, Model, Turn, caught, fails, model, now, virtually
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.errors import ModelError
 from bicameral.limits import collect_charges

@@ -12,8 +12,7 @@ import flow_world
 from flow_plans import BEGIN, exprs, plans
 from flow_strategies import differs
 from flow_world import WORLDS, LabelledRun, World, two_worlds
-from hypothesis import HealthCheck, event, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, event, given, settings, strategies as st
 from runs_boundary import Person
 
 from bicameral.boundary import ExtractionOutcome, Filled

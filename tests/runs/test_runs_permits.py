@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from runs_boundary import BOB, EVE, ME, Compromised, Office, Person, run_office
 
 from bicameral.journal import Event

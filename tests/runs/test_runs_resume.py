@@ -7,8 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from runs_dying import RUN, Hesitant, MortalJournal, MortalWorld, Yes, lived_through
 from runs_plans import plans
 

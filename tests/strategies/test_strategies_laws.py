@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any, Literal
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from strategies_world import Speaker
 
 from bicameral.labels import PUBLIC, USER

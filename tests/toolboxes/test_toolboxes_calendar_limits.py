@@ -8,8 +8,7 @@ from typing import Any
 
 import dateutil.rrule as rules
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.toolboxes import _calendar_document as _document
 from bicameral.toolboxes._calendar_document import MAX_COST, read_document

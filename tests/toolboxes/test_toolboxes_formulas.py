@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.toolboxes._table_files import escape_formulas, has_formulas, parse_csv, render_csv, unescape_formulas  # pyright: ignore[reportPrivateUsage]  # pyright: ignore[reportPrivateUsage]
 

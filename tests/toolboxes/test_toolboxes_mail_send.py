@@ -16,8 +16,7 @@ from typing import Any, cast
 import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from bicameral.errors import ToolError
 from bicameral.toolboxes._mail_compose import (

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.errors import ToolError
 from bicameral.tools import CommandFailed, Folders, Tool, command_arguments, command_tools, command_usage, tool

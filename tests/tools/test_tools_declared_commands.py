@@ -10,8 +10,16 @@ from typing import Any
 import pytest
 
 from bicameral.errors import ToolError
-from bicameral.tools import CommandSettings, Folders, Origin, Participants, Tool, command_tools, describe_tool
-from bicameral.tools import parse_manifest as parse
+from bicameral.tools import (
+    CommandSettings,
+    Folders,
+    Origin,
+    Participants,
+    Tool,
+    command_tools,
+    describe_tool,
+    parse_manifest as parse,
+)
 
 CHECKSUM = Path(__file__).parents[2] / "examples" / "tools" / "checksum"
 NOWHERE = Folders.of(Path("/"), read=())

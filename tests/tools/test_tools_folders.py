@@ -13,12 +13,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from bicameral.errors import ToolError
-from bicameral.tools import Folders
-from bicameral.tools import _file_operations as _folder_walk
+from bicameral.tools import Folders, _file_operations as _folder_walk
 from property_examples import examples
 
 SECRET = b"the secret outside"

@@ -14,9 +14,7 @@ from typing import Any
 import pytest
 
 from bicameral.errors import ToolError
-from bicameral.tools import Folders
-from bicameral.tools import _file_operations as _folder_writes
-from bicameral.tools import _path_rules as _folder_errors
+from bicameral.tools import Folders, _file_operations as _folder_writes, _path_rules as _folder_errors
 
 SECRET = b"the secret outside"
 

@@ -11,8 +11,12 @@ import pytest
 from bicameral.errors import ToolError
 from bicameral.plans.evaluate._bounds import MAX_ALL_TEXT, MAX_BITS, MAX_ITEMS, MAX_TEXT, MAX_VALUE_DEPTH
 from bicameral.tools import Argument, Origin, Participants, Registry, Tool
-from bicameral.types import STR, ListType, type_from_json
-from bicameral.types import _values as own  # pyright: ignore[reportPrivateUsage]
+from bicameral.types import (
+    STR,
+    ListType,
+    _values as own,  # pyright: ignore[reportPrivateUsage]
+    type_from_json,
+)
 
 
 async def _run(_: Mapping[str, Any]) -> object:

@@ -6,8 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.errors import ToolError
 from bicameral.toolboxes.mail import make_message_id

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.errors import ToolError
 from bicameral.labels import NOTHING, PUBLIC, Label, LabelTree, ListLabels, RecordLabels, Source, covers

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.errors import ToolError
 from bicameral.labels import NOTHING, PUBLIC, Label, LabelTree, ListLabels, RecordLabels, Source, covers, join_trees

@@ -11,10 +11,8 @@ from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict, ca
 
 import jsonschema
 import pytest
-from hypothesis import assume, example, given, settings
-from hypothesis import strategies as st
-from pydantic import BaseModel
-from pydantic import Field as ModelField
+from hypothesis import assume, example, given, settings, strategies as st
+from pydantic import BaseModel, Field as ModelField
 
 from bicameral.types import (
     ANY,

@@ -10,8 +10,7 @@ from bicameral.boundary import Extractor, Rejected
 from bicameral.limits import Limits, run_limits
 from bicameral.models import ScriptedProvider
 from bicameral.plans import parse
-from bicameral.runs import Failed, Finished, Journal, run_plan
-from bicameral.runs import replay as replayed
+from bicameral.runs import Failed, Finished, Journal, replay as replayed, run_plan
 from bicameral.tools import Registry, tool
 from bicameral.types import DATE, ListType
 

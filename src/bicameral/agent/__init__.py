@@ -5,22 +5,14 @@ combines the other rooms and decides nothing itself. `check_plan` is the one che
 agent.
 """
 
-from bicameral.agent._agent import Agent, SyncAgent
-from bicameral.agent._escalation import Planned
-from bicameral.agent._requests import Endorsement, Endorser, endorse_text, endorsement_for, endorsement_of_value
-from bicameral.agent._wiring import WorstCase
-from bicameral.runs import Checked, check_plan
-
-__all__ = [
-    "Agent",
-    "Checked",
-    "Endorsement",
-    "Endorser",
-    "Planned",
-    "SyncAgent",
-    "WorstCase",
-    "check_plan",
-    "endorse_text",
-    "endorsement_for",
-    "endorsement_of_value",
-]
+from bicameral.agent._agent import Agent as Agent, SyncAgent as SyncAgent
+from bicameral.agent._escalation import Planned as Planned
+from bicameral.agent._requests import (
+    Endorsement as Endorsement,
+    Endorser as Endorser,
+    endorse_text as endorse_text,
+    endorsement_for as endorsement_for,
+    endorsement_of_value as endorsement_of_value,
+)
+from bicameral.agent._wiring import WorstCase as WorstCase
+from bicameral.runs import Checked as Checked, check_plan as check_plan

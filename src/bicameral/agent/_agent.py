@@ -337,10 +337,7 @@ class Agent(AgentWiring):
 
         given = company or ReasoningCallbacks()
         given = replace(
-            given,
-            asker=asker or given.asker,
-            approver=approver or given.approver,
-            observer=observer or given.observer,
+            given, asker=asker or given.asker, approver=approver or given.approver, observer=observer or given.observer
         )
         bounds = bounds or bounds_of(self.config)
         reasoner = Reasoner(

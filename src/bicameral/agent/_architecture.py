@@ -154,10 +154,7 @@ def _harmless_call(tool: Tool, policy: Policy) -> CallFacts:
     """A call with nothing but the user's own words, and without attachments."""
     given = (
         ArgumentFacts(
-            each.name,
-            each.purpose,
-            TRUSTED_USER,
-            principals=_SOMEBODY if each.name in tool.receivers else frozenset(),
+            each.name, each.purpose, TRUSTED_USER, principals=_SOMEBODY if each.name in tool.receivers else frozenset()
         )
         for each in tool.arguments
     )

@@ -7,67 +7,36 @@ wrap another executor. `privileged_view` passes bounded scalars by value and eve
 """
 
 from bicameral.boundary._extract import (
-    MAX_SOURCE,
-    Executor,
-    Extractor,
-    ModelValidator,
-    ReadOnlyExecutor,
-    RuleValidator,
-    ValidatedExecutor,
-    Validator,
-    ValidatorDoubt,
+    MAX_SOURCE as MAX_SOURCE,
+    Executor as Executor,
+    Extractor as Extractor,
+    ModelValidator as ModelValidator,
+    ReadOnlyExecutor as ReadOnlyExecutor,
+    RuleValidator as RuleValidator,
+    ValidatedExecutor as ValidatedExecutor,
+    Validator as Validator,
+    ValidatorDoubt as ValidatorDoubt,
 )
-from bicameral.boundary._form import MAX_OUTPUT_TOKENS
+from bicameral.boundary._form import MAX_OUTPUT_TOKENS as MAX_OUTPUT_TOKENS
 from bicameral.boundary._privileged_view import (
-    BoundaryError,
-    Handle,
-    HandleContent,
-    HandleTable,
-    ViewLevel,
-    privileged_view,
+    BoundaryError as BoundaryError,
+    Handle as Handle,
+    HandleContent as HandleContent,
+    HandleTable as HandleTable,
+    ViewLevel as ViewLevel,
+    privileged_view as privileged_view,
 )
 from bicameral.boundary._reply import (
-    Alert,
-    AlertKind,
-    ExtractionOutcome,
-    Filled,
-    NotFound,
-    Rejected,
-    RejectionKind,
-    parse_reply,
-    parse_typed,
+    Alert as Alert,
+    AlertKind as AlertKind,
+    ExtractionOutcome as ExtractionOutcome,
+    Filled as Filled,
+    NotFound as NotFound,
+    Rejected as Rejected,
+    RejectionKind as RejectionKind,
+    parse_reply as parse_reply,
+    parse_typed as parse_typed,
 )
-from bicameral.boundary._verbatim_check import COPIED_TYPES
+from bicameral.boundary._verbatim_check import COPIED_TYPES as COPIED_TYPES
 
-from .shield import Mark, screen
-
-__all__ = [
-    "COPIED_TYPES",
-    "MAX_OUTPUT_TOKENS",
-    "MAX_SOURCE",
-    "Alert",
-    "AlertKind",
-    "BoundaryError",
-    "Executor",
-    "ExtractionOutcome",
-    "Extractor",
-    "Filled",
-    "Handle",
-    "HandleContent",
-    "HandleTable",
-    "Mark",
-    "ModelValidator",
-    "NotFound",
-    "ReadOnlyExecutor",
-    "Rejected",
-    "RejectionKind",
-    "RuleValidator",
-    "ValidatedExecutor",
-    "Validator",
-    "ValidatorDoubt",
-    "ViewLevel",
-    "parse_reply",
-    "parse_typed",
-    "privileged_view",
-    "screen",
-]
+from .shield import Mark as Mark, screen as screen

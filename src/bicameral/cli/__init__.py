@@ -4,6 +4,4 @@ Answers go to standard output, progress, questions and errors to standard error.
 exactly one JSON object. Each command is a module of `commands`, imported when it is called.
 """
 
-from bicameral.cli._main import main
-
-__all__ = ["main"]
+from bicameral.cli._main import main as main

@@ -26,10 +26,7 @@ def read_text_file(file: Path, most: int, *, unreadable: str, malformed: str, fi
             raw = stream.read(most + 1)
     except OSError as error:
         raise ConfigError(
-            unreadable,
-            f"the file cannot be read: {error.strerror or error}",
-            place=place,
-            fix=fix,
+            unreadable, f"the file cannot be read: {error.strerror or error}", place=place, fix=fix
         ) from None
     if len(raw) > most:
         raise ConfigError("config.too-large", f"the file is larger than {most:,} bytes", place=place)

@@ -11,31 +11,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bicameral.durable._views import (
-    ENDED_STATES,
-    RUN_STATES,
-    Approval,
-    RunState,
-    RunView,
-    Submission,
-    WorkerView,
+    ENDED_STATES as ENDED_STATES,
+    RUN_STATES as RUN_STATES,
+    Approval as Approval,
+    RunState as RunState,
+    RunView as RunView,
+    Submission as Submission,
+    WorkerView as WorkerView,
     require_durable_packages,
 )
 
 if TYPE_CHECKING:
-    from bicameral.durable._runs import Runs
-    from bicameral.durable._worker import Worker
-
-__all__ = [
-    "ENDED_STATES",
-    "RUN_STATES",
-    "Approval",
-    "RunState",
-    "RunView",
-    "Runs",
-    "Submission",
-    "Worker",
-    "WorkerView",
-]
+    from bicameral.durable._runs import Runs as Runs
+    from bicameral.durable._worker import Worker as Worker
 
 
 def __getattr__(name: str) -> Any:

@@ -6,28 +6,14 @@ their hash.
 """
 
 from bicameral.journal._events import (
-    END_KINDS,
-    Anchor,
-    Erasure,
-    Event,
-    EventKind,
-    NewEvent,
-    RunStatus,
-    RunSummary,
-    dumps,
+    END_KINDS as END_KINDS,
+    Anchor as Anchor,
+    Erasure as Erasure,
+    Event as Event,
+    EventKind as EventKind,
+    NewEvent as NewEvent,
+    RunStatus as RunStatus,
+    RunSummary as RunSummary,
+    dumps as dumps,
 )
-from bicameral.journal._journal import Journal, open_journal_at
-
-__all__ = [
-    "END_KINDS",
-    "Anchor",
-    "Erasure",
-    "Event",
-    "EventKind",
-    "Journal",
-    "NewEvent",
-    "RunStatus",
-    "RunSummary",
-    "dumps",
-    "open_journal_at",
-]
+from bicameral.journal._journal import Journal as Journal, open_journal_at as open_journal_at

@@ -6,18 +6,17 @@ started at first use and again after it was killed. It has no files, network or 
 parent. Functions that run there are declared with `Parser`; their modules must import nothing heavy.
 """
 
-from bicameral.parsing._parser import SHORT_TEXT, InvalidJson, ParseLimitError, Parser, check_json_values, read_json
-from bicameral.parsing._pool import MIB, ParseLimits, ParserPool, parser_confinement
-
-__all__ = [
-    "MIB",
-    "SHORT_TEXT",
-    "InvalidJson",
-    "ParseLimitError",
-    "ParseLimits",
-    "Parser",
-    "ParserPool",
-    "check_json_values",
-    "parser_confinement",
-    "read_json",
-]
+from bicameral.parsing._parser import (
+    SHORT_TEXT as SHORT_TEXT,
+    InvalidJson as InvalidJson,
+    ParseLimitError as ParseLimitError,
+    Parser as Parser,
+    check_json_values as check_json_values,
+    read_json as read_json,
+)
+from bicameral.parsing._pool import (
+    MIB as MIB,
+    ParseLimits as ParseLimits,
+    ParserPool as ParserPool,
+    parser_confinement as parser_confinement,
+)

@@ -228,11 +228,7 @@ class ModelPair:
 
     def session(self, role: PlanningRole, *, trusted: bool) -> Session:
         """A session with the model that may read the conversation."""
-        options: dict[str, Any] = {
-            "max_tokens": self.max_tokens,
-            "timeout": self.timeout,
-            "listener": self.listener,
-        }
+        options: dict[str, Any] = {"max_tokens": self.max_tokens, "timeout": self.timeout, "listener": self.listener}
         if trusted:
             return Session(role, self.chambers.privileged, (), **options)
         return Session("quarantined", self.chambers.quarantined, (), **options)
@@ -428,13 +424,7 @@ class ToolConversation:
         self.label = join(self.label, label)
 
     def _note(
-        self,
-        phase: PhaseName,
-        role: str,
-        model: str,
-        reply: ModelReply,
-        read: Label,
-        charges: list[dict[str, Any]],
+        self, phase: PhaseName, role: str, model: str, reply: ModelReply, read: Label, charges: list[dict[str, Any]]
     ) -> None:
         turn = ModelTurn(
             len(self.turns) + 1,

@@ -31,23 +31,28 @@ from bicameral.limits import (
     charge_to,
     open_ledger,
 )
-from bicameral.patterns._outcome import Answered, Exhausted, GaveUp, Outcome
+from bicameral.patterns._outcome import (
+    Answered as Answered,
+    Exhausted as Exhausted,
+    GaveUp as GaveUp,
+    Outcome as Outcome,
+)
 from bicameral.patterns._reasoner_types import (
-    Round,
-    RoundFailure,
-    WrittenRound,
-    describe_failure,
-    label_of_failure,
-    round_failure,
+    Round as Round,
+    RoundFailure as RoundFailure,
+    WrittenRound as WrittenRound,
+    describe_failure as describe_failure,
+    label_of_failure as label_of_failure,
+    round_failure as round_failure,
 )
 from bicameral.patterns._reasoner_view import (
     MAX_HISTORY,
-    ResultView,
+    ResultView as ResultView,
     label_of_round,
-    render_history,
+    render_history as render_history,
     tree_of_round,
     variables_left_by,
-    view_result,
+    view_result as view_result,
 )
 from bicameral.planning import (
     LOOK,
@@ -437,23 +442,3 @@ class _ReasoningRun:
 
     def _gave_up(self, error: BicameralError) -> GaveUp:
         return GaveUp(error=error, **self._course)
-
-
-__all__ = [
-    "NO_CALLBACKS",
-    "Answered",
-    "Exhausted",
-    "GaveUp",
-    "Outcome",
-    "Reasoner",
-    "ReasoningCallbacks",
-    "ResultView",
-    "Round",
-    "RoundFailure",
-    "WrittenRound",
-    "describe_failure",
-    "label_of_failure",
-    "render_history",
-    "round_failure",
-    "view_result",
-]

@@ -23,39 +23,44 @@ from bicameral.labels import (
     open_labelled,
     vouched_value,
 )
-from bicameral.limits import (
-    RUN_LIMITS,
-    STRATEGY,
-    STRATEGY_LIMITS,
-    Limits,
-    LimitUsage,
-    Meter,
-)
+from bicameral.limits import RUN_LIMITS, STRATEGY, STRATEGY_LIMITS, Limits, LimitUsage, Meter
 from bicameral.models import Chamber, ModelReply, ModelRequest, Route, ToolCall, Usage
 from bicameral.patterns._conversation import (
-    CallPath,
-    ConversationObserver,
-    LabelledMessage,
-    ModelCallRecorder,
-    ModelPair,
-    RepeatCounter,
-    ToolConversation,
-    list_tools,
-    parse_arguments,
-    render_result,
-    tool_schemas,
+    CallPath as CallPath,
+    ConversationObserver as ConversationObserver,
+    LabelledMessage as LabelledMessage,
+    ModelCallRecorder as ModelCallRecorder,
+    ModelPair as ModelPair,
+    RepeatCounter as RepeatCounter,
+    ToolConversation as ToolConversation,
+    list_tools as list_tools,
+    parse_arguments as parse_arguments,
+    render_result as render_result,
+    tool_schemas as tool_schemas,
 )
-from bicameral.patterns._outcome import Answered, Exhausted, GaveUp, Outcome, outcome_of
-from bicameral.patterns._strategy_loops import SYSTEM_PROMPT, native_react, plan_and_execute, react_loop, spar
+from bicameral.patterns._outcome import (
+    Answered as Answered,
+    Exhausted as Exhausted,
+    GaveUp as GaveUp,
+    Outcome as Outcome,
+    outcome_of as outcome_of,
+)
+from bicameral.patterns._strategy_loops import (
+    SYSTEM_PROMPT,
+    native_react as native_react,
+    plan_and_execute as plan_and_execute,
+    react_loop as react_loop,
+    spar as spar,
+)
 from bicameral.patterns._strategy_types import (
-    PHASE_ROLES,
-    PHASES,
-    STRATEGIES,
-    ModelTurn,
-    PhaseName,
-    StrategyName,
-    StrategyParams,
-    strategy_by_name,
+    PHASE_ROLES as PHASE_ROLES,
+    PHASES as PHASES,
+    STRATEGIES as STRATEGIES,
+    ModelTurn as ModelTurn,
+    PhaseName as PhaseName,
+    StrategyName as StrategyName,
+    StrategyParams as StrategyParams,
+    strategy_by_name as strategy_by_name,
 )
 from bicameral.policy import Allowed, Ask, CallFacts
 from bicameral.runs import (
@@ -336,40 +341,3 @@ def _read_reply(body: Mapping[str, Any]) -> ModelReply:
 def _read_route(facts: Mapping[str, Any]) -> Route:
     attempts = tuple((str(alias), str(why)) for alias, why in facts.get("attempts", ()))
     return Route(facts["alias"], facts["by"], facts["why"], facts.get("rule"), attempts)
-
-
-__all__ = [
-    "PHASES",
-    "PHASE_ROLES",
-    "STRATEGIES",
-    "Answered",
-    "CallPath",
-    "CarefulDecider",
-    "ConversationObserver",
-    "Exhausted",
-    "GaveUp",
-    "LabelledMessage",
-    "ModelCallRecorder",
-    "ModelPair",
-    "ModelTurn",
-    "Outcome",
-    "PhaseName",
-    "RepeatCounter",
-    "Runtime",
-    "StrategyName",
-    "StrategyParams",
-    "ToolConversation",
-    "is_conversation",
-    "list_tools",
-    "native_react",
-    "outcome_of",
-    "parse_arguments",
-    "plan_and_execute",
-    "react_loop",
-    "render_result",
-    "replay_conversation",
-    "run_strategy",
-    "spar",
-    "strategy_by_name",
-    "tool_schemas",
-]

@@ -8,73 +8,38 @@ or argument that does not exist cannot be written. Plans that do not pass the ch
 """
 
 from bicameral.planning._cascade import (
-    MIN_CONFIDENCE,
-    DoubtCriteria,
-    PlanCascade,
-    PlanDoubt,
-    Planner,
-    deciding_tokens,
-    weakest_token,
+    MIN_CONFIDENCE as MIN_CONFIDENCE,
+    DoubtCriteria as DoubtCriteria,
+    PlanCascade as PlanCascade,
+    PlanDoubt as PlanDoubt,
+    Planner as Planner,
+    deciding_tokens as deciding_tokens,
+    weakest_token as weakest_token,
 )
-from bicameral.planning._delta import CompiledPlan, Delta, PlanCheck
+from bicameral.planning._delta import CompiledPlan as CompiledPlan, Delta as Delta, PlanCheck as PlanCheck
 from bicameral.planning._intent import (
-    MAX_REQUEST,
-    Echo,
-    Intent,
-    IntentStep,
-    NamedDate,
-    asked_effects,
-    intent_schema,
-    is_explicit,
-    named_dates,
-    open_questions,
-    required_effects,
-    tool_stems,
-    tool_vocabulary,
-    trusted_request_text,
-    validate_request,
+    MAX_REQUEST as MAX_REQUEST,
+    Echo as Echo,
+    Intent as Intent,
+    IntentStep as IntentStep,
+    NamedDate as NamedDate,
+    asked_effects as asked_effects,
+    intent_schema as intent_schema,
+    is_explicit as is_explicit,
+    named_dates as named_dates,
+    open_questions as open_questions,
+    required_effects as required_effects,
+    tool_stems as tool_stems,
+    tool_vocabulary as tool_vocabulary,
+    trusted_request_text as trusted_request_text,
+    validate_request as validate_request,
 )
-from bicameral.planning._intent_check import Mismatch, check_against_intent, plan_literals
-from bicameral.planning._matching import nearest_tools, relevant_tools
-from bicameral.planning._neutral_names import NeutralNames
-from bicameral.planning._rounds import LOOK, EarlierRounds, round_source
-from bicameral.planning._statement_grammar import Opening, statement_grammar
-
-__all__ = [
-    "LOOK",
-    "MAX_REQUEST",
-    "MIN_CONFIDENCE",
-    "CompiledPlan",
-    "Delta",
-    "DoubtCriteria",
-    "EarlierRounds",
-    "Echo",
-    "Intent",
-    "IntentStep",
-    "Mismatch",
-    "NamedDate",
-    "NeutralNames",
-    "Opening",
-    "PlanCascade",
-    "PlanCheck",
-    "PlanDoubt",
-    "Planner",
-    "asked_effects",
-    "check_against_intent",
-    "deciding_tokens",
-    "intent_schema",
-    "is_explicit",
-    "named_dates",
-    "nearest_tools",
-    "open_questions",
-    "plan_literals",
-    "relevant_tools",
-    "required_effects",
-    "round_source",
-    "statement_grammar",
-    "tool_stems",
-    "tool_vocabulary",
-    "trusted_request_text",
-    "validate_request",
-    "weakest_token",
-]
+from bicameral.planning._intent_check import (
+    Mismatch as Mismatch,
+    check_against_intent as check_against_intent,
+    plan_literals as plan_literals,
+)
+from bicameral.planning._matching import nearest_tools as nearest_tools, relevant_tools as relevant_tools
+from bicameral.planning._neutral_names import NeutralNames as NeutralNames
+from bicameral.planning._rounds import LOOK as LOOK, EarlierRounds as EarlierRounds, round_source as round_source
+from bicameral.planning._statement_grammar import Opening as Opening, statement_grammar as statement_grammar

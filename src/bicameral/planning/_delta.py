@@ -235,11 +235,7 @@ class Delta:
         return replace(compiled, repairs=repairs, seconds=time.perf_counter() - started)
 
     def _prepare_job(
-        self,
-        intent: Intent,
-        registry: Registry,
-        watch: Callable[[str], None] | None,
-        earlier: EarlierRounds | None,
+        self, intent: Intent, registry: Registry, watch: Callable[[str], None] | None, earlier: EarlierRounds | None
     ) -> _PlanningJob:
         """Choose tools and examples, and build the prompt."""
         chosen = relevant_tools(intent.request, registry)

@@ -22,19 +22,7 @@ from typing import Any
 
 from bicameral import types as t
 from bicameral.planning._matching import match_cells, match_names, shared_words
-from bicameral.plans import (
-    Apply,
-    Call,
-    Compare,
-    Const,
-    DictOf,
-    Get,
-    Index,
-    ListOf,
-    Plan,
-    Update,
-    rewrite_steps,
-)
+from bicameral.plans import Apply, Call, Compare, Const, DictOf, Get, Index, ListOf, Plan, Update, rewrite_steps
 from bicameral.tools import Registry, Tool
 
 MAX_NAMES = 60

@@ -11,59 +11,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from bicameral.policy._decisions import (
-    Allowed,
-    ArgumentFacts,
-    Ask,
-    CallFacts,
-    Decide,
-    Decision,
-    Denied,
-    Depends,
-    Effect,
-    Mode,
-    Purpose,
+    Allowed as Allowed,
+    ArgumentFacts as ArgumentFacts,
+    Ask as Ask,
+    CallFacts as CallFacts,
+    Decide as Decide,
+    Decision as Decision,
+    Denied as Denied,
+    Depends as Depends,
+    Effect as Effect,
+    Mode as Mode,
+    Purpose as Purpose,
 )
 
 if TYPE_CHECKING:
     from bicameral.policy._audit import (
-        AUDIT_LEGS,
-        AuditLeg,
-        AuditReport,
-        AuditTrial,
-        OutboundPath,
-        audit_registry,
-        brings_leg,
+        AUDIT_LEGS as AUDIT_LEGS,
+        AuditLeg as AuditLeg,
+        AuditReport as AuditReport,
+        AuditTrial as AuditTrial,
+        OutboundPath as OutboundPath,
+        audit_registry as audit_registry,
+        brings_leg as brings_leg,
     )
-    from bicameral.policy._cases import CaseResult, PolicyCase, read_cases, run_case
-    from bicameral.policy._policy import Policy
-    from bicameral.policy._rules import PolicyRule
+    from bicameral.policy._cases import (
+        CaseResult as CaseResult,
+        PolicyCase as PolicyCase,
+        read_cases as read_cases,
+        run_case as run_case,
+    )
+    from bicameral.policy._policy import Policy as Policy
+    from bicameral.policy._rules import PolicyRule as PolicyRule
 
-__all__ = [
-    "AUDIT_LEGS",
-    "Allowed",
-    "ArgumentFacts",
-    "Ask",
-    "AuditLeg",
-    "AuditReport",
-    "AuditTrial",
-    "CallFacts",
-    "CaseResult",
-    "Decide",
-    "Decision",
-    "Denied",
-    "Depends",
-    "Effect",
-    "Mode",
-    "OutboundPath",
-    "Policy",
-    "PolicyCase",
-    "PolicyRule",
-    "Purpose",
-    "audit_registry",
-    "brings_leg",
-    "read_cases",
-    "run_case",
-]
 
 # Cedar is loaded at the first use of a policy, so that `import bicameral` stays fast.
 _LATER = {

@@ -13,9 +13,14 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from typing import Any, get_args
 
-from cedarpy import Entities, PolicySet, Schema, pst
-from cedarpy import is_authorized as _is_authorized  # pyright: ignore[reportUnknownVariableType]
-from cedarpy import validate_policies as _validate_policies  # pyright: ignore[reportUnknownVariableType]
+from cedarpy import (
+    Entities,
+    PolicySet,
+    Schema,
+    is_authorized as _is_authorized,  # pyright: ignore[reportUnknownVariableType]
+    pst,
+    validate_policies as _validate_policies,  # pyright: ignore[reportUnknownVariableType]
+)
 
 from bicameral.labels import NOTHING, PUBLIC, USER, Label, Source
 from bicameral.policy._decisions import CallFacts, Effect, Purpose

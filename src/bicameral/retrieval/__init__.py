@@ -7,60 +7,34 @@ refers to now, and `check_citations` which citations of an answer are valid. Nee
 loaded before it is used.
 """
 
-from bicameral.errors import RetrievalError
-from bicameral.retrieval._chunking import Chunking, estimate_tokens, split_document
+from bicameral.errors import RetrievalError as RetrievalError
+from bicameral.retrieval._chunking import (
+    Chunking as Chunking,
+    estimate_tokens as estimate_tokens,
+    split_document as split_document,
+)
 from bicameral.retrieval._citations import (
-    AnswerCitation,
-    ChangedCitation,
-    CitationCheck,
-    CitationFault,
-    GoneCitation,
-    InventedCitation,
-    Resolution,
-    ResolvedCitation,
-    check_citations,
-    cite,
-    defuse_citations,
-    render_passage,
+    AnswerCitation as AnswerCitation,
+    ChangedCitation as ChangedCitation,
+    CitationCheck as CitationCheck,
+    CitationFault as CitationFault,
+    GoneCitation as GoneCitation,
+    InventedCitation as InventedCitation,
+    Resolution as Resolution,
+    ResolvedCitation as ResolvedCitation,
+    check_citations as check_citations,
+    cite as cite,
+    defuse_citations as defuse_citations,
+    render_passage as render_passage,
 )
 from bicameral.retrieval._documents import (
-    Chunk,
-    IndexChanges,
-    SearchHit,
-    SearchResults,
-    TextDocument,
-    corpus_fingerprint,
-    text_fingerprint,
+    Chunk as Chunk,
+    IndexChanges as IndexChanges,
+    SearchHit as SearchHit,
+    SearchResults as SearchResults,
+    TextDocument as TextDocument,
+    corpus_fingerprint as corpus_fingerprint,
+    text_fingerprint as text_fingerprint,
 )
-from bicameral.retrieval._embedding import Embedder, LocalEmbedder
-from bicameral.retrieval._index import LEXICAL_WEIGHT, DocumentIndex
-
-__all__ = [
-    "LEXICAL_WEIGHT",
-    "AnswerCitation",
-    "ChangedCitation",
-    "Chunk",
-    "Chunking",
-    "CitationCheck",
-    "CitationFault",
-    "DocumentIndex",
-    "Embedder",
-    "GoneCitation",
-    "IndexChanges",
-    "InventedCitation",
-    "LocalEmbedder",
-    "Resolution",
-    "ResolvedCitation",
-    "RetrievalError",
-    "SearchHit",
-    "SearchResults",
-    "TextDocument",
-    "check_citations",
-    "cite",
-    "corpus_fingerprint",
-    "defuse_citations",
-    "estimate_tokens",
-    "render_passage",
-    "split_document",
-    "text_fingerprint",
-]
+from bicameral.retrieval._embedding import Embedder as Embedder, LocalEmbedder as LocalEmbedder
+from bicameral.retrieval._index import LEXICAL_WEIGHT as LEXICAL_WEIGHT, DocumentIndex as DocumentIndex

@@ -5,91 +5,67 @@ keep their order, and each effect is in the journal before it happens. A recorde
 for a person (`Waiting`), was cut off (`Interrupted`) or lost its process is resumed from its record.
 """
 
-from bicameral.journal import Erasure, Event, Journal, RunSummary, open_journal_at
+from bicameral.journal import (
+    Erasure as Erasure,
+    Event as Event,
+    Journal as Journal,
+    RunSummary as RunSummary,
+    open_journal_at as open_journal_at,
+)
 from bicameral.runs._approvals import (
-    Answers,
-    ApprovalQuestion,
-    ApprovalRequired,
-    Approver,
-    PendingAsk,
-    PendingCall,
-    Suspend,
-    UntrustedPart,
-    shown_hash,
+    Answers as Answers,
+    ApprovalQuestion as ApprovalQuestion,
+    ApprovalRequired as ApprovalRequired,
+    Approver as Approver,
+    PendingAsk as PendingAsk,
+    PendingCall as PendingCall,
+    Suspend as Suspend,
+    UntrustedPart as UntrustedPart,
+    shown_hash as shown_hash,
 )
-from bicameral.runs._call_gate import CallGate
-from bicameral.runs._call_policy import CallDecision, Decider, Grant, Grants, PolicyDecider, label_tree_json
-from bicameral.runs._effects import Asker, LiveEffectHandler, RunServices
-from bicameral.runs._engine import PlanEngine
-from bicameral.runs._inputs import CheckBasis, Checked, StartState, check_plan, recheck
+from bicameral.runs._call_gate import CallGate as CallGate
+from bicameral.runs._call_policy import (
+    CallDecision as CallDecision,
+    Decider as Decider,
+    Grant as Grant,
+    Grants as Grants,
+    PolicyDecider as PolicyDecider,
+    label_tree_json as label_tree_json,
+)
+from bicameral.runs._effects import Asker as Asker, LiveEffectHandler as LiveEffectHandler, RunServices as RunServices
+from bicameral.runs._engine import PlanEngine as PlanEngine
+from bicameral.runs._inputs import (
+    CheckBasis as CheckBasis,
+    Checked as Checked,
+    StartState as StartState,
+    check_plan as check_plan,
+    recheck as recheck,
+)
 from bicameral.runs._outcome import (
-    EffectDone,
-    Failed,
-    Finished,
-    Interrupted,
-    Observer,
-    RunAlert,
-    RunOutcome,
-    RunUsage,
-    StepProgress,
-    Stopped,
-    Waiting,
+    EffectDone as EffectDone,
+    Failed as Failed,
+    Finished as Finished,
+    Interrupted as Interrupted,
+    Observer as Observer,
+    RunAlert as RunAlert,
+    RunOutcome as RunOutcome,
+    RunUsage as RunUsage,
+    StepProgress as StepProgress,
+    Stopped as Stopped,
+    Waiting as Waiting,
 )
-from bicameral.runs._replay import RecordedEffectHandler, Replayed, recorded_error, replay, replay_workload
-from bicameral.runs._resume import resume_plan
-from bicameral.runs._run import ShouldLeave, Workload, new_run_id, run_plan, run_workload
-
-__all__ = [
-    "Answers",
-    "ApprovalQuestion",
-    "ApprovalRequired",
-    "Approver",
-    "Asker",
-    "CallDecision",
-    "CallGate",
-    "CheckBasis",
-    "Checked",
-    "Decider",
-    "EffectDone",
-    "Erasure",
-    "Event",
-    "Failed",
-    "Finished",
-    "Grant",
-    "Grants",
-    "Interrupted",
-    "Journal",
-    "LiveEffectHandler",
-    "Observer",
-    "PendingAsk",
-    "PendingCall",
-    "PlanEngine",
-    "PolicyDecider",
-    "RecordedEffectHandler",
-    "Replayed",
-    "RunAlert",
-    "RunOutcome",
-    "RunServices",
-    "RunSummary",
-    "RunUsage",
-    "ShouldLeave",
-    "StartState",
-    "StepProgress",
-    "Stopped",
-    "Suspend",
-    "UntrustedPart",
-    "Waiting",
-    "Workload",
-    "check_plan",
-    "label_tree_json",
-    "new_run_id",
-    "open_journal_at",
-    "recheck",
-    "recorded_error",
-    "replay",
-    "replay_workload",
-    "resume_plan",
-    "run_plan",
-    "run_workload",
-    "shown_hash",
-]
+from bicameral.runs._replay import (
+    RecordedEffectHandler as RecordedEffectHandler,
+    Replayed as Replayed,
+    recorded_error as recorded_error,
+    replay as replay,
+    replay_workload as replay_workload,
+)
+from bicameral.runs._resume import resume_plan as resume_plan
+from bicameral.runs._run import (
+    ShouldLeave as ShouldLeave,
+    Workload as Workload,
+    new_run_id as new_run_id,
+    run_plan as run_plan,
+    run_workload as run_workload,
+)

@@ -29,13 +29,7 @@ from bicameral.runs._approvals import (
     ask_approver,
 )
 from bicameral.runs._call_policy import StepLabels, label_tree_json
-from bicameral.runs._observability import (
-    EventWriter,
-    approval_span,
-    record_approval,
-    record_extraction,
-    tool_span,
-)
+from bicameral.runs._observability import EventWriter, approval_span, record_approval, record_extraction, tool_span
 from bicameral.runs._outcome import EffectDone, Observer, ProgressKind, RunMonitor, StepProgress
 from bicameral.telemetry import span
 from bicameral.tools import AttachedFile, Tool, attached_files, derive_call_key, use_call_key

@@ -15,8 +15,7 @@ from typing import Any
 from bicameral.errors import JournalError
 from bicameral.journal import EventKind, Journal, NewEvent
 from bicameral.labels import LabelTree, join_all
-from bicameral.plans import Ask as AskStep
-from bicameral.plans import Call, Extract
+from bicameral.plans import Ask as AskStep, Call, Extract
 from bicameral.policy import Allowed, Ask, CallFacts, Decision
 from bicameral.runs._approvals import Answers, ApprovalQuestion
 from bicameral.runs._outcome import Failed, Finished, Interrupted, RunOutcome

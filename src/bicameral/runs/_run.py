@@ -24,16 +24,7 @@ from bicameral.runs._effects import LiveEffectHandler, RunServices
 from bicameral.runs._engine import PlanEngine
 from bicameral.runs._inputs import Checked, StartState, recheck
 from bicameral.runs._observability import UNRECORDABLE, EventWriter, record_outcome, run_span
-from bicameral.runs._outcome import (
-    Failed,
-    Finished,
-    Interrupted,
-    RunAlert,
-    RunOutcome,
-    RunUsage,
-    Stopped,
-    Waiting,
-)
+from bicameral.runs._outcome import Failed, Finished, Interrupted, RunAlert, RunOutcome, RunUsage, Stopped, Waiting
 from bicameral.telemetry import Fact
 from bicameral.tools import Registry
 from bicameral.types import value_to_json

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bicameral.server._serve import check_may_listen, serve
-from bicameral.server._tokens import AccessToken, TokenFile, new_token
+from bicameral.server._serve import check_may_listen as check_may_listen, serve as serve
+from bicameral.server._tokens import AccessToken as AccessToken, TokenFile as TokenFile, new_token as new_token
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from bicameral.server._context import ServerContext
-
-__all__ = ["AccessToken", "TokenFile", "check_may_listen", "create_app", "new_token", "serve"]
 
 
 def create_app(context: ServerContext) -> ASGIApp:

@@ -5,6 +5,10 @@ listener, so that the requests, replies and costs of each role are known. The tw
 quarantined session accepts only a `Quarantined` provider.
 """
 
-from bicameral.sessions._session import Chambers, Listener, Quarantined, Session, require_privileged
-
-__all__ = ["Chambers", "Listener", "Quarantined", "Session", "require_privileged"]
+from bicameral.sessions._session import (
+    Chambers as Chambers,
+    Listener as Listener,
+    Quarantined as Quarantined,
+    Session as Session,
+    require_privileged as require_privileged,
+)

@@ -6,18 +6,14 @@ prompt or untrusted text. OpenTelemetry is imported only by `export_from_environ
 This room imports only labels, errors, display and secrets.
 """
 
-from bicameral.telemetry._export import ExportStatus, export_from_environment
-from bicameral.telemetry._signals import Fact, Span, SpanKind, count, label_summary, measure, safe_text, span
-
-__all__ = [
-    "ExportStatus",
-    "Fact",
-    "Span",
-    "SpanKind",
-    "count",
-    "export_from_environment",
-    "label_summary",
-    "measure",
-    "safe_text",
-    "span",
-]
+from bicameral.telemetry._export import ExportStatus as ExportStatus, export_from_environment as export_from_environment
+from bicameral.telemetry._signals import (
+    Fact as Fact,
+    Span as Span,
+    SpanKind as SpanKind,
+    count as count,
+    label_summary as label_summary,
+    measure as measure,
+    safe_text as safe_text,
+    span as span,
+)

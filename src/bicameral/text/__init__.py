@@ -5,44 +5,22 @@ query. Nothing here depends on plans, tools or models.
 """
 
 from bicameral.text._dates import (
-    ENGLISH_MONTH_NUMBERS,
-    ENGLISH_MONTHS,
-    ENGLISH_WEEKDAYS,
-    MONTH_NUMBERS,
-    WEEKDAY_NUMBERS,
+    ENGLISH_MONTH_NUMBERS as ENGLISH_MONTH_NUMBERS,
+    ENGLISH_MONTHS as ENGLISH_MONTHS,
+    ENGLISH_WEEKDAYS as ENGLISH_WEEKDAYS,
+    MONTH_NUMBERS as MONTH_NUMBERS,
+    WEEKDAY_NUMBERS as WEEKDAY_NUMBERS,
 )
-from bicameral.text._ranking import K1, B, Ranking, rarity
+from bicameral.text._ranking import K1 as K1, B as B, Ranking as Ranking, rarity as rarity
 from bicameral.text._words import (
-    SHORTEST_ROOT,
-    STOP_WORDS,
-    has_any_phrase,
-    index_words,
-    mentions,
-    mentions_path,
-    root,
-    split_words,
-    stem,
-    text_stems,
+    SHORTEST_ROOT as SHORTEST_ROOT,
+    STOP_WORDS as STOP_WORDS,
+    has_any_phrase as has_any_phrase,
+    index_words as index_words,
+    mentions as mentions,
+    mentions_path as mentions_path,
+    root as root,
+    split_words as split_words,
+    stem as stem,
+    text_stems as text_stems,
 )
-
-__all__ = [
-    "ENGLISH_MONTHS",
-    "ENGLISH_MONTH_NUMBERS",
-    "ENGLISH_WEEKDAYS",
-    "K1",
-    "MONTH_NUMBERS",
-    "SHORTEST_ROOT",
-    "STOP_WORDS",
-    "WEEKDAY_NUMBERS",
-    "B",
-    "Ranking",
-    "has_any_phrase",
-    "index_words",
-    "mentions",
-    "mentions_path",
-    "rarity",
-    "root",
-    "split_words",
-    "stem",
-    "text_stems",
-]

@@ -284,8 +284,7 @@ def _find_spans(lines: tuple[str, ...], file: str) -> _LineSpans:
 def _parse_components(events: list[str], zones: str, file: str) -> list[Component]:
     """Parse events together with the time zones of their file."""
     require_standard("icalendar")
-    from icalendar import Calendar
-    from icalendar import Event as Component
+    from icalendar import Calendar, Event as Component
 
     text = "".join(("BEGIN:VCALENDAR\r\nVERSION:2.0\r\n", zones, *events, "END:VCALENDAR\r\n"))
     sound = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

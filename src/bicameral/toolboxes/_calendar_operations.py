@@ -29,8 +29,7 @@ from bicameral.toolboxes._calendar_occurrences import (
 from bicameral.toolboxes._text import clean_text, one_line
 
 if TYPE_CHECKING:
-    from icalendar import Event as Component
-    from icalendar import vCalAddress
+    from icalendar import Event as Component, vCalAddress
 
 
 _OCCURRENCE = re.compile(r"(?P<uid>.+)@(?P<start>\d{8}T\d{6})", re.DOTALL)

@@ -34,7 +34,7 @@ from bicameral.tools import TABLE_SUFFIXES
 # Also full-width characters, and after blanks and quotes, which some programs drop. A sign before digits and their
 # separators is harmless: -5, +49 30 1234, -12.5 %.
 _FORMULA = re.compile(
-    r"""[\s"'`\u200b-\u200f\ufeff]*(?:[=@\uff1d\uff20]|[-+\u2212\uff0b\uff0d](?!["'\s\d.,:()/%-]*\Z))""",
+    r"""[\s"'`\u200b-\u200f\ufeff]*(?:[=@\uff1d\uff20]|[-+\u2212\uff0b\uff0d](?!["'\s\d.,:()/%-]*\Z))"""
 )
 _PARTS = re.compile(r"([;\t\r\n\x0b\x0c\x85\u2028\u2029]+)")
 

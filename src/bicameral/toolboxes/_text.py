@@ -271,9 +271,7 @@ def _page_text(content: bytes, url: str, kind: str, charset: str | None) -> str:
     wide = (charset or "").lower().startswith(("utf-16", "utf-32")) or content[:2] in (b"\xff\xfe", b"\xfe\xff")
     if not known or (b"\x00" in content[:4096] and not wide):
         raise ToolError(
-            "web.binary",
-            f"{url!r} is not text but {kind or 'something binary'}",
-            expected="a web page or another text",
+            "web.binary", f"{url!r} is not text but {kind or 'something binary'}", expected="a web page or another text"
         )
     return decode_bytes(content, charset)
 

@@ -145,12 +145,7 @@ def _make_draft(
     attachments: Sequence[str],
 ) -> MailDraft:
     """Check the parts of a mail. A recipient is used unchanged or refused; encoded words in a subject are broken."""
-    from bicameral.toolboxes._mail_compose import (
-        MailDraft,
-        parse_recipient,
-        refuse_line_breaks,
-        without_encoded_words,
-    )
+    from bicameral.toolboxes._mail_compose import MailDraft, parse_recipient, refuse_line_breaks, without_encoded_words
 
     if not to:
         raise ToolError("mail.bad-address", "there is nobody to send this to", place=Place(argument="to"))

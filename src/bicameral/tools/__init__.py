@@ -9,111 +9,86 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from bicameral.tools._call_identity import (
-    AttachedFile,
-    attached_files,
-    bind_attached_files,
-    call_key,
-    derive_call_key,
-    describe_changes,
-    read_attached,
-    use_call_key,
+    AttachedFile as AttachedFile,
+    attached_files as attached_files,
+    bind_attached_files as bind_attached_files,
+    call_key as call_key,
+    derive_call_key as derive_call_key,
+    describe_changes as describe_changes,
+    read_attached as read_attached,
+    use_call_key as use_call_key,
 )
-from bicameral.tools._call_labels import ATTACHED_SUFFIX, AttachedOrigins, can_name, names_at, part_argument, principals
-from bicameral.tools._declaration import Registry, Settings, Surroundings, Toolbox, tool
-from bicameral.tools._folders import Folders
-from bicameral.tools._origins import Origin, Origins, Participants
+from bicameral.tools._call_labels import (
+    ATTACHED_SUFFIX as ATTACHED_SUFFIX,
+    AttachedOrigins as AttachedOrigins,
+    can_name as can_name,
+    names_at as names_at,
+    part_argument as part_argument,
+    principals as principals,
+)
+from bicameral.tools._declaration import (
+    Registry as Registry,
+    Settings as Settings,
+    Surroundings as Surroundings,
+    Toolbox as Toolbox,
+    tool as tool,
+)
+from bicameral.tools._folders import Folders as Folders
+from bicameral.tools._origins import Origin as Origin, Origins as Origins, Participants as Participants
 from bicameral.tools._path_rules import (
-    TABLE_SUFFIXES,
-    FindTarget,
-    ProtectedPath,
-    ProtectedPaths,
-    WriteTarget,
-    protected_database_files,
+    TABLE_SUFFIXES as TABLE_SUFFIXES,
+    FindTarget as FindTarget,
+    ProtectedPath as ProtectedPath,
+    ProtectedPaths as ProtectedPaths,
+    WriteTarget as WriteTarget,
+    protected_database_files as protected_database_files,
 )
-from bicameral.tools._tool import CHANGING, EFFECTS, PURPOSES, REQUIRED, Argument, Effect, OwnershipTest, Purpose, Tool
+from bicameral.tools._tool import (
+    CHANGING as CHANGING,
+    EFFECTS as EFFECTS,
+    PURPOSES as PURPOSES,
+    REQUIRED as REQUIRED,
+    Argument as Argument,
+    Effect as Effect,
+    OwnershipTest as OwnershipTest,
+    Purpose as Purpose,
+    Tool as Tool,
+)
 
 if TYPE_CHECKING:
-    from bicameral.tools._command import CommandFailed, command_tools, find_command
+    from bicameral.tools._command import (
+        CommandFailed as CommandFailed,
+        command_tools as command_tools,
+        find_command as find_command,
+    )
     from bicameral.tools._command_interface import (
-        CommandSettings,
-        command_arguments,
-        command_usage,
-        describe_tool,
-        require_command,
+        CommandSettings as CommandSettings,
+        command_arguments as command_arguments,
+        command_usage as command_usage,
+        describe_tool as describe_tool,
+        require_command as require_command,
     )
     from bicameral.tools._loading import (
-        LoadedToolbox,
-        installed_toolboxes,
-        load_file,
-        load_installed_toolbox,
-        load_toolbox,
-        load_toolboxes,
+        LoadedToolbox as LoadedToolbox,
+        installed_toolboxes as installed_toolboxes,
+        load_file as load_file,
+        load_installed_toolbox as load_installed_toolbox,
+        load_toolbox as load_toolbox,
+        load_toolboxes as load_toolboxes,
     )
-    from bicameral.tools._manifest import Manifest, manifest_schema, parse_manifest, read_manifest
-    from bicameral.tools._sandbox import CommandResult, Confinement, confinement_problem, run_confined
+    from bicameral.tools._manifest import (
+        Manifest as Manifest,
+        manifest_schema as manifest_schema,
+        parse_manifest as parse_manifest,
+        read_manifest as read_manifest,
+    )
+    from bicameral.tools._sandbox import (
+        CommandResult as CommandResult,
+        Confinement as Confinement,
+        confinement_problem as confinement_problem,
+        run_confined as run_confined,
+    )
 
-__all__ = [
-    "ATTACHED_SUFFIX",
-    "CHANGING",
-    "EFFECTS",
-    "PURPOSES",
-    "REQUIRED",
-    "TABLE_SUFFIXES",
-    "Argument",
-    "AttachedFile",
-    "AttachedOrigins",
-    "CommandFailed",
-    "CommandResult",
-    "CommandSettings",
-    "Confinement",
-    "Effect",
-    "FindTarget",
-    "Folders",
-    "LoadedToolbox",
-    "Manifest",
-    "Origin",
-    "Origins",
-    "OwnershipTest",
-    "Participants",
-    "ProtectedPath",
-    "ProtectedPaths",
-    "Purpose",
-    "Registry",
-    "Settings",
-    "Surroundings",
-    "Tool",
-    "Toolbox",
-    "WriteTarget",
-    "attached_files",
-    "bind_attached_files",
-    "call_key",
-    "can_name",
-    "command_arguments",
-    "command_tools",
-    "command_usage",
-    "confinement_problem",
-    "derive_call_key",
-    "describe_changes",
-    "describe_tool",
-    "find_command",
-    "installed_toolboxes",
-    "load_file",
-    "load_installed_toolbox",
-    "load_toolbox",
-    "load_toolboxes",
-    "manifest_schema",
-    "names_at",
-    "parse_manifest",
-    "part_argument",
-    "principals",
-    "protected_database_files",
-    "read_attached",
-    "read_manifest",
-    "require_command",
-    "run_confined",
-    "tool",
-    "use_call_key",
-]
 
 # Modules for commands, manifests and packages are loaded at first use, so that `import bicameral` stays fast.
 _LATER = {

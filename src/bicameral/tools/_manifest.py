@@ -101,7 +101,7 @@ class ToolSpec(_StrictModel):
     doc: str = Field(default="", description="What it does, in a sentence.")
     argv: list[str | When] = Field(
         description="The program (a bare name, looked up in the system's folders, or an absolute path) and its "
-        'arguments. `{name}` stands for an argument. Write "--" where operands begin, if the program knows it.',
+        'arguments. `{name}` stands for an argument. Write "--" where operands begin, if the program knows it.'
     )
     stdin: str | None = Field(
         default=None, description="The argument that is fed to standard input; a list goes as lines."

@@ -324,9 +324,7 @@ def _effect_faults(spec: ToolSpec) -> Iterator[KeyFault]:
     for name, argument in spec.arguments.items():
         if argument.access != "read" and spec.effect not in CHANGING:
             yield KeyFault(
-                ("effect",),
-                f"it is {spec.effect!r}, but {name!r} is written",
-                "'write', 'send' or 'irreversible'",
+                ("effect",), f"it is {spec.effect!r}, but {name!r} is written", "'write', 'send' or 'irreversible'"
             )
         if argument.type in ("path", "list[path]") and spec.effect == "pure":
             yield KeyFault(("effect",), f"it is 'pure', but it reads {name!r}", "'read'")

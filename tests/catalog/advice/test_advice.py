@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bicameral.catalog import IDS, catalog
 from bicameral.catalog.advice import (
@@ -21,8 +20,7 @@ from bicameral.catalog.advice import (
     rulebook,
 )
 from bicameral.catalog.advice._facts import condition_facts
-from bicameral.catalog.lint import lint
-from bicameral.catalog.lint import rules as lint_rules
+from bicameral.catalog.lint import lint, rules as lint_rules
 from bicameral.catalog.stacks import parse_stack
 from bicameral.errors import CatalogError
 from property_examples import examples

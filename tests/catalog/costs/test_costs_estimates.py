@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from bicameral.catalog import IDS, SIZES, catalog
 from bicameral.catalog.costs import LOCAL_RATES, Amounts, Estimate, Rates, estimate, estimate_tokens

@@ -6,8 +6,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.catalog.stacks import FACTS, STATEMENTS, dotted_path, parse_stack, read_stack
 from bicameral.errors import BicameralError, CatalogError

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from remote_world import KEY, OTHER_KEY, Answer, Loopback, ask, completion, error, piece, remote, streamed
 
 from bicameral.errors import ModelError

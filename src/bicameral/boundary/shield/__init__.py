@@ -8,14 +8,12 @@ policy asks a person before untrusted text with such parts is sent.
 """
 
 from bicameral.boundary.shield._screening import (
-    ALERT_SCORE,
-    SHIELD_MARK,
-    Mark,
-    MarkKind,
-    Screening,
-    actionable_parts,
-    is_plain_text,
-    screen,
+    ALERT_SCORE as ALERT_SCORE,
+    SHIELD_MARK as SHIELD_MARK,
+    Mark as Mark,
+    MarkKind as MarkKind,
+    Screening as Screening,
+    actionable_parts as actionable_parts,
+    is_plain_text as is_plain_text,
+    screen as screen,
 )
-
-__all__ = ["ALERT_SCORE", "SHIELD_MARK", "Mark", "MarkKind", "Screening", "actionable_parts", "is_plain_text", "screen"]

@@ -5,30 +5,19 @@ and the patterns that those need are added. An `Advice` says which rule chose ea
 fact, what is not known and what it would change, and in which order to build.
 """
 
-from bicameral.catalog.advice._advice import Advice, advise, broken_rules
-from bicameral.catalog.advice._facts import FactQuestion, TaskFacts, facts_from_mapping, parse_fact, questions
-from bicameral.catalog.advice._selection import (
-    Choice,
-    OpenQuestion,
-    PatternChange,
-    PatternDecision,
-    RejectedPattern,
-    rulebook,
+from bicameral.catalog.advice._advice import Advice as Advice, advise as advise, broken_rules as broken_rules
+from bicameral.catalog.advice._facts import (
+    FactQuestion as FactQuestion,
+    TaskFacts as TaskFacts,
+    facts_from_mapping as facts_from_mapping,
+    parse_fact as parse_fact,
+    questions as questions,
 )
-
-__all__ = [
-    "Advice",
-    "Choice",
-    "FactQuestion",
-    "OpenQuestion",
-    "PatternChange",
-    "PatternDecision",
-    "RejectedPattern",
-    "TaskFacts",
-    "advise",
-    "broken_rules",
-    "facts_from_mapping",
-    "parse_fact",
-    "questions",
-    "rulebook",
-]
+from bicameral.catalog.advice._selection import (
+    Choice as Choice,
+    OpenQuestion as OpenQuestion,
+    PatternChange as PatternChange,
+    PatternDecision as PatternDecision,
+    RejectedPattern as RejectedPattern,
+    rulebook as rulebook,
+)

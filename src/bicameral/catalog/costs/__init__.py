@@ -5,37 +5,23 @@ calls, tokens, tool calls, money and seconds, expected and at worst, by part and
 cached prefixes, attention cost that grows with the square of the prompt, and patterns that wrap others.
 """
 
-from bicameral.catalog.costs._estimate import Estimate, PatternList, estimate, estimate_tokens
-from bicameral.catalog.costs._sessions import (
-    LOCAL_CACHING,
-    LOCAL_RATES,
-    NO_AMOUNTS,
-    TIERS,
-    Amounts,
-    Caching,
-    CostPart,
-    ModelTier,
-    Rates,
-    SessionLoad,
-    expected_amounts,
-    worst_amounts,
+from bicameral.catalog.costs._estimate import (
+    Estimate as Estimate,
+    PatternList as PatternList,
+    estimate as estimate,
+    estimate_tokens as estimate_tokens,
 )
-
-__all__ = [
-    "LOCAL_CACHING",
-    "LOCAL_RATES",
-    "NO_AMOUNTS",
-    "TIERS",
-    "Amounts",
-    "Caching",
-    "CostPart",
-    "Estimate",
-    "ModelTier",
-    "PatternList",
-    "Rates",
-    "SessionLoad",
-    "estimate",
-    "estimate_tokens",
-    "expected_amounts",
-    "worst_amounts",
-]
+from bicameral.catalog.costs._sessions import (
+    LOCAL_CACHING as LOCAL_CACHING,
+    LOCAL_RATES as LOCAL_RATES,
+    NO_AMOUNTS as NO_AMOUNTS,
+    TIERS as TIERS,
+    Amounts as Amounts,
+    Caching as Caching,
+    CostPart as CostPart,
+    ModelTier as ModelTier,
+    Rates as Rates,
+    SessionLoad as SessionLoad,
+    expected_amounts as expected_amounts,
+    worst_amounts as worst_amounts,
+)

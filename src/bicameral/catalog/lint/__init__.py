@@ -4,30 +4,16 @@ In comes a `Stack`; out comes a `LintReport` of findings, each with its rule, pl
 report the same problem make one finding. A rule that needs an undeclared fact reports that in a note.
 """
 
-from bicameral.catalog.lint._linter import lint
-from bicameral.catalog.lint._problems import to_sarif
+from bicameral.catalog.lint._linter import lint as lint
+from bicameral.catalog.lint._problems import to_sarif as to_sarif
 from bicameral.catalog.lint._rules import (
-    RULE_FAMILIES,
-    SEVERITIES,
-    LintFinding,
-    LintReport,
-    LintRule,
-    LintSeverity,
-    RuleCheck,
-    RuleFamily,
-    rules,
+    RULE_FAMILIES as RULE_FAMILIES,
+    SEVERITIES as SEVERITIES,
+    LintFinding as LintFinding,
+    LintReport as LintReport,
+    LintRule as LintRule,
+    LintSeverity as LintSeverity,
+    RuleCheck as RuleCheck,
+    RuleFamily as RuleFamily,
+    rules as rules,
 )
-
-__all__ = [
-    "RULE_FAMILIES",
-    "SEVERITIES",
-    "LintFinding",
-    "LintReport",
-    "LintRule",
-    "LintSeverity",
-    "RuleCheck",
-    "RuleFamily",
-    "lint",
-    "rules",
-    "to_sarif",
-]

@@ -8,8 +8,7 @@ from typing import Any, cast, get_args
 
 from bicameral.catalog.facts import IDS, Knob, catalog
 from bicameral.catalog.lint._problems import LintProblem, missing_pattern, problem_at, undeclared_fact
-from bicameral.catalog.lint._prompt_checks import SECTION_CHECKS as SECTION_CHECKS
-from bicameral.catalog.lint._prompt_checks import section_check
+from bicameral.catalog.lint._prompt_checks import SECTION_CHECKS as SECTION_CHECKS, section_check
 from bicameral.catalog.lint._rules import RuleCheck
 from bicameral.catalog.lint._scope import AgentScope, is_irreversible
 from bicameral.catalog.stacks import (

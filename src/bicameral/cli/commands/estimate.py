@@ -257,8 +257,14 @@ def plan_estimate(config: Config, file: str, sizes: Mapping[str, float], rates: 
 def _plan_amounts(plan: Plan, usual: Report, worst: Report, sizes: Mapping[str, float], rates: Rates) -> Estimate:
     from bicameral.agent._wiring import MAX_ASKS, MAX_READ_TOKENS
     from bicameral.boundary import MAX_OUTPUT_TOKENS
-    from bicameral.catalog.costs import Amounts, CostPart, Estimate, SessionLoad, expected_amounts
-    from bicameral.catalog.costs import worst_amounts as at_most
+    from bicameral.catalog.costs import (
+        Amounts,
+        CostPart,
+        Estimate,
+        SessionLoad,
+        expected_amounts,
+        worst_amounts as at_most,
+    )
     from bicameral.plans import Extract, walk
 
     blanks = [step for _, step in walk(plan.steps) if isinstance(step, Extract)]

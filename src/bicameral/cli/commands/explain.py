@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._main import (
-    CommonOptions,
-    common_options,
-    fetch_missing_weights,
-    open_agent,
-    planning_options,
-)
+from bicameral.cli._main import CommonOptions, common_options, fetch_missing_weights, open_agent, planning_options
 from bicameral.cli._output import NO_PLAN, OK, open_display
 from bicameral.cli._render import proof_json, show_finding, verdict_name, verdict_why
 from bicameral.plans import (

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bicameral.cli._main import (
-    CommonOptions,
-    MomentType,
-    PeriodType,
-    common_options,
-    open_agent,
-    run_until_terminated,
-)
+from bicameral.cli._main import CommonOptions, MomentType, PeriodType, common_options, open_agent, run_until_terminated
 from bicameral.cli._output import NO_PLAN, OK
 from bicameral.cli._render import proof_json, show_plan, show_report
 from bicameral.cli._run_records import (

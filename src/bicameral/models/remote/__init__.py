@@ -5,7 +5,5 @@
 addresses are taken from the environment.
 """
 
-from bicameral.models.remote._provider import RemoteProvider, remote_model_name
-from bicameral.models.remote._servers import FAMILIES, LITELLM_FIX, Family
-
-__all__ = ["FAMILIES", "LITELLM_FIX", "Family", "RemoteProvider", "remote_model_name"]
+from bicameral.models.remote._provider import RemoteProvider as RemoteProvider, remote_model_name as remote_model_name
+from bicameral.models.remote._servers import FAMILIES as FAMILIES, LITELLM_FIX as LITELLM_FIX, Family as Family

@@ -179,8 +179,7 @@ def _model_settings(request: ModelRequest, model: Model[Any], settings: dict[str
 
 
 def _translate_messages(request: ModelRequest) -> list[ModelMessage]:
-    from pydantic_ai.messages import ModelRequest as Turn
-    from pydantic_ai.messages import UserPromptPart
+    from pydantic_ai.messages import ModelRequest as Turn, UserPromptPart
 
     turns: list[ModelMessage] = []
     parts: list[ModelRequestPart] = []
@@ -218,8 +217,7 @@ def _assistant_turn(message: Message) -> ModelResponse:
 
 def translate_reply(response: ModelResponse, request: ModelRequest, name: str, seconds: float) -> ModelReply:
     """The reply, validated against its request; one that does not fit raises a failure and is never repaired."""
-    from pydantic_ai.messages import TextPart
-    from pydantic_ai.messages import ToolCallPart as CallPart
+    from pydantic_ai.messages import TextPart, ToolCallPart as CallPart
 
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
     usage = _read_usage(response, request, text)

@@ -16,12 +16,12 @@ from bicameral.boundary import screen
 from bicameral.errors import RunError
 from bicameral.labels import TRUSTED_USER, join
 from bicameral.patterns.humanizer._identity_store import (
-    Identity,
-    IdentityChange,
+    Identity as Identity,
+    IdentityChange as IdentityChange,
     IdentityOwner,
-    IdentityProposal,
-    IdentityStore,
-    IdentityVersion,
+    IdentityProposal as IdentityProposal,
+    IdentityStore as IdentityStore,
+    IdentityVersion as IdentityVersion,
 )
 from bicameral.patterns.kernel import (
     Answered,
@@ -35,17 +35,6 @@ from bicameral.patterns.kernel import (
     make_labelled,
 )
 from bicameral.types import STR, Field, ListType, LiteralType, RecordType, Type, type_from_annotation
-
-__all__ = [
-    "Identity",
-    "IdentityChange",
-    "IdentityPersistence",
-    "IdentityProposal",
-    "IdentityStore",
-    "IdentityUpdate",
-    "IdentityUpdateResult",
-    "IdentityVersion",
-]
 
 HOST = Role("Host", "Answer in one short sentence.", tier="mid", phase="final_answer", max_tokens=96)
 UPDATER = Role(

@@ -19,7 +19,7 @@ from bicameral.boundary import screen
 from bicameral.errors import LabelError, RunError
 from bicameral.journal import Event, Journal
 from bicameral.labels import TRUSTED_USER, UNKNOWN, Label, join, join_all, label_tree_from_json
-from bicameral.patterns.humanizer._skill_store import Skill, SkillStore, SkillText
+from bicameral.patterns.humanizer._skill_store import Skill as Skill, SkillStore as SkillStore, SkillText as SkillText
 from bicameral.patterns.kernel import (
     Answered,
     Context,
@@ -167,18 +167,6 @@ def _has_valid_shape(skill: SkillText, texts: Sequence[str]) -> bool:
 def _contains_words(words: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text, re.IGNORECASE) is not None
 
-
-__all__ = [
-    "Procedure",
-    "RecordedCall",
-    "Skill",
-    "SkillAccumulation",
-    "SkillAdvice",
-    "SkillStore",
-    "SkillText",
-    "SkilledWork",
-    "read_procedure",
-]
 
 PARAMETERISER = Role(
     "Parameteriser",

@@ -97,8 +97,6 @@ def strip_marks(words: str) -> str:
     return _MARKS.sub(r"(\1notes)", words)
 
 
-__all__ = ["Pad", "PadNote", "PadStep", "Scratchpad"]
-
 HOST = Role(
     "Host",
     "You do one step of a task. Notes of earlier steps stand between [notes] and [/notes]: rely on them. Note the fact "

@@ -19,21 +19,21 @@ from bicameral.patterns.integration.tool_call import ROUTER, RoutedCall, ToolCal
 from bicameral.patterns.kernel import Answered, Context, Labelled, Pattern, PatternExample, map_labelled
 from bicameral.patterns.reliability._guards import (
     REMOVED,
-    SEAMS,
-    Guard,
-    GuardCheck,
-    GuardInput,
-    GuardVerdict,
-    Pass,
-    Redact,
-    Refuse,
-    Seam,
-    length_guard,
+    SEAMS as SEAMS,
+    Guard as Guard,
+    GuardCheck as GuardCheck,
+    GuardInput as GuardInput,
+    GuardVerdict as GuardVerdict,
+    Pass as Pass,
+    Redact as Redact,
+    Refuse as Refuse,
+    Seam as Seam,
+    length_guard as length_guard,
     run_guards,
-    screening_guard,
-    secrets_guard,
-    type_guard,
-    words_guard,
+    screening_guard as screening_guard,
+    secrets_guard as secrets_guard,
+    type_guard as type_guard,
+    words_guard as words_guard,
 )
 from bicameral.patterns.strategies import list_tools
 from bicameral.tools import Origin, Registry, Tool, tool
@@ -113,26 +113,6 @@ def _is_stopped(guards: Sequence[Guard], case: GuardCase) -> bool:
 def _discard_note(what: str, **facts: Any) -> None:
     return
 
-
-__all__ = [
-    "SEAMS",
-    "Guard",
-    "GuardCase",
-    "GuardCheck",
-    "GuardInput",
-    "GuardVerdict",
-    "Guardrails",
-    "Pass",
-    "Redact",
-    "Refuse",
-    "Seam",
-    "TrialResult",
-    "length_guard",
-    "screening_guard",
-    "secrets_guard",
-    "type_guard",
-    "words_guard",
-]
 
 P = ParamSpec("P")
 T = TypeVar("T")

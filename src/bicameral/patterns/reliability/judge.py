@@ -290,20 +290,6 @@ def _uncalibrated_error(why: str, expected: str | None = None) -> RunError:
     )
 
 
-__all__ = [
-    "Calibration",
-    "Dimension",
-    "Judge",
-    "JudgeCase",
-    "PairVerdict",
-    "Rubric",
-    "Ruling",
-    "ScoreVerdict",
-    "SingleJudge",
-    "Winner",
-]
-
-
 class PairVerdict(TypedDict):
     """Which of two outputs is better; `orders` is what each order came to, by itself."""
 

@@ -20,15 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from bicameral.errors import CatalogError
 from bicameral.labels import TRUSTED_USER, Label, join_all, vouched_value
-from bicameral.patterns.kernel import (
-    Answered,
-    Context,
-    Labelled,
-    Pattern,
-    PatternExample,
-    Role,
-    from_user,
-)
+from bicameral.patterns.kernel import Answered, Context, Labelled, Pattern, PatternExample, Role, from_user
 
 if TYPE_CHECKING:
     from bicameral.patterns.strategies import Runtime
@@ -169,8 +161,6 @@ def normalise_input(text: str) -> str:
 def bad_pool_error(message: str, expected: str | None = None) -> CatalogError:
     return CatalogError("pattern.bad-pool", message, expected=expected)
 
-
-__all__ = ["FewShot", "HeldOutCase", "Pair", "Pool", "PoolComparison"]
 
 HOST = Role("Host", "Answer the task as the examples do. Reply with the output alone.", tier="mid", max_tokens=256)
 

@@ -14,8 +14,7 @@ from typing import Any, cast
 from bicameral.errors import nearest_name
 from bicameral.plans import _expressions as ir
 from bicameral.plans._plan import MAX_DEPTH
-from bicameral.plans.evaluate import _bounds as bounds
-from bicameral.plans.evaluate import _operations as ops
+from bicameral.plans.evaluate import _bounds as bounds, _operations as ops
 from bicameral.plans.evaluate._library import check_dict_key
 from bicameral.plans.evaluate._values import format_value, format_with_spec
 

@@ -20,8 +20,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from bicameral import labels as lb
-from bicameral import types as t
+from bicameral import labels as lb, types as t
 from bicameral.plans import _expressions as ir
 from bicameral.plans._plan import Answer, Each, Update, When, walk
 from bicameral.plans.check._report import assigned_names

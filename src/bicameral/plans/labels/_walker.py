@@ -25,8 +25,7 @@ from bicameral.plans import _expressions as ir
 from bicameral.plans._plan import Answer, Ask, Call, Compute, Each, Extract, Plan, Update, When, walk
 from bicameral.plans.check._checker import literal_arguments
 from bicameral.plans.check._report import assigned_names
-from bicameral.plans.labels import _rules as rules
-from bicameral.plans.labels import _transfer as tf
+from bicameral.plans.labels import _rules as rules, _transfer as tf
 from bicameral.plans.labels._storage import places_after_call, recall_stored_labels
 from bicameral.policy import CallFacts, Mode
 from bicameral.text import mentions, mentions_path
