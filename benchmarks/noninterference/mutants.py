@@ -91,7 +91,7 @@ def _serialised_trusted() -> list[Change]:
 
     def start(each: Any, outcome: Any, before: Any) -> Any:
         found = original(each, outcome, before)
-        variables = {name: replace(held, shade=_TRUSTED) for name, held in found.variables.items()}
+        variables = {name: replace(held, label_tree=_TRUSTED) for name, held in found.variables.items()}
         return replace(found, variables=variables)
 
     original = execution.go_on_from

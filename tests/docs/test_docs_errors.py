@@ -19,14 +19,11 @@ def _trees() -> list[ast.Module]:
 
 
 def _raised(trees: list[ast.Module]) -> set[str]:
-    """The codes that stand first in the call of an error."""
-    calls = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args)
-    named = ((call.func, call.args[0]) for call in calls)
-    return {
-        first.value
-        for name, first in named
-        if isinstance(first, ast.Constant) and isinstance(first.value, str) and ast.unparse(name).endswith("Error")
-    }
+    """The codes that stand first in the call of an error, or are given to a function as its `code`."""
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    first = [call.args[0] for call in calls if call.args and ast.unparse(call.func).endswith("Error")]
+    named = [keyword.value for call in calls for keyword in call.keywords if keyword.arg == "code"]
+    return {node.value for node in (*first, *named) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
 def codes_in_the_source() -> set[str]:

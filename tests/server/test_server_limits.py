@@ -112,6 +112,6 @@ def test_the_page_names_the_numbers_that_the_code_has() -> None:
     assert (
         f"takes longer than {HEAD_SECONDS:g} seconds to arrive, a body that takes longer than {BODY_SECONDS:g}" in page
     )
-    assert f"takes nothing for {READ_SECONDS:g} are cut off" in page
+    assert f"reads nothing for {READ_SECONDS:g} are disconnected" in page
     assert STOP_SECONDS == 10
-    assert "gives answers under way ten seconds" in page
+    assert "gives answers in progress ten seconds" in page

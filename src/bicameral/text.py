@@ -1,19 +1,24 @@
-"""Words of a text: splitting, stems, stop words, and whether a request contains a value as a whole.
+"""Text: words, ranking and names of dates, for every room that reads requests, documents or replies.
+
+A text comes in; out come its words and stems, whether it contains a phrase or a whole value, and how well texts fit a
+query. Nothing here depends on plans, tools or models.
 
 `split_words` and `stem` serve requests and names, in English; `index_words` serves the search in documents of any
 language; `root` is stronger than `stem`, for a search that must find `router` by `routing`.
 
 A plan may send to `kim@example.com` if the request says so, and not because it says `wakim@example.community`: a match
 must have the same boundaries in the request. Both the proof of a plan (whole values) and the planner's check against
-invented objects use this, so it lies below both. No model is asked.
+invented objects use this. No model is asked.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 
@@ -179,3 +184,93 @@ def _combining_marks() -> str:
         else:
             ranges.append([point, point])
     return "".join(f"{chr(first)}-{chr(end)}" for first, end in ranges)
+
+
+# -- ranking: BM25, in which rare words count more and long texts less
+
+K1 = 1.2
+"""How soon further occurrences of a word stop counting."""
+B = 0.75
+"""How much the length of a text counts."""
+
+
+def rarity(total: int, having: int) -> float:
+    """The weight of a word that `having` of `total` texts contain (inverse document frequency)."""
+    return math.log(1 + (total - having + 0.5) / (having + 0.5))
+
+
+class Ranking:
+    """Texts ranked against a query by the stems that they share with it.
+
+    Example:
+        >>> Ranking(["Read a mail.", "Delete a file."]).best("delete the mails", 1)
+        [0]
+    """
+
+    def __init__(self, documents: Sequence[str]) -> None:
+        self._counts = [Counter(text_stems(document)) for document in documents]
+        self._lengths = [max(1, sum(counts.values())) for counts in self._counts]
+        self._mean = sum(self._lengths) / max(1, len(self._lengths))
+        seen = Counter(word for counts in self._counts for word in counts)
+        self._weight = {word: rarity(len(documents), having) for word, having in seen.items()}
+
+    def scores(self, query: str) -> list[float]:
+        """The score of each text; 0 if it shares no word with the query."""
+        # In the order of the query and not of a set: the sum of floats depends on it in its last bits.
+        asked = dict.fromkeys(text_stems(query))
+        return [self._score(asked, counts, length) for counts, length in zip(self._counts, self._lengths, strict=True)]
+
+    def _score(self, asked: dict[str, None], counts: Counter[str], length: int) -> float:
+        norm = K1 * (1 - B + B * length / self._mean)
+        return sum((self._weight[w] * counts[w] * (K1 + 1) / (counts[w] + norm) for w in asked if w in counts), 0.0)
+
+    def best(self, query: str, count: int) -> list[int]:
+        """The places of the best texts; texts that share no word with the query are not among them."""
+        scores = self.scores(query)
+        ranked = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
+        return [i for i in ranked[:count] if scores[i] > 0]
+
+
+# -- names of months and weekdays
+#
+# `MONTH_NUMBERS` and `WEEKDAY_NUMBERS` have every language of the table, to recognise what a text names. Code that
+# turns a text into a date uses the English names only: it refuses what it does not read, and does not guess.
+
+# One line per month, English first; a language is added by adding its names and abbreviations.
+_MONTHS = (
+    "january januar janvier enero gennaio janeiro januari stycznia января jan ene gen",
+    "february februar février fevrier febrero febbraio fevereiro februari lutego февраля feb fév fev",
+    "march märz maerz mars marzo março marco maart marca марта mar mär",
+    "april avril abril aprile kwietnia апреля apr avr abr",
+    "may mai mayo maggio maio mei maja мая mag",
+    "june juni juin junio giugno junho czerwca июня jun giu",
+    "july juli juillet julio luglio julho lipca июля jul juil lug",
+    "august août aout agosto augustus sierpnia августа aug ago",
+    "september septembre septiembre settembre setembro września сентября sep sept set",
+    "october oktober octobre octubre ottobre outubro października октября oct okt ott out",
+    "november novembre noviembre novembro listopada ноября nov",
+    "december dezember décembre decembre diciembre dicembre dezembro grudnia декабря dec dez déc dic",
+)
+_WEEKDAYS = (
+    "monday montag lundi lunes lunedì segunda maandag понедельник mon",
+    "tuesday dienstag mardi martes martedì terça dinsdag вторник tue tues",
+    "wednesday mittwoch mercredi miércoles mercoledì quarta woensdag среда среду wed",
+    "thursday donnerstag jeudi jueves giovedì quinta donderdag четверг thu thurs",
+    "friday freitag vendredi viernes venerdì sexta vrijdag пятница пятницу fri",
+    "saturday samstag sonnabend samedi sábado sabato zaterdag суббота субботу sat",
+    "sunday sonntag dimanche domingo domenica zondag воскресенье sun",
+)
+
+MONTH_NUMBERS = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
+"""Months by name or abbreviation in small letters, in every language of the table; January is 1."""
+WEEKDAY_NUMBERS = {name: number for number, names in enumerate(_WEEKDAYS) for name in names.split()}
+"""Weekdays in the same way; Monday is 0."""
+
+ENGLISH_MONTHS = tuple(names.split()[0] for names in _MONTHS)
+ENGLISH_WEEKDAYS = tuple(names.split()[0] for names in _WEEKDAYS)
+ENGLISH_MONTH_NUMBERS = {
+    **{name: number for number, name in enumerate(ENGLISH_MONTHS, 1)},
+    **{name[:3]: number for number, name in enumerate(ENGLISH_MONTHS, 1)},
+    "sept": 9,
+}
+"""English months and their abbreviations, in small letters."""
