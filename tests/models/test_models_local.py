@@ -61,7 +61,7 @@ async def test_it_stops_before_a_stop_string(small_model: LocalProvider) -> None
     assert reply.finish == "stop"
 
 
-@pytest.mark.live
+@pytest.mark.only_live
 async def test_a_stream_is_the_same_text_in_pieces(small_model: LocalProvider) -> None:
     request = ask("Count from one to six.", prefill="1, 2, 3, ")
     pieces = [piece async for piece in small_model.stream(request)]
@@ -233,7 +233,7 @@ def test_threads_with_loops_of_their_own_share_one_queue(small_model: LocalProvi
     assert replies == {"mauve": "mauve", "teal": "teal", "buff": "buff"}
 
 
-@pytest.mark.live
+@pytest.mark.only_live
 async def test_the_event_loop_stays_free_while_the_model_writes(small_model: LocalProvider) -> None:
     writing = asyncio.create_task(small_model.generate(ask("Count to nine.", max_tokens=10)))
     turns = 0

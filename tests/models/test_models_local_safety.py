@@ -134,7 +134,7 @@ def test_only_a_bare_health_check_answers_without_the_key(weights: Path) -> None
 
 
 @pytest.mark.model
-@pytest.mark.live
+@pytest.mark.only_live
 async def test_providers_of_one_file_share_one_engine_which_grows_to_the_largest_context(
     small_model: LocalProvider, weights: Path, tmp_path: Path
 ) -> None:

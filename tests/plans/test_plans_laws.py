@@ -66,7 +66,7 @@ def _has_any(type_: Type) -> bool:
             return False
 
 
-@settings(max_examples=examples(200), suppress_health_check=SLOW)
+@settings(max_examples=examples(200, quick=50), suppress_health_check=SLOW)
 @given(typed_expressions(), VARIABLE_VALUES)
 def test_what_the_check_lets_through_never_fails_for_its_types(expr: Any, variables: dict[str, Any]) -> None:
     witness = _Witness()
@@ -94,7 +94,7 @@ def _of_type(found: Any, type_: Type) -> bool:
     return isinstance(type_, BottomType) or mismatch(found, type_) is None
 
 
-@settings(max_examples=examples(300), suppress_health_check=SLOW)
+@settings(max_examples=examples(300, quick=50), suppress_health_check=SLOW)
 @given(st.one_of(plans(), plans(REGISTRY)))
 def test_the_check_of_any_plan_ends_in_a_report(plan: Plan) -> None:
     report = check(plan, REGISTRY)
@@ -104,7 +104,7 @@ def test_the_check_of_any_plan_ends_in_a_report(plan: Plan) -> None:
         assert str(finding)
 
 
-@settings(max_examples=examples(300), suppress_health_check=SLOW)
+@settings(max_examples=examples(300, quick=50), suppress_health_check=SLOW)
 @given(expressions())
 def test_any_expression_has_a_type(expr: Any) -> None:
     findings: list[Finding] = []

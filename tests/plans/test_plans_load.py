@@ -20,7 +20,7 @@ from scripts.plan_schema import plan_schema
 
 PUBLISHED = Path(__file__).parents[2] / "schemas" / "plan.v1.json"
 VALIDATOR = Draft202012Validator(plan_schema())
-LAW = settings(max_examples=examples(60))
+LAW = settings(max_examples=examples(60, quick=30))
 
 
 def refusal(text: str | Path) -> PlanError:

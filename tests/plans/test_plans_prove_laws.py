@@ -44,7 +44,7 @@ def _run(
         return None
 
 
-@settings(max_examples=examples(50), suppress_health_check=SLOW)
+@settings(max_examples=examples(50, quick=30), suppress_health_check=SLOW)
 @given(plans())
 def test_the_plans_of_these_tests_are_plans_that_check(plan: Plan) -> None:
     # A test for None of what is never None may make types too narrow; names, tools and arguments are all there.
@@ -52,7 +52,7 @@ def test_the_plans_of_these_tests_are_plans_that_check(plan: Plan) -> None:
     assert not [finding for finding in check(plan, REGISTRY).errors if finding.code in wrong]
 
 
-@settings(max_examples=examples(500, quick=60), suppress_health_check=SLOW)
+@settings(max_examples=examples(500, quick=40), suppress_health_check=SLOW)
 @given(PLANS, WORLDS, MODES, st.booleans())
 def test_the_proof_covers_every_run(plan: Plan, world: World, mode: Mode, quick: bool) -> None:
     proof = prove(plan, REGISTRY, allow, mode)
@@ -103,7 +103,7 @@ def policies(draw: st.DrawFn) -> Any:
     return decide
 
 
-@settings(max_examples=examples(500, quick=60), suppress_health_check=SLOW)
+@settings(max_examples=examples(500, quick=40), suppress_health_check=SLOW)
 @given(plans(), WORLDS, MODES, policies())
 def test_a_proved_step_is_never_denied_or_asked_about(plan: Plan, world: World, mode: Mode, decide: Any) -> None:
     proof = prove(plan, REGISTRY, decide, mode)
@@ -126,7 +126,7 @@ def _trusted_calls(run: LabelledRun) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-@settings(max_examples=examples(700, quick=60), suppress_health_check=SLOW)
+@settings(max_examples=examples(700, quick=40), suppress_health_check=SLOW)
 @given(PLANS, two_worlds(), st.booleans())
 def test_strangers_decide_no_call_that_is_labelled_trusted(
     plan: Plan, worlds: tuple[World, World], quick: bool

@@ -34,8 +34,8 @@ def today() -> str:
 
 
 REGISTRY = Registry([read_lines, grep, today])
-LAW = settings(max_examples=examples(150, quick=50))
-BRIEF = settings(LAW, max_examples=examples(40, quick=25))
+LAW = settings(max_examples=examples(150, quick=30))
+BRIEF = settings(LAW, max_examples=examples(40, quick=15))
 
 
 @LAW
@@ -95,7 +95,7 @@ def test_deep_loops_survive() -> None:
     assert parse(print_plan(plan)).plan == plan
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(300, quick=50))
 @given(
     st.one_of(
         st.text(),

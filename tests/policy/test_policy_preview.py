@@ -262,7 +262,7 @@ def test_most_conditions_can_be_judged_before_a_run() -> None:
     assert judged >= len(FACTS) * 2 // 3
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(40, quick=25))
 @given(text=policies, pairs=st.lists(calls(), min_size=3, max_size=3))
 def test_what_is_allowed_before_a_run_is_allowed_in_it(text: str, pairs: list[tuple[CallFacts, CallFacts]]) -> None:
     policy = Policy.parse(text)
@@ -271,7 +271,7 @@ def test_what_is_allowed_before_a_run_is_allowed_in_it(text: str, pairs: list[tu
             assert isinstance(policy.decide(real), Allowed), why(policy.decide(real))
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(60, quick=30))
 @given(pairs=st.lists(calls(), min_size=3, max_size=3))
 def test_the_defaults_keep_what_they_promise(pairs: list[tuple[CallFacts, CallFacts]]) -> None:
     policy = Policy.load()

@@ -23,7 +23,7 @@ def told_everything(text: str) -> Policy:
     return policy
 
 
-@settings(max_examples=examples(100, quick=50))
+@settings(max_examples=examples(100, quick=30))
 @given(text=policies, pairs=st.lists(calls(), min_size=2, max_size=4))
 def test_a_policy_decides_the_same_whether_or_not_it_is_told_everything(
     text: str, pairs: list[tuple[CallFacts, CallFacts]]

@@ -21,6 +21,13 @@ from bicameral.runs import Failed, Finished, Journal, RunOutcome, replay, run_pl
 from bicameral.tools import Effect, Origin, Registry, tool
 from bicameral.types import to_plain
 
+
+@pytest.fixture(autouse=True)
+def fewer_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of the parts that a value may have: what is too large is noticed in a tenth of the time."""
+    monkeypatch.setattr("bicameral.types._values.MAX_ITEMS", 100_000)
+
+
 CALLED: list[str] = []
 """Every method of a hostile value that somebody called."""
 

@@ -17,6 +17,7 @@ from training.delta.slots import SLOT
 
 BLOCKS = [block for path in sorted(CORPUS.glob("*.txt")) for block in read_blocks(path)]
 DRAWN = random.Random(7).sample(BLOCKS, 40)
+FEW = 10
 
 
 def samples(blocks: Sequence[Block]) -> list[Sample]:
@@ -27,7 +28,11 @@ def samples(blocks: Sequence[Block]) -> list[Sample]:
     return found
 
 
-@pytest.mark.parametrize("block", DRAWN, ids=lambda block: block.place)
+@pytest.mark.parametrize(
+    "block",
+    [*DRAWN[:FEW], *(pytest.param(block, marks=pytest.mark.slow) for block in DRAWN[FEW:])],
+    ids=lambda block: block.place,
+)
 def test_drawn_blocks_pass_every_check_of_the_planner(block: Block) -> None:
     assert list(problems(block)) == []
 
