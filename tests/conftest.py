@@ -22,7 +22,7 @@ from bicameral.models import LocalProvider
 from bicameral.secrets import isolate_secrets
 from canaries import Watch, watching
 from postgres import new_database, running_server
-from property_examples import EXPLORE, QUICK
+from property_examples import EXPLORE, QUICK, THOUSAND
 from recordings_plugin import (
     pytest_addoption as pytest_addoption,
     pytest_configure as pytest_configure,
@@ -35,7 +35,7 @@ from recordings_plugin import (
 )
 
 EITHER = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
-settings.register_profile(EXPLORE, EITHER, max_examples=10 * QUICK)
+settings.register_profile(EXPLORE, EITHER, max_examples=THOUSAND)
 settings.register_profile("same", EITHER, max_examples=QUICK, derandomize=True)
 settings.load_profile("same")
 

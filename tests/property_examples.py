@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import settings
 
 EXPLORE = "explore"
-QUICK = 100
+QUICK = 50
+THOUSAND = 1000
 
 
 def examples(number: int, *, quick: int = QUICK) -> int:

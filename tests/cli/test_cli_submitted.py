@@ -160,7 +160,9 @@ def test_a_worker_that_is_told_to_end_lets_an_effect_end_and_gives_the_run_back(
     assert office.traces == ["begun here", "put here", "begun there", "put there"]
 
 
-@pytest.mark.parametrize(("sign", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("sign", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
+)
 def test_a_second_signal_stops_a_worker_at_once(office: Office, sign: signal.Signals, code: int) -> None:
     office.world.write("slow", "50")
     office.submitted(SLOW)

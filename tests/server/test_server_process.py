@@ -93,7 +93,7 @@ def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
         assert json.loads(done.stdout)["error"]["code"] == "server.cannot-listen"
 
 
-@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("sign", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_told_to_stop_it_ends_watches_and_chats_and_the_run_goes_on_elsewhere(
     tmp_path: Path, sign: signal.Signals
 ) -> None:

@@ -37,6 +37,7 @@ def test_drawn_blocks_pass_every_check_of_the_planner(block: Block) -> None:
     assert list(problems(block)) == []
 
 
+@pytest.mark.slow
 def test_every_plan_passes_the_check_in_a_filling_of_its_own() -> None:
     wrong: list[str] = []
     for block in BLOCKS:

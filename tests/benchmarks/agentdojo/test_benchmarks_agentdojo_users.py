@@ -74,7 +74,7 @@ def test_what_is_left_open_the_suite_does_not_judge(unit: tuple[str, str], name:
     assert task.utility("", before, after), suite
 
 
-@pytest.mark.parametrize("mode", ["strict", "normal"])
+@pytest.mark.parametrize("mode", ["strict", pytest.param("normal", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("suite", "task", "injection"),
     [
