@@ -341,6 +341,8 @@ class WriteTarget:
 
 
 UNKNOWN_TARGET = WriteTarget()
+FAILED_TARGET = WriteTarget(copied=True)
+"""The target where finding it failed. Fail closed: it may be executed, and its content may be untrusted."""
 
 FindTarget = Callable[[Mapping[str, Any]], WriteTarget]
 """The target of a call with these arguments. Before a run only the literals are given."""
