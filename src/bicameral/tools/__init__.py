@@ -95,12 +95,7 @@ _LATER = {
     "_command": ("CommandFailed", "find_command", "command_tools"),
     "_command_interface": ("CommandSettings", "command_arguments", "command_usage", "describe_tool", "require_command"),
     "_loading": (
-        "LoadedToolbox",
-        "installed_toolboxes",
-        "load_file",
-        "load_installed_toolbox",
-        "load_toolbox",
-        "load_toolboxes",
+        "LoadedToolbox installed_toolboxes load_file load_installed_toolbox load_toolbox load_toolboxes".split()
     ),
     "_manifest": ("Manifest", "manifest_schema", "parse_manifest", "read_manifest"),
     "_sandbox": ("CommandResult", "Confinement", "confinement_problem", "run_confined"),
