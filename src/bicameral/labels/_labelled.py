@@ -125,11 +125,10 @@ class Labelled(Generic[T]):
     def __init_subclass__(cls) -> NoReturn:
         raise TypeError("a class of somebody's own could be open; Labelled has no subclasses")
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
+    def __setattr__(self, *_: object) -> NoReturn:
         raise AttributeError("a labelled value never changes, nor does its label")
 
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError("a labelled value never changes, nor does its label")
+    __delattr__ = __setattr__
 
     __bool__ = _refusal("be asked whether it is true")
     __str__ = _refusal("be written out")
