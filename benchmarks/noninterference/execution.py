@@ -14,6 +14,7 @@ from typing import Any
 
 from bicameral.boundary import HandleContent
 from bicameral.errors import BicameralError
+from bicameral.labels import PUBLIC
 from bicameral.plans import Plan, Proved, parse, static_path as plan_step
 from bicameral.policy import ArgumentFacts, CallFacts, Decision, Mode, Policy
 from bicameral.runs import (
@@ -133,14 +134,18 @@ class ObservedPolicy(Policy):
             own = all(_named_by_user(each) for each in facts.arguments if each.name in tool.receivers)
             if not tool.declared:
                 # Of such a tool nobody knows what it does with an argument: it may be content as well as an address.
-                own = all(_named_by_user(each) and each.public for each in facts.arguments if tool.argument(each.name))
+                own = all(
+                    _named_by_user(each) and each.label.readers is PUBLIC
+                    for each in facts.arguments
+                    if tool.argument(each.name)
+                )
             own = own and bool(tool.receivers)
             self._to_own[facts.step] = own and self._to_own.get(facts.step, True)
         return super().decide(facts)
 
 
 def _named_by_user(argument: ArgumentFacts) -> bool:
-    return all(source.trust == "user" for source in argument.sources)
+    return all(source.trust == "user" for source in argument.label.sources)
 
 
 @cache

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields as dataclass_fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 
@@ -359,14 +360,22 @@ class _FieldTypes:
         """The location without the names of union members and aliases that pydantic weaves in."""
         path: list[str | int] = []
         here: list[type[Any]] = [model]
+        plain: list[Any] = []
         for part in location:
-            if isinstance(part, str) and not here and path:
-                # Below a plain value there are no keys: this names a member of a union.
-                continue
-            if isinstance(part, str) and any(part == each.__name__ for each in here):
+            if here:
+                if isinstance(part, str) and any(part == each.__name__ for each in here):
+                    continue
+                annotations = [table[str(part)] for each in here if part in (table := self._fields(each))]
+                here = self._below(here, part)
+            elif isinstance(part, int) or (len(plain) == 1 and _is_mapping(plain[0])):
+                # The index of a list, or a key of a plain mapping (`dict[str, int]`).
+                annotations = [inner for each in plain for inner in get_args(each) if inner is not ...][-1:]
+            else:
+                # Below any other plain value there are no keys: this names a member of a union.
+                plain = [each for each in plain if _is_mapping(each)][:1]
                 continue
             path.append(part)
-            here = self._below(here, part)
+            plain = [member for each in annotations for member in _union_members(each)]
         return tuple(path)
 
     def known_keys(self, model: type[Any], path: Sequence[str | int]) -> list[str]:
@@ -388,6 +397,20 @@ class _FieldTypes:
         hints = get_type_hints(model)
         names = (each.name for each in dataclass_fields(model) if each.init)
         return {self._aliases.get(name, name): hints[name] for name in names}
+
+
+def _is_mapping(annotation: Any) -> bool:
+    origin = get_origin(annotation)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def _union_members(annotation: Any) -> list[Any]:
+    """The types that an annotation allows, except None: pydantic does not name that one."""
+    if get_origin(annotation) is Annotated:
+        return _union_members(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return [each for member in get_args(annotation) for each in _union_members(member)]
+    return [] if annotation in (None, NoneType) else [annotation]
 
 
 def _models_in(annotation: Any) -> list[type[Any]]:

@@ -13,7 +13,7 @@ from bicameral.plans import Answer, Call, Compute, Const, Each, Expr, ListOf, Pl
 from bicameral.plans.labels._proof import CallProof, Conditional, Proof, Proved, Refused, prove
 from bicameral.plans.labels._transfer import branch_names, call_facts, can_answer, is_bounded, static_path
 from bicameral.policy import Allowed, Ask, CallFacts, Decision, Denied, Depends, Mode
-from bicameral.tools import Registry, tool
+from bicameral.tools import CHANGING, Registry, tool
 from bicameral.types import ANY, BOOL, DATE, DURATION, FLOAT, INT, NULL, STR, ListType, LiteralType, optional_type
 
 
@@ -21,9 +21,10 @@ def careful(facts: CallFacts) -> Decision:
     """What directs a call that acts must be trusted, and so must what decides it."""
     if not facts.known:
         return Denied("no such tool")
-    if (facts.outbound or facts.changes) and not all(each.trusted for each in facts.arguments_for("directs")):
+    acts = facts.outbound or facts.effect in CHANGING
+    if acts and not all(each.trusted for each in facts.arguments_for("directs")):
         return Ask(f"{facts.tool} as a stranger says?")
-    if (facts.outbound or facts.changes) and not facts.pc.trusted:
+    if acts and not facts.pc.trusted:
         return Ask(f"{facts.tool} because a stranger says so?")
     return Allowed()
 
@@ -147,10 +148,10 @@ def test_the_facts_of_a_call_name_every_argument_with_its_own_label() -> None:
     facts = last(proof_of(_ended("if inbox(''):\n    send('Ada@Example.com', fetch('page'))"))).facts
     assert facts is not None
     to, body = facts.arguments
-    assert (to.name, to.purpose, to.trusted, to.public, to.bounded) == ("to", "directs", True, True, False)
-    assert to.principals == {"ada@example.com"}
+    assert (to.name, to.purpose, to.trusted, to.bounded) == ("to", "directs", True, False)
+    assert (to.principals, to.label.readers) == ({"ada@example.com"}, PUBLIC)
     assert (body.name, body.purpose, body.trusted, body.principals) == ("body", "carries", False, None)
-    assert {source.tool for source in body.sources} == {"fetch", "inbox", "request"}
+    assert {source.tool for source in body.label.sources} == {"fetch", "inbox", "request"}
     assert (facts.tool, facts.effect, facts.outbound, facts.declared) == ("send", "send", True, True)
     assert facts.pc.trusted
     assert {source.tool for source in facts.pc.sources} == {"inbox", "request"}
@@ -205,7 +206,9 @@ def test_what_is_denied_is_refused_unless_the_run_may_know_better() -> None:
     plan = plan_of("m = inbox('')[0]\nsend('ada', m.sender)\nanswer(1)")
 
     def secret(facts: CallFacts) -> Decision:
-        return Allowed() if all(each.public for each in facts.arguments) else Denied("not for everyone")
+        return (
+            Allowed() if all(each.label.readers is PUBLIC for each in facts.arguments) else Denied("not for everyone")
+        )
 
     assert last(prove(plan, REGISTRY, secret)).verdict == Conditional((), "not for everyone")
     denied = prove(plan, REGISTRY, lambda facts: Denied(f"no {facts.tool}"))

@@ -61,3 +61,10 @@ def test_a_policy_of_ones_own_may_forbid_it_or_lift_the_question() -> None:
         '@overrides("strangers-text-executed") permit (principal, action, resource in Tool::"write_text");'
     )
     assert isinstance(lifted.decide(write(STRANGERS, executed=True)), Allowed)
+
+
+@pytest.mark.parametrize("decide", ["decide", "preview"])
+def test_an_unknown_file_is_judged_as_strictly_as_an_executed_one_by_a_policy_of_ones_own(decide: str) -> None:
+    never = Policy.parse("forbid (principal, action, resource) when { context.executed };")
+    assert not isinstance(getattr(never, decide)(write(TRUSTED_USER, executed=None)), Allowed)
+    assert isinstance(getattr(never, decide)(write(TRUSTED_USER, executed=False)), Allowed)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from bicameral.errors import ToolError
-from bicameral.tools import Folders, WriteTarget, tool
+from bicameral.labels import TRUSTED_USER
+from bicameral.plans import call_facts
+from bicameral.policy import Ask, Policy
+from bicameral.tools import FindTarget, Folders, Tool, WriteTarget, tool
 from bicameral.types import FilePath
 
 
@@ -73,24 +78,48 @@ def test_a_tool_with_an_argument_of_the_type_path_is_judged_by_the_name() -> Non
     assert save.write_target({"text": "x"}) == WriteTarget(executed=None)
 
 
-def test_a_tool_that_cannot_say_has_an_unknown_target() -> None:
-    def broken(_given: object) -> WriteTarget:
-        raise ValueError("no")
+def _broken(_given: object) -> WriteTarget:
+    raise ValueError("no")
 
-    @tool(effect="write", purpose={"text": "carries"}, target=broken)
+
+def _silent(_given: object) -> None:
+    """A target that is wrongly declared: None would mean that the call writes no file."""
+
+
+def _copying(_given: object) -> WriteTarget:
+    return WriteTarget(executed=True, copied=True)
+
+
+def saving(target: FindTarget) -> Tool:
+    @tool(effect="write", purpose={"text": "carries"}, target=target)
     def save(path: str, text: str) -> None:
         """Save."""
 
-    assert save.write_target({"path": "a.txt"}) == WriteTarget(executed=None)
+    return save
+
+
+def test_a_tool_that_cannot_say_has_an_unknown_target() -> None:
+    assert saving(_broken).write_target({"path": "a.txt"}) == WriteTarget(executed=None, copied=True)
+    assert saving(cast("FindTarget", _silent)).write_target({"path": "a.txt"}) == WriteTarget(
+        executed=None, copied=True
+    )
+
+
+def test_an_unknown_target_is_asked_about_wherever_a_known_one_would_be() -> None:
+    """The content may be copied from anywhere, even if every argument is the user's own."""
+    for target in (_copying, _broken):
+        labels = {"path": TRUSTED_USER, "text": TRUSTED_USER}
+        facts = call_facts(saving(target), labels, {"path": "a.txt", "text": "x"}, "1", TRUSTED_USER, "strict")
+        decision = Policy.load().decide(replace(facts, lures=frozenset()))
+        assert isinstance(decision, Ask)
+        assert decision.rules == ("strangers-text-executed",)
 
 
 def test_a_target_that_raises_since_the_file_is_protected_is_protected() -> None:
+    reason = "'a.txt' is the journal, and no tool may change that"
+
     def refuses(_given: object) -> WriteTarget:
-        raise ToolError("tools.protected", "'a.txt' is the journal, and no tool may change that")
+        raise ToolError("tools.protected", reason)
 
-    @tool(effect="write", purpose={"text": "carries"}, target=refuses)
-    def save(path: str, text: str) -> None:
-        """Save."""
-
-    found = save.write_target({"path": "a.txt"})
-    assert found == WriteTarget(executed=None, protected="'a.txt' is the journal, and no tool may change that")
+    found = saving(refuses).write_target({"path": "a.txt"})
+    assert found == WriteTarget(executed=None, copied=True, protected=reason)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bicameral.errors import BicameralError, ConfigError, ToolError
-from bicameral.tools import Surroundings, installed_toolboxes, load_file, load_toolbox, load_toolboxes
+from bicameral.tools import Surroundings, installed_toolboxes, load_file, load_installed_toolbox, load_toolboxes
 
 ROOT = Path(__file__).parents[2]
 GOOD = '''
@@ -180,7 +180,7 @@ def test_two_packages_with_one_name_are_both_named(install: Install) -> None:
     install(GOOD)
     install(GOOD, package="other-kit")
     with pytest.raises(ToolError) as caught:
-        load_toolbox("greetings")
+        load_installed_toolbox("greetings", installed_toolboxes())
     assert code_of(caught) == "tools.duplicate"
     assert "greetings-kit" in caught.value.message
     assert "other-kit" in caught.value.message

@@ -96,9 +96,9 @@ MUTANTS = (
     Mutant(
         "labels.taint-misses-the-rest",
         TREE,
-        "_taint_record",
-        ".rest, label))",
-        ".rest, NOTHING))",
+        "_map_record",
+        ", change(tree.rest))",
+        ", tree.rest)",
         "fields that are not named would escape a taint",
         (f"{LAWS}::test_a_taint_reaches_the_fields_that_are_not_named",),
     ),

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bicameral.errors import BicameralError, RunError
-from bicameral.labels import NOTHING, TRUSTED_USER
 from bicameral.limits import STRATEGY, LimitUsage, open_ledger
 from bicameral.patterns.strategies import GaveUp, StrategyName, StrategyParams, outcome_of
-from bicameral.policy import Allowed, ArgumentFacts, CallFacts, audit_registry
-from bicameral.tools import ATTACHED_SUFFIX, CHANGING, Tool, find_command
+from bicameral.policy import Allowed, audit_registry, sample_call
+from bicameral.tools import CHANGING, Tool, find_command
 
 if TYPE_CHECKING:
     from bicameral.agent._agent import Agent
@@ -68,7 +67,6 @@ async def run_compiled(
 PatternUses: TypeAlias = list[str | dict[str, dict[str, Any]]]
 
 _LEGS = {"private": "private_data", "untrusted": "untrusted_content", "outbound": "external_comms"}
-_SOMEBODY = frozenset({"somebody@example.com"})
 
 
 def describe_architecture(agent: AgentWiring, *, journal: bool, models: Mapping[str, str], name: str) -> dict[str, Any]:
@@ -146,27 +144,5 @@ def _session_facts(models: Mapping[str, str]) -> dict[str, Any]:
 
 def _action_facts(tool: Tool, policy: Policy) -> dict[str, Any]:
     """What a tool does to the world. Its gate is the policy's decision about the most harmless possible call."""
-    allowed = isinstance(policy.decide(_harmless_call(tool, policy)), Allowed)
+    allowed = isinstance(policy.decide(sample_call(tool, policy.mode)), Allowed)
     return {"reversible": tool.effect == "write", "gate": "none" if allowed else "V1"}
-
-
-def _harmless_call(tool: Tool, policy: Policy) -> CallFacts:
-    """A call with nothing but the user's own words, and without attachments."""
-    given = (
-        ArgumentFacts(
-            each.name, each.purpose, TRUSTED_USER, principals=_SOMEBODY if each.name in tool.receivers else frozenset()
-        )
-        for each in tool.arguments
-    )
-    along = (ArgumentFacts(each + ATTACHED_SUFFIX, "attaches", NOTHING) for each in tool.attaches)
-    return CallFacts(
-        tool=tool.name,
-        toolbox=tool.toolbox,
-        effect=tool.effect,
-        outbound=tool.outbound,
-        declared=tool.declared,
-        arguments=(*given, *along),
-        pc=TRUSTED_USER,
-        mode=policy.mode,
-        lures=frozenset(),
-    )

@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from bicameral.cache import write_private_file
 from bicameral.config._config import STANDARD, ConfigFile, acceptance_file, is_inside, named_files
 from bicameral.errors import ConfigError, Place
 
@@ -306,15 +306,8 @@ def _write_record(accepted: Mapping[str, Mapping[str, Any]]) -> None:
     target = acceptance_file()
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # mkstemp makes a file that only its owner can read or write.
-        descriptor, part = tempfile.mkstemp(dir=target.parent, prefix=".accepted-")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump({"version": 1, "accepted": accepted}, file, indent=1, sort_keys=True)
-            os.replace(part, target)
-        except BaseException:
-            os.unlink(part)
-            raise
+        text = json.dumps({"version": 1, "accepted": accepted}, indent=1, sort_keys=True)
+        write_private_file(target, [text.encode()])
     except OSError as error:
         raise ConfigError(
             "config.unwritable",

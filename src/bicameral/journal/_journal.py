@@ -46,26 +46,6 @@ _MAX_TRIES = 20
 """Attempts to erase a run to which another process keeps appending."""
 
 
-def erase_run(store: JournalStore, run: str, why: str) -> Erasure:
-    """Erase one run; if it is erased already, only the files are scrubbed again."""
-    events, values = _erase_events(store, run, why)
-    return Erasure((run,), events, values, store.scrub())
-
-
-def prune_runs(store: JournalStore, before: float, *, unfinished: bool, why: str) -> Erasure:
-    """Erase all runs whose last event is older than `before`."""
-    query = (
-        "SELECT e.run, e.kind FROM events e JOIN (SELECT run, max(number) AS number FROM events GROUP BY run) l "
-        "ON e.run = l.run AND e.number = l.number WHERE e.at < ? AND e.kind <> ? ORDER BY e.run"
-    )
-    runs = tuple(run for run, kind in store.select(query, (before, ERASED_KIND)) if unfinished or kind in END_KINDS)
-    events = values = 0
-    for run in runs:
-        erased, deleted = _erase_events(store, run, why)
-        events, values = events + erased, values + deleted
-    return Erasure(runs, events, values, store.scrub() if runs else True)
-
-
 def _erase_events(store: JournalStore, run: str, why: str) -> tuple[int, int]:
     """Erase the events of one run; returns the number of events and blobs."""
     for _ in range(_MAX_TRIES):
@@ -364,13 +344,22 @@ class Journal:
         with self._lock:
             run = self.find(run)
             self._tails.pop(run, None)
-            return erase_run(self._store, run, why)
+            # Of a run that is erased already only the files are scrubbed again.
+            return Erasure((run,), *_erase_events(self._store, run, why), self._store.scrub())
 
     def prune(self, older_than: float, *, unfinished: bool = False, why: str = "retention") -> Erasure:
         """Erase every run whose last event is this many seconds old; unfinished runs only with `unfinished`."""
         with self._lock:
             self._tails.clear()
-            return prune_runs(self._store, time.time() - older_than, unfinished=unfinished, why=why)
+            query = (
+                "SELECT e.run, e.kind FROM events e JOIN (SELECT run, max(number) AS number FROM events GROUP BY run) "
+                "l ON e.run = l.run AND e.number = l.number WHERE e.at < ? AND e.kind <> ? ORDER BY e.run"
+            )
+            found = self._store.select(query, (time.time() - older_than, ERASED_KIND))
+            runs = tuple(run for run, kind in found if unfinished or kind in END_KINDS)
+            erased = [_erase_events(self._store, run, why) for run in runs]
+            scrubbed = self._store.scrub() if runs else True
+            return Erasure(runs, sum(events for events, _ in erased), sum(values for _, values in erased), scrubbed)
 
     def find(self, run: str) -> str:
         """The full id of a run, or of a reasoning over several runs, from its beginning; `last` is the newest run."""

@@ -77,11 +77,10 @@ class FrozenAttributes:
 
     __slots__ = ("__weakref__",)
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
+    def __setattr__(self, *_: object) -> NoReturn:
         raise AttributeError(f"a {type(self).__name__} cannot be changed")
 
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a {type(self).__name__} cannot be changed")
+    __delattr__ = __setattr__
 
 
 set_frozen = object.__setattr__

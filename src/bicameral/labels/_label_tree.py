@@ -7,7 +7,7 @@ another gives a result that covers the other's result. The soundness of the proo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, reduce
 from types import MappingProxyType
 from typing import Any, cast, final
@@ -243,25 +243,34 @@ def _cut_levels(tree: LabelTree, levels: int) -> LabelTree:
         return tree
     if levels <= 0:
         return tree.flat
+    return _map_parts(tree, lambda own: own, lambda part: _cut_levels(part, levels - 1))
+
+
+def _map_parts(
+    tree: LabelTree, change_own: Callable[[Label], Label], change_part: Callable[[LabelTree], LabelTree]
+) -> LabelTree:
+    """The tree with its own label and each of its parts changed; a single label is its own."""
     match tree:
-        case ListLabels():
-            return _cut_list(tree, levels)
-        case RecordLabels():
-            return _cut_record(tree, levels)
-        case EitherLabels():
-            return make_either_labels(_cut_list(tree.as_list, levels), _cut_record(tree.as_record, levels))
         case Label():
-            return tree
+            return change_own(tree)
+        case ListLabels():
+            return _map_list(tree, change_own(tree.own), change_part)
+        case RecordLabels():
+            return _map_record(tree, change_own(tree.own), change_part)
+        case EitherLabels(as_list=items, as_record=record):
+            return make_either_labels(
+                _map_list(items, change_own(items.own), change_part),
+                _map_record(record, change_own(record.own), change_part),
+            )
 
 
-def _cut_list(tree: ListLabels, levels: int) -> ListLabels:
-    places = None if tree.places is None else tuple(_cut_levels(place, levels - 1) for place in tree.places)
-    return make_list_labels(tree.own, _cut_levels(tree.item, levels - 1), places)
+def _map_list(tree: ListLabels, own: Label, change: Callable[[LabelTree], LabelTree]) -> ListLabels:
+    places = None if tree.places is None else tuple(map(change, tree.places))
+    return make_list_labels(own, change(tree.item), places)
 
 
-def _cut_record(tree: RecordLabels, levels: int) -> RecordLabels:
-    fields = {name: _cut_levels(child, levels - 1) for name, child in tree.fields.items()}
-    return make_record_labels(tree.own, fields, _cut_levels(tree.rest, levels - 1))
+def _map_record(tree: RecordLabels, own: Label, change: Callable[[LabelTree], LabelTree]) -> RecordLabels:
+    return make_record_labels(own, {name: change(child) for name, child in tree.fields.items()}, change(tree.rest))
 
 
 # Join
@@ -368,25 +377,7 @@ def taint(tree: LabelTree, label: Label) -> LabelTree:
     """The tree with a label joined into every part."""
     if label is NOTHING:
         return tree
-    match tree:
-        case Label():
-            return join(tree, label)
-        case ListLabels():
-            return _taint_list(tree, label)
-        case RecordLabels():
-            return _taint_record(tree, label)
-        case EitherLabels():
-            return make_either_labels(_taint_list(tree.as_list, label), _taint_record(tree.as_record, label))
-
-
-def _taint_list(tree: ListLabels, label: Label) -> ListLabels:
-    places = None if tree.places is None else tuple(taint(place, label) for place in tree.places)
-    return make_list_labels(join(tree.own, label), taint(tree.item, label), places)
-
-
-def _taint_record(tree: RecordLabels, label: Label) -> RecordLabels:
-    fields = {name: taint(child, label) for name, child in tree.fields.items()}
-    return make_record_labels(join(tree.own, label), fields, taint(tree.rest, label))
+    return _map_parts(tree, lambda own: join(own, label), lambda part: taint(part, label))
 
 
 _COVERS_MEMORY = 1 << 12

@@ -38,6 +38,19 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
+def _refusal(action: str) -> Callable[..., NoReturn]:
+    """A method of a labelled value that only raises."""
+
+    def refuse(*_: object) -> NoReturn:
+        raise LabelError(
+            "labels.closed",
+            f"a labelled value cannot {action}: its label would be lost",
+            fix="Pass it on as it is, put it into a `text`, or open it with `context.read`.",
+        )
+
+    return refuse
+
+
 @final
 class Labelled(Generic[T]):
     """An opaque value and its labels. It can be passed on, taken apart and put together, but not inspected.
@@ -112,32 +125,18 @@ class Labelled(Generic[T]):
     def __init_subclass__(cls) -> NoReturn:
         raise TypeError("a class of somebody's own could be open; Labelled has no subclasses")
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
+    def __setattr__(self, *_: object) -> NoReturn:
         raise AttributeError("a labelled value never changes, nor does its label")
 
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError("a labelled value never changes, nor does its label")
+    __delattr__ = __setattr__
 
-    def __bool__(self) -> NoReturn:
-        raise _closed_error("be asked whether it is true")
-
-    def __str__(self) -> NoReturn:
-        raise _closed_error("be written out")
-
-    def __format__(self, spec: str) -> NoReturn:
-        raise _closed_error("be put into a text")
-
-    def __iter__(self) -> NoReturn:
-        raise _closed_error("be gone through")
-
-    def __contains__(self, item: object) -> NoReturn:
-        raise _closed_error("be searched")
-
-    def __len__(self) -> NoReturn:
-        raise _closed_error("be counted")
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise _closed_error("be pickled")
+    __bool__ = _refusal("be asked whether it is true")
+    __str__ = _refusal("be written out")
+    __format__ = _refusal("be put into a text")
+    __iter__ = _refusal("be gone through")
+    __contains__ = _refusal("be searched")
+    __len__ = _refusal("be counted")
+    __reduce_ex__ = _refusal("be pickled")
 
     def __copy__(self) -> Labelled[T]:
         return self
@@ -278,14 +277,6 @@ def record_escape(closed: Labelled[Any], why_not: str | None) -> None:
 
 def _function_name(function: object) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))[:80]
-
-
-def _closed_error(action: str) -> LabelError:
-    return LabelError(
-        "labels.closed",
-        f"a labelled value cannot {action}: its label would be lost",
-        fix="Pass it on as it is, put it into a `text`, or open it with `context.read`.",
-    )
 
 
 # Untrusted texts that were released without a label

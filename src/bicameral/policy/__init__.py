@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         OutboundPath as OutboundPath,
         audit_registry as audit_registry,
         brings_leg as brings_leg,
+        sample_call as sample_call,
     )
     from bicameral.policy._cases import (
         CaseResult as CaseResult,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 # Cedar is loaded at the first use of a policy, so that `import bicameral` stays fast.
 _LATER = {
-    "_audit": ("AUDIT_LEGS", "AuditLeg", "AuditReport", "AuditTrial", "OutboundPath", "audit_registry", "brings_leg"),
+    "_audit": "AUDIT_LEGS AuditLeg AuditReport AuditTrial OutboundPath audit_registry brings_leg sample_call".split(),
     "_cases": ("PolicyCase", "CaseResult", "read_cases", "run_case"),
     "_policy": ("Policy",),
     "_rules": ("PolicyRule",),

@@ -180,7 +180,7 @@ def _run_trials(tool: Tool, decide: Decide | None, mode: Mode) -> Iterator[Audit
     for description, names, label, others in trials:
         # One argument at a time: a single one that nothing stops is enough for a leak.
         stopped = {
-            name: _stopping_rules(_trial_call(tool, name, label, others, TRUSTED_USER, mode), decide) for name in names
+            name: _stopping_rules(sample_call(tool, mode, name, label, others, lures=_LINK), decide) for name in names
         }
         loose = tuple(name for name, rules in stopped.items() if rules is None)
         if loose:
@@ -192,7 +192,7 @@ def _run_trials(tool: Tool, decide: Decide | None, mode: Mode) -> Iterator[Audit
                 tuple(dict.fromkeys(rule for rules in stopped.values() for rule in rules or ())),
             )
     if mode == "strict":
-        call = _trial_call(tool, "", TRUSTED_USER, TRUSTED_USER, _UNTRUSTED_LABEL, mode)
+        call = sample_call(tool, mode, control=_UNTRUSTED_LABEL, lures=_LINK)
         yield AuditTrial("a stranger decides whether it is made", (), _stopping_rules(call, decide))
 
 
@@ -208,32 +208,30 @@ def _argument_names(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name.removesuffix(ATTACHED_SUFFIX) for name in names)
 
 
-def _trial_call(tool: Tool, name: str, label: Label, others: Label, control: Label, mode: Mode) -> CallFacts:
-    return CallFacts(
-        tool=tool.name,
-        toolbox=tool.toolbox,
-        effect=tool.effect,
-        outbound=tool.outbound,
-        declared=tool.declared,
-        arguments=(
-            *(
-                ArgumentFacts(
-                    argument.name,
-                    argument.purpose,
-                    label if argument.name == name else others,
-                    principals=_SOMEBODY if argument.name in tool.receivers else frozenset(),
-                )
-                for argument in tool.arguments
-            ),
-            *(
-                ArgumentFacts(_attached_name(each), "attaches", label if _attached_name(each) == name else NOTHING)
-                for each in tool.attaches
-            ),
-        ),
-        pc=control,
-        mode=mode,
-        lures=_LINK,
+def sample_call(
+    tool: Tool,
+    mode: Mode,
+    name: str = "",
+    label: Label = TRUSTED_USER,
+    others: Label = TRUSTED_USER,
+    control: Label = TRUSTED_USER,
+    lures: frozenset[str] = frozenset(),
+) -> CallFacts:
+    """A call with all arguments of a tool, one of them (`name`) with this label; by default the most harmless call."""
+    given = (
+        ArgumentFacts(
+            each.name,
+            each.purpose,
+            label if each.name == name else others,
+            principals=_SOMEBODY if each.name in tool.receivers else frozenset(),
+        )
+        for each in tool.arguments
     )
+    along = (
+        ArgumentFacts(_attached_name(each), "attaches", label if _attached_name(each) == name else NOTHING)
+        for each in tool.attaches
+    )
+    return CallFacts.of_tool(tool, (*given, *along), control, mode, lures=lures)
 
 
 def _stopping_rules(call: CallFacts, decide: Decide | None) -> tuple[str, ...] | None:

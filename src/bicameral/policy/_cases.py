@@ -162,12 +162,10 @@ def run_case(case: PolicyCase, policy: Policy, registry: Registry) -> CaseResult
     arguments = tuple(_argument_facts(case, name, given, tool) for name, given in case.arguments.items())
     attached = tool.attached_labels({}, tuple(case.arguments), "")
     arguments += tuple(ArgumentFacts(name + ATTACHED_SUFFIX, "attaches", label) for name, label in attached)
-    facts = (tool.name, tool.toolbox, tool.effect, tool.outbound, tool.declared)
     lures = None if case.lures is None else frozenset(case.lures)
-    return CaseResult(
-        case,
-        policy.decide(CallFacts(*facts, arguments, case.control.label, case.mode, lures=lures, executed=case.executed)),
-    )
+    label, executed = case.control.label, case.executed
+    facts = CallFacts.of_tool(tool, arguments, label, case.mode, lures=lures, executed=executed)
+    return CaseResult(case, policy.decide(facts))
 
 
 def _argument_facts(case: PolicyCase, name: str, given: _CaseArgument, tool: Tool) -> ArgumentFacts:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from bicameral.labels import NOTHING, PUBLIC, Label, Readers, Source
+from bicameral.labels import NOTHING, Label
+
+if TYPE_CHECKING:
+    from bicameral.tools import Tool
 
 Mode = Literal["strict", "normal"]
 """Whether control flow counts. `normal` is weaker: it ignores that untrusted data decided whether a call is made."""
@@ -41,18 +44,6 @@ class ArgumentFacts:
     @property
     def trusted(self) -> bool:
         return self.label.trusted
-
-    @property
-    def sources(self) -> frozenset[Source]:
-        return self.label.sources
-
-    @property
-    def readers(self) -> Readers:
-        return self.label.readers
-
-    @property
-    def public(self) -> bool:
-        return self.label.readers is PUBLIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +78,13 @@ class CallFacts:
     executed: bool | None = False
     copied: Label = NOTHING
 
-    @property
-    def changes(self) -> bool:
-        """Whether the call changes anything."""
-        return self.effect in ("write", "send", "irreversible")
+    @classmethod
+    def of_tool(
+        cls, tool: Tool, arguments: tuple[ArgumentFacts, ...], pc: Label, mode: Mode, step: str = "", **more: Any
+    ) -> CallFacts:
+        """The facts about a call of a tool, with those that it declares itself; `more` are further ones by name."""
+        declared = (tool.name, tool.toolbox, tool.effect, tool.outbound, tool.declared)
+        return cls(*declared, arguments, pc, mode, step, **more)
 
     def arguments_for(self, purpose: Purpose) -> tuple[ArgumentFacts, ...]:
         """The arguments with this purpose."""

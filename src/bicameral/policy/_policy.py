@@ -33,6 +33,7 @@ from bicameral.policy._cedar_request import (
     outline_call,
     parse_entities,
     render_context,
+    walk_expression,
 )
 from bicameral.policy._decisions import Allowed, Ask, CallFacts, Decision, Denied, Depends, Mode
 from bicameral.policy._explanation import render_question, render_reason, render_uncertainty
@@ -167,11 +168,19 @@ class Policy:
         mode: Mode = "strict",
         me: Iterable[str] = (),
     ) -> None:
-        self.rules: tuple[PolicyRule, ...] = (*default_rules(), *rules)
+        own = tuple(rules)
+        self.rules: tuple[PolicyRule, ...] = (*default_rules(), *own)
         self.mode: Mode = mode
         self.me = frozenset(map(normalize_principal, me))
         self._registry = registry
         self._facts_read = facts_read((rule.node for rule in self.rules), ALL_FACTS)
+        # The default reads the kind of file for untrusted text alone, a rule of the user's own perhaps for any content.
+        self._reads_executed = any(
+            isinstance(node, pst.GetAttr) and node.attr == "executed"
+            for rule in own
+            for clause in rule.node.clauses
+            for node in walk_expression(clause.expr)
+        )
         # Two caches: calls that differ in facts which no policy reads share one parsed entity.
         self._cached_request = lru_cache(maxsize=_CACHE_SIZE)(self._build_request)
         self._cached_entities = lru_cache(maxsize=_CACHE_SIZE)(parse_entities)
@@ -240,8 +249,9 @@ class Policy:
             unknown = receivers is None or (
                 facts.lures is None and any(each.is_untrusted_text for each in call.carried_arguments)
             )
-            # The kind of file matters only for untrusted text, too.
-            placed = facts.executed is not None or not any(each.is_untrusted_text for each in call.written_content)
+            placed = facts.executed is not None or not (
+                self._reads_executed or any(each.is_untrusted_text for each in call.written_content)
+            )
             rules = (
                 self._preview_rules(receivers is not None, placed)
                 if before or unknown or not placed

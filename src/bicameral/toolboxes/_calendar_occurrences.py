@@ -245,7 +245,7 @@ def _bound_rules() -> None:
 
 @dataclass(frozen=True, slots=True)
 class EventFields:
-    """The fields of `Event`, which plans see."""
+    """The fields of `calendar.Event`, whose id has a type of its own in plans."""
 
     id: str
     title: str

@@ -260,12 +260,12 @@ class Mailbox:
 
     def search(
         self,
-        *,
         text: str,
         sender: str,
         subject: str,
         since: date | None,
         before: date | None,
+        *,
         unread: bool,
         folder: str,
         limit: int,

@@ -281,7 +281,8 @@ ColumnTexts = Mapping[str, frozenset[str]]
 def value_shape(value: object, *, trusted: bool = False) -> t.Type:
     """The type of a value from a file, as precise as the limits on names and depth allow."""
     shape = _shape_at(value, 0)
-    return shape if trusted or _name_count(shape) <= MAX_FIELDS else _without_names(shape)
+    names = sum(len(each.fields) for each in t.iter_types(shape) if isinstance(each, t.RecordType))
+    return shape if trusted or names <= MAX_FIELDS else _without_names(shape)
 
 
 def _shape_at(value: object, depth: int) -> t.Type:
@@ -311,16 +312,6 @@ def _record_shape(entries: dict[str, object], depth: int) -> t.Type:
 def _is_column_name(name: str) -> bool:
     """Whether this can be the name of a column: printable, on one line, and not too long."""
     return 0 < len(name) <= LONGEST_NAME and name.isprintable()
-
-
-def _name_count(type_: t.Type) -> int:
-    match type_:
-        case t.ListType(item=item):
-            return _name_count(item)
-        case t.RecordType(fields=fields):
-            return len(fields) + sum(_name_count(field.type) for field in fields)
-        case _:
-            return 0
 
 
 def _without_names(type_: t.Type) -> t.Type:

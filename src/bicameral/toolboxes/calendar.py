@@ -22,6 +22,7 @@ from bicameral.errors import Place, ToolError
 from bicameral.labels import Trust
 from bicameral.parsing import MIB, ParseLimits, Parser
 from bicameral.toolboxes._calendar_document import EMPTY_CALENDAR, MAX_BYTES
+from bicameral.toolboxes._calendar_occurrences import EventFields
 from bicameral.tools import Origin, Participants, Settings, Surroundings, Tool, Toolbox, tool
 from bicameral.types import Id
 
@@ -43,17 +44,10 @@ class CalendarSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Event(EventFields):
     """An event, or one occurrence of a recurring one, in local time; an all-day event ends at the next midnight."""
 
     id: Id
-    title: str
-    start: datetime
-    end: datetime
-    all_day: bool
-    location: str
-    description: str
-    attendees: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

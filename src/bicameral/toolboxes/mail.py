@@ -327,16 +327,7 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
             raise ToolError(
                 "mail.bad-limit", f"limit is {limit}", place=Place(argument="limit"), expected=f"0 to {_MAX_LIMIT}"
             )
-        return mailbox().search(
-            text=text,
-            sender=sender,
-            subject=subject,
-            since=since,
-            before=before,
-            unread=unread,
-            folder=folder,
-            limit=limit,
-        )
+        return mailbox().search(text, sender, subject, since, before, unread=unread, folder=folder, limit=limit)
 
     @tool(effect="read", origins=_MAIL_ORIGINS)
     def read_mail(id: Id) -> Mail:

@@ -222,8 +222,6 @@ def _effective_port(target: httpx.URL) -> int:
 
 
 def _is_literal_address(host: str) -> bool:
-    from ipaddress import ip_address
-
     try:
         ip_address(host)
     except ValueError:

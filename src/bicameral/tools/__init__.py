@@ -73,7 +73,6 @@ if TYPE_CHECKING:
         installed_toolboxes as installed_toolboxes,
         load_file as load_file,
         load_installed_toolbox as load_installed_toolbox,
-        load_toolbox as load_toolbox,
         load_toolboxes as load_toolboxes,
     )
     from bicameral.tools._manifest import (
@@ -94,14 +93,7 @@ if TYPE_CHECKING:
 _LATER = {
     "_command": ("CommandFailed", "find_command", "command_tools"),
     "_command_interface": ("CommandSettings", "command_arguments", "command_usage", "describe_tool", "require_command"),
-    "_loading": (
-        "LoadedToolbox",
-        "installed_toolboxes",
-        "load_file",
-        "load_installed_toolbox",
-        "load_toolbox",
-        "load_toolboxes",
-    ),
+    "_loading": "LoadedToolbox installed_toolboxes load_file load_installed_toolbox load_toolboxes".split(),
     "_manifest": ("Manifest", "manifest_schema", "parse_manifest", "read_manifest"),
     "_sandbox": ("CommandResult", "Confinement", "confinement_problem", "run_confined"),
 }

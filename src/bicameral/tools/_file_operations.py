@@ -26,13 +26,8 @@ from bicameral.tools._path_rules import (
     quote_path,
 )
 
-CAN_WALK = os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
-"""Whether this system can open a path one name at a time; if not, the path is checked again at its use."""
-
-NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
-_BINARY: int = getattr(os, "O_BINARY", 0)
-_NO_WAIT: int = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-_OPEN_FOLDER: int = getattr(os, "O_DIRECTORY", 0) | NO_FOLLOW
+_OPEN_FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW
+# macOS has no O_PATH.
 _OPEN_PLACE: int = _OPEN_FOLDER | getattr(os, "O_PATH", os.O_RDONLY)
 
 
@@ -40,13 +35,8 @@ _OPEN_PLACE: int = _OPEN_FOLDER | getattr(os, "O_PATH", os.O_RDONLY)
 class FolderEntry:
     """A name in an opened folder; `at` and `fd` are passed together to every system call."""
 
-    path: Path
     at: str
-    fd: int | None
-
-    def sibling(self, name: str) -> str:
-        """Another name in the same folder, for system calls with this `fd`."""
-        return name if self.fd is not None else os.path.join(self.path.parent, name)
+    fd: int
 
 
 @contextmanager
@@ -58,17 +48,11 @@ def open_entry(
     With a `guard` the entry is about to be changed. Each folder is checked as it is opened, and the entry through its
     opened folder: what is checked is what is used, whatever is renamed meanwhile.
     """
-    if not CAN_WALK:
-        if guard is not None:
-            _refuse_protected(guard.path_reason(path), path)
-        _recheck_path(path, create_from)
-        yield FolderEntry(path, str(path), None)
-        return
     fd = _walk_to(path.parent, create_from, guard)
     try:
         if guard is not None:
             _refuse_protected(guard.entry_reason(path, fd), path)
-        yield FolderEntry(path, path.name or ".", fd)
+        yield FolderEntry(path.name or ".", fd)
     finally:
         os.close(fd)
 
@@ -76,11 +60,6 @@ def open_entry(
 @contextmanager
 def open_listing(path: Path) -> Generator[Iterator[os.DirEntry[str]]]:
     """The entries of exactly this folder."""
-    if not CAN_WALK:
-        _recheck_path(path / "*", None)
-        with os.scandir(path) as entries:
-            yield entries
-        return
     fd = _walk_to(path, None)
     try:
         # An O_PATH descriptor cannot be listed, so the same folder is opened again for reading.
@@ -144,13 +123,6 @@ def _link_error(name: str) -> OSError:
     return OSError(errno.ELOOP, "a link stands where there was none", name)
 
 
-def _recheck_path(path: Path, create_from: Path | None) -> None:
-    if create_from is not None and not path.parent.exists() and path.parent.is_relative_to(create_from):
-        path.parent.mkdir(parents=True)
-    if Path(os.path.realpath(path.parent)) != path.parent:
-        raise _link_error(str(path))
-
-
 def entry_stat(at: FolderEntry) -> os.stat_result | None:
     """The stat of the entry (of a link itself), or None."""
     try:
@@ -182,7 +154,7 @@ def open_file(at: FolderEntry, display: str) -> int:
     # O_NONBLOCK, since opening a pipe waits for a writer.
     if file_stat(at, display) is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), display)
-    fd = os.open(at.at, os.O_RDONLY | NO_FOLLOW | _NO_WAIT | _BINARY, dir_fd=at.fd)
+    fd = os.open(at.at, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=at.fd)
     try:
         _require_regular_file(os.fstat(fd), display)
     except BaseException:
@@ -192,7 +164,7 @@ def open_file(at: FolderEntry, display: str) -> int:
 
 
 _CHUNK = 1 << 20
-_CREATE_NEW: int = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW | getattr(os, "O_BINARY", 0)
+_CREATE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
 def write_file(target: FolderEntry, chunks: Iterable[bytes], display: str, *, replace: bool, mode: int = 0o666) -> None:
@@ -200,7 +172,7 @@ def write_file(target: FolderEntry, chunks: Iterable[bytes], display: str, *, re
     old = file_stat(target, display)
     if old is not None and not replace:
         raise _exists_error(display)
-    part = target.sibling(f".{os.urandom(8).hex()}.part")
+    part = f".{os.urandom(8).hex()}.part"
     # 0600 first: a private file must not be readable by others before its old mode is restored.
     fd = os.open(part, _CREATE_NEW, mode if old is None else 0o600, dir_fd=target.fd)
     try:
@@ -208,7 +180,7 @@ def write_file(target: FolderEntry, chunks: Iterable[bytes], display: str, *, re
             for chunk in chunks:
                 file.write(chunk)
             file.flush()
-            if old is not None and hasattr(os, "fchmod"):
+            if old is not None:
                 os.fchmod(fd, stat.S_IMODE(old.st_mode) & 0o777)
             # The content must be on disk before the name is, or a crash could leave an empty file.
             fsync(fd)
@@ -243,7 +215,7 @@ def _rename_into_place(part: str, target: FolderEntry, display: str, *, replace:
 def _sync_folder(target: FolderEntry) -> None:
     """Sync the new name to disk, where the system supports it."""
     with suppress(OSError):
-        fd = os.open(target.sibling("."), os.O_RDONLY, dir_fd=target.fd)
+        fd = os.open(".", os.O_RDONLY, dir_fd=target.fd)
         try:
             fsync(fd)
         finally:

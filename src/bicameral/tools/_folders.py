@@ -27,6 +27,7 @@ from bicameral.tools._file_operations import (
 from bicameral.tools._path_rules import (
     ProtectedPath,
     ProtectedPaths,
+    ProtectionGuard,
     WriteTarget,
     check_path_text,
     is_executable_file,
@@ -320,7 +321,7 @@ class Folders:
         self._locate(source, "read", follow=False)
         # Without following a link at the end: the link itself is moved, not the file that it leads to.
         real, goal = self._locate(source, "write", follow=False), self._locate(target, "write")
-        guard = self._protected.make_guard()
+        guard = ProtectionGuard(self._protected)
         with self._translating_errors(source, real, "read"), open_entry(real, guard=guard) as at:
             create_from = self._allowed_root(goal, "write")
             with (
@@ -334,8 +335,8 @@ class Folders:
 
     def delete(self, path: str) -> None:
         """Delete a file. A link is deleted itself; a folder is refused."""
-        real = self._locate(path, "write", follow=False)
-        with self._translating_errors(path, real, "write"), open_entry(real, guard=self._protected.make_guard()) as at:
+        real, guard = self._locate(path, "write", follow=False), ProtectionGuard(self._protected)
+        with self._translating_errors(path, real, "write"), open_entry(real, guard=guard) as at:
             writes.delete_file(at, path)
 
     def make_folder(self, path: str) -> None:
@@ -357,7 +358,7 @@ class Folders:
         # Text in a trusted folder counts as the user's own, so no tool may write there.
         if use == "write" and any(_lies_inside(real, root) for root in self.trusted):
             raise self._trusted_folder_error(path)
-        if use == "write" and (reason := self._protected.make_guard().path_reason(real)) is not None:
+        if use == "write" and (reason := ProtectionGuard(self._protected).path_reason(real)) is not None:
             raise protected_path_error(path, reason)
         return real
 
@@ -367,7 +368,7 @@ class Folders:
 
     def _open_for_write(self, real: Path) -> AbstractContextManager[FolderEntry]:
         """The entry that is about to be written; missing folders are created."""
-        return open_entry(real, create_from=self._allowed_root(real, "write"), guard=self._protected.make_guard())
+        return open_entry(real, create_from=self._allowed_root(real, "write"), guard=ProtectionGuard(self._protected))
 
     def _absolute_path(self, path: str) -> Path:
         """The path as written, absolute and normalised; links are still in it."""

@@ -93,11 +93,6 @@ class LoadedToolbox:
             raise _broken_toolbox_error(self.name, self.package, f"{type(error).__name__}: {error}") from error
 
 
-def load_toolbox(name: str) -> Toolbox[Any]:
-    """One installed toolbox, imported but not opened."""
-    return load_installed_toolbox(name, installed_toolboxes()).toolbox
-
-
 def load_installed_toolbox(name: str, points: Mapping[str, EntryPoint]) -> LoadedToolbox:
     """One of these installed toolboxes, imported but not opened.
 

@@ -168,16 +168,12 @@ class ProtectedPaths:
         """The same for the owner of these files."""
         return ProtectedPaths(self.paths, (*self.exempt, *paths))
 
-    def make_guard(self) -> ProtectionGuard:
-        """The protected paths as they are on disk now, for one operation."""
-        return ProtectionGuard(self)
-
     def find_inside(self, folder: Path) -> tuple[Path, str] | None:
         """The first protected entry in a folder, and what it is; None if there is none.
 
         It counts at any depth: a program that may write in a folder may also rename the folders in it.
         """
-        guard, count = self.make_guard(), 0
+        guard, count = ProtectionGuard(self), 0
         for parent, folders, files in os.walk(folder):
             for name in (*folders, *files):
                 count += 1
@@ -341,6 +337,8 @@ class WriteTarget:
 
 
 UNKNOWN_TARGET = WriteTarget()
+FAILED_TARGET = WriteTarget(copied=True)
+"""The target where finding it failed. Fail closed: it may be executed, and its content may be untrusted."""
 
 FindTarget = Callable[[Mapping[str, Any]], WriteTarget]
 """The target of a call with these arguments. Before a run only the literals are given."""

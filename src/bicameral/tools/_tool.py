@@ -8,7 +8,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
 from bicameral import types as t
 from bicameral.errors import BicameralError, Place, ToolError, describe_error, nearest_name
@@ -30,7 +30,7 @@ from bicameral.tools._call_labels import (
 )
 from bicameral.tools._folders import Folders
 from bicameral.tools._origins import Origin, Origins, origin_faults
-from bicameral.tools._path_rules import UNKNOWN_TARGET, FindTarget, WriteTarget, target_by_name
+from bicameral.tools._path_rules import FAILED_TARGET, FindTarget, WriteTarget, target_by_name
 
 Effect = Literal["pure", "read", "write", "send", "irreversible"]
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
@@ -393,12 +393,12 @@ class Tool:
         if self.target is None:
             return None
         try:
-            return self.target(arguments)
+            found = cast("object", self.target(arguments))
         except Exception as error:
-            # Fail closed: a refusal is an answer, and without an answer the file may be one that is executed.
             if isinstance(error, ToolError) and error.code == "tools.protected":
-                return replace(UNKNOWN_TARGET, protected=error.message)
-            return UNKNOWN_TARGET
+                return replace(FAILED_TARGET, protected=error.message)
+            return FAILED_TARGET
+        return found if isinstance(found, WriteTarget) else FAILED_TARGET
 
     def with_name(self, name: str) -> Tool:
         """The same tool under another name."""

@@ -314,12 +314,8 @@ def call_facts(
             label = lb.Label(label.sources, known_readers.flat.readers)
         facts.append(ArgumentFacts(name + ATTACHED_SUFFIX, "attaches", label))
     target = tool.write_target(values)
-    return CallFacts(
-        tool.name,
-        tool.toolbox,
-        tool.effect,
-        tool.outbound,
-        tool.declared,
+    return CallFacts.of_tool(
+        tool,
         tuple(facts),
         pc,
         mode,
