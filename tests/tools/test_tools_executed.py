@@ -78,6 +78,26 @@ def test_a_tool_with_an_argument_of_the_type_path_is_judged_by_the_name() -> Non
     assert save.write_target({"text": "x"}) == WriteTarget(executed=None)
 
 
+def test_a_tool_that_fetches_what_it_writes_is_asked_about_where_programs_execute_it() -> None:
+    """The name tells where it writes, and the selecting argument that it reads the content itself."""
+
+    @tool(effect="write", purpose={"mail": "selects"})
+    def save_attachment(mail: str, path: FilePath) -> None:
+        """Save the attachment of a mail."""
+
+    labels = {"mail": TRUSTED_USER, "path": TRUSTED_USER}
+    decided = [
+        Policy.load().decide(
+            replace(
+                call_facts(save_attachment, labels, {"mail": "7", "path": path}, "1", TRUSTED_USER, "strict"),
+                lures=frozenset(),
+            )
+        )
+        for path in ("run.sh", "invoice.pdf")
+    ]
+    assert [getattr(decision, "rules", ()) for decision in decided] == [("strangers-text-executed",), ()]
+
+
 def _broken(_given: object) -> WriteTarget:
     raise ValueError("no")
 

@@ -336,7 +336,6 @@ class WriteTarget:
     protected: str | None = None
 
 
-UNKNOWN_TARGET = WriteTarget()
 FAILED_TARGET = WriteTarget(copied=True)
 """The target where finding it failed. Fail closed: it may be executed, and its content may be untrusted."""
 
@@ -434,15 +433,14 @@ def is_executable_file(path: Path) -> bool:
         return False
 
 
-def target_by_name(names: tuple[str, ...]) -> FindTarget:
+def target_by_name(names: tuple[str, ...], *, copied: bool) -> FindTarget:
     """The target by the file names in these arguments alone, for a tool that declares no more."""
 
     def find(given: Mapping[str, Any]) -> WriteTarget:
         if not all(name in given for name in names):
-            return UNKNOWN_TARGET
-        return WriteTarget(
-            executed=any(is_executed_name(Path(each)) for name in names for each in _path_texts(given[name]))
-        )
+            return WriteTarget(copied=copied)
+        paths = (Path(each) for name in names for each in _path_texts(given[name]))
+        return WriteTarget(executed=any(map(is_executed_name, paths)), copied=copied)
 
     return find
 

@@ -183,7 +183,7 @@ class Tool:
             set_(self, "receivers", tuple(each.name for each in self.arguments if each.purpose == "directs"))
         if self.target is None and self.effect == "write":
             paths = tuple(each.name for each in self.arguments if each.purpose == "directs" and _is_path(each.type))
-            set_(self, "target", target_by_name(paths) if paths else None)
+            set_(self, "target", target_by_name(paths, copied=self.copies_content) if paths else None)
         set_(self, "_parts", compile_parts(self.origins if self.declared else {}, self.result))
 
     @property
