@@ -303,7 +303,7 @@ class _ReasoningRun:
         if not allowed:
             return self._end_without_answer(RunError("reason.declined", "the plan of a round was not wanted")), False
         outcome = await self._run(compiled.plan, start, number)
-        self.places = {place: tree_of_round(shade, number) for place, shade in outcome.written.items()}
+        self.places = {place: tree_of_round(tree, number) for place, tree in outcome.written.items()}
         return self._finish_round(this, compiled, checked, outcome), isinstance(outcome, Stopped)
 
     def _check(self, plan: Plan, start: StartState) -> Checked:
@@ -361,8 +361,8 @@ class _ReasoningRun:
         match outcome:
             case Finished() if compiled.looks is None:
                 self._keep(this)
-                shade = UNKNOWN if outcome.shade is None else outcome.shade
-                return Answered(value=outcome.answer, shade=shade, **self._course)
+                tree = UNKNOWN if outcome.shade is None else outcome.shade
+                return Answered(value=outcome.answer, shade=tree, **self._course)
             case Finished():
                 self._keep_results(this, compiled, checked, outcome)
                 return None
@@ -379,8 +379,8 @@ class _ReasoningRun:
 
     def _keep_results(self, this: Round, compiled: CompiledPlan, checked: Checked, outcome: Finished) -> None:
         """Keep the variables of the plan, and show the reasoner what it may see of the results it looks at."""
-        shade = outcome.shade or NOTHING
-        left = variables_left_by(compiled.plan, outcome.answer, shade, checked.report.types, this.number)
+        tree = outcome.shade or NOTHING
+        left = variables_left_by(compiled.plan, outcome.answer, tree, checked.report.types, this.number)
         self.variables |= left
         # A value that this plan assembled counts as assembled in the plans that use it.
         made = self._start().assembled_values(compiled.plan, self.of.registry, self.intent.request, self.of.policy.me)

@@ -79,10 +79,10 @@ def map_labelled(closed: Labelled[T], change: Callable[[T], U]) -> Labelled[U]:
 def join_labelled(values: Iterable[Labelled[T]]) -> Labelled[list[T]]:
     """Several values as one list, each with all labels of all of them."""
     found = list(values)
-    shade: LabelTree = TRUSTED_USER
+    tree: LabelTree = TRUSTED_USER
     for each in found:
-        shade = join_trees(shade, each.label)
-    return make_labelled([open_labelled(each) for each in found], shade.flat)
+        tree = join_trees(tree, each.label)
+    return make_labelled([open_labelled(each) for each in found], tree.flat)
 
 
 def format_text(words: LiteralString, **parts: Labelled[Any]) -> Labelled[str]:
@@ -100,6 +100,11 @@ def format_text(words: LiteralString, **parts: Labelled[Any]) -> Labelled[str]:
     return make_labelled(
         words.format(**{name: render_value(open_labelled(part)) for name, part in parts.items()}), label
     )
+
+
+def indent_lines(text: str) -> str:
+    """The text with all lines but the first indented: no line of a result can pass for a line of the prompt."""
+    return "\n  ".join(text.splitlines())
 
 
 def render_value(value: object) -> str:
@@ -145,10 +150,11 @@ RoleTier = Literal["small", "mid", "large"]
 class Role:
     """One participant that is a model, by the name it has in the catalogue.
 
-    `setup` is what it is told first in every call, always the same, so that its beginning can be cached. With `reads`
-    "trusted" a stranger's text is refused instead of being given to the quarantined model: the participant must never
-    see one. `job` and `phase` are what routers choose a model by. Above a `temperature` of 0 each sample is a reply of
-    its own.
+    Args:
+        setup: The beginning of every prompt, always the same, so that it can be cached.
+        reads: With "trusted", a prompt with untrusted text is refused instead of being sent to the quarantined model.
+        job: With `phase`, what routers choose a model by.
+        temperature: Above 0 each `sample` is another reply.
     """
 
     name: str
@@ -161,7 +167,7 @@ class Role:
     temperature: float = 0.0
 
     def __post_init__(self) -> None:
-        # A setup opens every prompt as the program's own words, in the privileged chamber, too.
+        # A setup is trusted text in every prompt, also in those of the privileged chamber.
         vouched_value(self.setup)
 
 
@@ -173,18 +179,18 @@ class RoleConversation:
     is said here.
     """
 
-    def __init__(self, stage: Context, role: Role, talk: ToolConversation) -> None:
-        self._stage = stage
+    def __init__(self, context: Context, role: Role, talk: ToolConversation) -> None:
+        self._context = context
         self._role = role
         self._talk = talk
-        for part in stage.prompt_heads:
-            stage.read_label = join(stage.read_label, part_label(part))
-        talk.system(stage.prompt_head(role))
+        for part in context.prompt_heads:
+            context.read_label = join(context.read_label, part_label(part))
+        talk.system(context.prompt_head(role))
 
     def tell(self, *parts: PromptText) -> None:
         """Say something to the participant, in one message."""
         for part in parts:
-            self._stage.read_label = join(self._stage.read_label, part_label(part))
+            self._context.read_label = join(self._context.read_label, part_label(part))
         self._join_labels()
         self._talk.tell("".join(part_text(part) for part in parts))
 
@@ -206,7 +212,7 @@ class RoleConversation:
         self._join_labels()
         made = reply.calls[:most]
         try:
-            gave = await self._talk.make_calls(replace(reply, calls=made), because=self._stage.read_label)
+            gave = await self._talk.make_calls(replace(reply, calls=made), because=self._context.read_label)
             for call in reply.calls[len(made) :]:
                 self._talk.decline_call(
                     call, f"not made: {len(made)} at a time. Ask for it again if it is still needed."
@@ -221,8 +227,8 @@ class RoleConversation:
             self._talk.decline_call(call, why)
 
     def _join_labels(self) -> None:
-        both = join(self._stage.read_label, self._talk.label)
-        self._stage.read_label = self._talk.label = both
+        both = join(self._context.read_label, self._talk.label)
+        self._context.read_label = self._talk.label = both
 
 
 def must_not_read_error(role: Role) -> RunError:
