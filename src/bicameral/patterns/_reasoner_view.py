@@ -45,12 +45,13 @@ def tree_of_round(tree: LabelTree, number: int) -> LabelTree:
 
 def label_of_round(label: Label, number: int) -> Label:
     """Like `tree_of_round`, for one label."""
-    sources = (replace(source, step=_round_step(source.step, number)) for source in label.sources)
+    sources = (
+        replace(source, step=f"round{number}/{source.step}")
+        if source.step and not source.step.startswith("round")
+        else source
+        for source in label.sources
+    )
     return Label(sources, label.readers)
-
-
-def _round_step(step: str, number: int) -> str:
-    return step if not step or step.startswith("round") else f"round{number}/{step}"
 
 
 def variables_left_by(

@@ -60,9 +60,8 @@ class StrategyParams:
 
 def strategy_by_name(name: str) -> StrategyName:
     """The strategy with this name; an error with the nearest name if there is none."""
-    for known in STRATEGIES:
-        if name == known:
-            return known
+    if name in STRATEGIES:
+        return name
     raise ConfigError(
         "strategy.unknown",
         f"there is no strategy {name!r}",

@@ -217,8 +217,8 @@ class IdentityStore:
         # The author vouches for it: a text of an outcome that read untrusted text is refused.
         vouched_value(identity)
         approval = hashlib.sha256(json.dumps(identity.to_json(), sort_keys=True).encode()).hexdigest()
-        body = _version_body("founded", identity, author, reason, approval, (), TRUSTED_USER)
-        return self._version(self._file.append(body, after=""))
+        facts: dict[str, Any] = {"kind": "founded", "author": author, "reason": reason, "approval": approval}
+        return self._append(facts | {"sources": []}, identity, TRUSTED_USER, after="")
 
     def history(self) -> tuple[IdentityVersion, ...]:
         """All versions, the oldest first; an error if one of them was tampered with."""
@@ -271,16 +271,10 @@ class IdentityStore:
                 "nobody who may do so has approved this change of identity",
                 expected="an owner who says yes to exactly this",
             )
-        body = _version_body(
-            proposal.kind,
-            proposal.identity,
-            proposal.author,
-            proposal.reason,
-            proposal.fingerprint,
-            proposal.sources,
-            endorsed_label(proposal.label, *([newest.label] if proposal.kind == "changed" else [])),
-        )
-        return self._version(self._file.append(body, after=newest.seal))
+        facts: dict[str, Any] = {"kind": proposal.kind, "author": proposal.author, "reason": proposal.reason}
+        facts |= {"approval": proposal.fingerprint, "sources": list(proposal.sources)}
+        label = endorsed_label(proposal.label, *([newest.label] if proposal.kind == "changed" else []))
+        return self._append(facts, proposal.identity, label, after=newest.seal)
 
     async def roll_back(self, to: int, owner: IdentityOwner | None, *, author: str, reason: str) -> IdentityVersion:
         """Write an earlier version as the newest one, with the owner's approval; history is never removed."""
@@ -290,6 +284,10 @@ class IdentityStore:
         old = history[to]
         proposal = IdentityProposal(history[-1], old.identity, (), author, reason, old.label, "rolled-back")
         return await self.change(proposal, owner)
+
+    def _append(self, facts: dict[str, Any], identity: Identity, label: Label, *, after: str) -> IdentityVersion:
+        body = facts | {"identity": identity.to_json(), "label": label_tree_to_json(label)}
+        return self._version(self._file.append(body, after=after))
 
     def _version(self, entry: SealedEntry) -> IdentityVersion:
         body = entry.body
@@ -307,23 +305,3 @@ class IdentityStore:
         return IdentityVersion(
             entry.number, entry.at, kind, identity, author, reason, approval, tuple(sources), label, entry.seal
         )
-
-
-def _version_body(
-    kind: VersionKind,
-    identity: Identity,
-    author: str,
-    reason: str,
-    approval: str,
-    sources: tuple[str, ...],
-    label: Label,
-) -> dict[str, Any]:
-    return {
-        "kind": kind,
-        "identity": identity.to_json(),
-        "author": author,
-        "reason": reason,
-        "approval": approval,
-        "sources": list(sources),
-        "label": label_tree_to_json(label),
-    }

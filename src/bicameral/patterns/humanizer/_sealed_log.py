@@ -152,7 +152,12 @@ class SealedLog:
             until = time.monotonic() + self.lock_seconds
             while not _try_lock(handle, shared=shared):
                 if time.monotonic() >= until:
-                    raise self._in_use()
+                    raise RunError(
+                        "pattern.store-in-use",
+                        "somebody has this file open, and it must not change meanwhile",
+                        place=self._place(),
+                        fix="Wait until no session is open any more.",
+                    )
                 time.sleep(_POLL_SECONDS)
             yield
         finally:
@@ -177,14 +182,6 @@ class SealedLog:
             f"the file cannot be read or written: {error.strerror or error}",
             place=self._place(),
             fix="Check the folder and its permissions.",
-        )
-
-    def _in_use(self) -> RunError:
-        return RunError(
-            "pattern.store-in-use",
-            "somebody has this file open, and it must not change meanwhile",
-            place=self._place(),
-            fix="Wait until no session is open any more.",
         )
 
 

@@ -160,9 +160,9 @@ class SkillStore:
         active = self._active()
         if not active:
             return []
-        scores = (
-            self._meaning_scores(task, active, embedder) if embedder is not None else _shared_word_scores(task, active)
-        )
+        asked = content_words(task)
+        by_words = [word_similarity(asked, skill.words) for skill in active]
+        scores = by_words if embedder is None else self._meaning_scores(task, active, embedder)
         ranked = sorted(zip(scores, active, strict=True), key=lambda pair: (-pair[0], -pair[1].usefulness))
         return [skill for score, skill in ranked[:k] if score > (0 if embedder is None else MIN_SIMILARITY)]
 
@@ -281,11 +281,6 @@ def _apply_entry(library: _Library, entry: SealedEntry) -> None:
 
 def _entry_label(body: Mapping[str, Any]) -> Label:
     return label_tree_from_json(body["label"]).flat
-
-
-def _shared_word_scores(task: str, skills: Sequence[Skill]) -> list[float]:
-    asked = content_words(task)
-    return [word_similarity(asked, skill.words) for skill in skills]
 
 
 def _comparable_skills(skills: Iterable[Skill], *, trusted: bool) -> list[Skill]:

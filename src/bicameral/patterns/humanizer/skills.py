@@ -285,7 +285,10 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvic
         if not skills:
             return part.derive(_NO_ADVICE, own)
         shown = [
-            make_labelled(f"Skill {number}. {_render_skill(skill)}\n\n", join(TRUSTED_USER, skill.label))
+            make_labelled(
+                f"Skill {number}. {skill.text.name}: {skill.text.when}\n{_render_steps(skill.text, {})}\n\n",
+                join(TRUSTED_USER, skill.label),
+            )
             for number, skill in enumerate(skills, 1)
         ]
         reply = part.read(await part.fill(self.adaptor, own, *shown, "Task: ", task, wanted=_choice_form(skills)))
@@ -318,10 +321,6 @@ def _choice_form(skills: Sequence[Skill]) -> Type:
     values = RecordType(tuple(Field(name, STR if len(skills) == 1 else optional_type(STR)) for name in names))
     numbers = (*map(str, range(1, len(skills) + 1)), "none")
     return RecordType((Field("choice", LiteralType(numbers)), Field("values", values)))
-
-
-def _render_skill(skill: Skill) -> str:
-    return f"{skill.text.name}: {skill.text.when}\n{_render_steps(skill.text, {})}"
 
 
 def _render_steps(skill: SkillText, values: Mapping[str, str]) -> str:

@@ -204,10 +204,8 @@ class CommandLine(Pattern[[Labelled[str]], str]):
         while True:
             # The first reply must have a command, since there is nothing to answer from; the last must have the answer.
             wanted = _FIRST if not outputs else _NEXT if left else _LAST
-            last: PromptText = (
-                "\n\nNo more commands: answer now." if left == 0 else "\n\nThe answer, or the next command?"
-            )
-            parts = ("Task: ", task, *outputs, *((last,) if outputs or left == 0 else ()))
+            ask = "\n\nNo more commands: answer now." if left == 0 else "\n\nThe answer, or the next command?"
+            parts: list[PromptText] = ["Task: ", task, *outputs, *([ask] if outputs or left == 0 else [])]
             step: dict[str, Any] = await context.read_form(self.agent, *parts, wanted=wanted, stable=[usage]) or {}
             if answer := step.get("answer"):
                 return context.derive(answer)

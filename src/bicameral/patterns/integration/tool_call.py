@@ -73,7 +73,13 @@ class ToolCalling(Pattern[[Labelled[str]], RoutedCall]):
     async def execute(self, context: Context, /, task: Labelled[str]) -> Labelled[RoutedCall]:
         if self.tools is not None:
             context.restrict_tools(self.tools)
-        _check_count(context.registry)
+        if not 0 < len(context.registry) <= MAX_TOOLS:
+            raise RunError(
+                "pattern.tool-count",
+                f"there are {len(context.registry)} tools to pick from",
+                expected=f"1 to {MAX_TOOLS}",
+                fix="Name those that are needed with `tools`, or split the work (O17).",
+            )
         schema = _pick_schema(context.registry)
         tools = context.derive(f"Tools:\n{list_tools(context.registry)}")
         wrong: tuple[PromptText, ...] = ()
@@ -97,13 +103,11 @@ class ToolCalling(Pattern[[Labelled[str]], RoutedCall]):
 
 def _pick_schema(registry: Registry) -> dict[str, Any]:
     """The schema of a reply, one call or an answer, for providers that constrain the reply to it."""
-    choices = [_choice_schema(each.name, "arguments", each.parameters) for each in tool_schemas(registry)]
-    choices.append(_choice_schema(NO_TOOL, "answer", {"type": "string"}))
+    choices = [
+        _object_schema({"tool": {"const": each.name}, "arguments": each.parameters}) for each in tool_schemas(registry)
+    ]
+    choices.append(_object_schema({"tool": {"const": NO_TOOL}, "answer": {"type": "string"}}))
     return _object_schema({"call": {"anyOf": choices}})
-
-
-def _choice_schema(tool: str, field: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return _object_schema({"tool": {"const": tool}, field: schema})
 
 
 def _object_schema(properties: dict[str, Any]) -> dict[str, Any]:
@@ -131,16 +135,6 @@ def _parse_pick(reply: str, registry: Registry) -> tuple[Tool | None, dict[str, 
 
 def _routed_call(tool: str, arguments: dict[str, Any], result: Any) -> RoutedCall:
     return RoutedCall(tool=tool, arguments=arguments, result=result)
-
-
-def _check_count(registry: Registry) -> None:
-    if not 0 < len(registry) <= MAX_TOOLS:
-        raise RunError(
-            "pattern.tool-count",
-            f"there are {len(registry)} tools to pick from",
-            expected=f"1 to {MAX_TOOLS}",
-            fix="Name those that are needed with `tools`, or split the work (O17).",
-        )
 
 
 # An example ---------------------------------------------------------------------------------------------------------

@@ -426,15 +426,7 @@ class Context:
 
     def part(self, name: str) -> Context:
         """A part with its own context: it starts with the label of this one, and adds nothing to it."""
-        return Context(
-            self.shared,
-            self.meter,
-            f"{self.path}{name}/",
-            self.read_label,
-            self.restricted_registry,
-            self.prompt_heads,
-            self.guards,
-        )
+        return replace(self, path=f"{self.path}{name}/", own_read_label=self.read_label, last_model="")
 
     async def run_part(self, name: str, work: Callable[[Context], Awaitable[Labelled[T]]]) -> Labelled[T]:
         """Run work in a part; its result carries the label of everything that the part has opened."""
@@ -487,9 +479,7 @@ class Context:
     async def within_limits(self, bounds: Limits) -> AsyncGenerator[Context]:
         """This context with its own limits, in addition to those around it."""
         meter = Meter(bounds, above=self.meter)
-        inner = Context(
-            self.shared, meter, self.path, self.read_label, self.restricted_registry, self.prompt_heads, self.guards
-        )
+        inner = replace(self, meter=meter, own_read_label=self.read_label, last_model="")
         try:
             async with meter.running():
                 yield inner

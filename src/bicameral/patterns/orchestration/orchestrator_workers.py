@@ -242,10 +242,7 @@ def _render_brief(part: Context, brief: Brief, worker: WorkerSpec) -> Labelled[s
     return format_text(
         "Objective: {objective}\nContext: {context}\nForm: {form}\nLimits: {limits}\nTools: {tools}",
         tools=part.derive(", ".join(worker.tools) or "none"),
-        objective=part.derive(brief["objective"]),
-        context=part.derive(brief["context"]),
-        form=part.derive(brief["form"]),
-        limits=part.derive(brief["limits"]),
+        **{name: part.derive(brief[name]) for name in _BRIEF_FIELDS},
     )
 
 

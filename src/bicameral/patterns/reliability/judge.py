@@ -160,11 +160,6 @@ def cohens_kappa(labels: Sequence[Ruling], rulings: Sequence[Ruling | None]) -> 
     return 1.0 if by_chance == observed == 1 else 0.0 if by_chance == 1 else (observed - by_chance) / (1 - by_chance)
 
 
-def escape_judged_marks(text: str) -> str:
-    """The text without anything that looks like the marks around it, so that it cannot end its block."""
-    return _MARKS.sub("‹", text)
-
-
 def judge_fingerprint(*parts: Any) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 
@@ -232,9 +227,7 @@ class CalibratedJudge(Pattern[P, V], Generic[P, V]):
         With `quarantined` the outputs are labelled untrusted, so that the quarantined model is calibrated.
         """
         if not cases or len({case.id for case in cases}) < len(cases):
-            raise CatalogError(
-                "pattern.bad-rubric", "there are no cases, or two with one id", expected="labelled cases"
-            )
+            raise _bad_rubric("there are no cases, or two with one id", "labelled cases")
         trial = replace(self, calibration=None, uncalibrated="it is being calibrated")
         rulings: list[Ruling | None] = []
         orders: list[tuple[Winner, Winner]] = []
@@ -401,7 +394,8 @@ class SingleJudge(CalibratedJudge[[Labelled[str], Labelled[str]], ScoreVerdict])
 
 
 def _enclose_marks(mark: str, value: Labelled[str]) -> Labelled[str]:
-    return value.map(lambda text: f"<{mark}>\n{escape_judged_marks(text)}\n</{mark}>\n")
+    # Anything in the text that looks like a mark is escaped, so that it cannot end its block.
+    return value.map(lambda text: f"<{mark}>\n{_MARKS.sub('‹', text)}\n</{mark}>\n")
 
 
 # An example ---------------------------------------------------------------------------------------------------------

@@ -226,8 +226,10 @@ class FewShot(Pattern[[Labelled[str]], str]):
 
     async def execute(self, context: Context, /, task: Labelled[str]) -> Labelled[str]:
         pairs = self.pool.pick(self.k) if self.mode == "static" else await self._nearest(context, task)
-        block = context.derive(render_pairs(pairs)).with_label(self.pool.label)
-        context.note("examples", version=self.pool.version, pairs=len(pairs), block=_short_hash(render_pairs(pairs)))
+        text = render_pairs(pairs)
+        block = context.derive(text).with_label(self.pool.label)
+        hash = hashlib.sha256(text.encode()).hexdigest()[:12]
+        context.note("examples", version=self.pool.version, pairs=len(pairs), block=hash)
         query = ("<task>\n", task.map(escape_pair_marks), "\n</task>")
         if self.mode == "static":
             reply = await context.ask(self.host, *query, stable=[block])
@@ -314,10 +316,6 @@ def _strip_output(reply: str) -> str:
 
 def _exact_score(reply: str, wanted: str) -> float:
     return float(normalise_input(reply) == normalise_input(wanted))
-
-
-def _short_hash(block: str) -> str:
-    return hashlib.sha256(block.encode()).hexdigest()[:12]
 
 
 # An example ---------------------------------------------------------------------------------------------------------
