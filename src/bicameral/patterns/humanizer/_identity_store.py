@@ -241,7 +241,7 @@ class IdentityStore:
             "pattern.no-identity",
             "there is no identity yet",
             place=Place(file=str(self._file.path)),
-            fix="`found` writes the first version.",
+            fix="`create` writes the first version.",
         )
 
     @contextmanager

@@ -106,7 +106,7 @@ class Pattern(ABC, Generic[P, T]):
                 "labels.naked",
                 f"{self.id} was given a naked text",
                 expected="a labelled value",
-                fix="Use `said` for a literal, `from_user` for what the user gave, and of an outcome `labelled`.",
+                fix="Use `program_text` for a literal, `from_user` for what the user gave, `labelled` of an outcome.",
             )
         return await run_pattern(self.id, self.knobs, runtime, lambda context: self.execute(context, *args, **kwargs))
 
