@@ -51,7 +51,7 @@ from bicameral.types import (
 )
 
 MAX_RESULT = 20_000
-"""So many characters of a result are shown; that there were more is said."""
+"""How many characters of a result a model reads; a note says that the rest was cut."""
 
 
 def tool_schemas(registry: Registry) -> tuple[ToolSchema, ...]:
@@ -92,10 +92,10 @@ def _tool_parameters(tool: Tool) -> dict[str, Any]:
     }
 
 
-def parse_arguments(tool: Tool, written: dict[str, Any]) -> dict[str, Any]:
+def parse_arguments(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a call from JSON: dates and times are read, all else must already fit and is left as it is."""
     types = {argument.name: argument.type for argument in tool.arguments}
-    return {name: _parse_value(value, types[name]) if name in types else value for name, value in written.items()}
+    return {name: _parse_value(value, types[name]) if name in types else value for name, value in arguments.items()}
 
 
 def _parse_value(value: Any, wanted: Type) -> Any:
@@ -155,14 +155,14 @@ def _json_default(value: object) -> Any:
 
 @dataclass(slots=True)
 class RepeatCounter:
-    """The calls that were asked for. A look at the world may be taken again when something was changed in between."""
+    """Counts equal calls. A read may be repeated after a change, so a change resets the counts of reads."""
 
     registry: Registry
     reads: Counter[str] = field(default_factory=Counter[str])
     changes: Counter[str] = field(default_factory=Counter[str])
 
     def count(self, call: ToolCall) -> int:
-        """How often this very call has come, this time included."""
+        """How often this call has been asked for, this time included."""
         key = f"{call.name} {_argument_key(call)}"
         found = self.registry.get(str(call.name))
         if found is None or not found.changes:

@@ -1,10 +1,10 @@
-"""The reasoner: rounds of plan, check and run, for requests whose way is known only when the first results are.
+"""The reasoner: rounds of plan, check and run, for requests that cannot be planned before the first results are known.
 
 An intent comes in; out comes `Answered`, `Exhausted` (a limit was reached) or `GaveUp`, each with its rounds. A plan
-that ends with `look(name)` is followed by another, written by a planner that was told what may be told: bounded values,
-how many there are, and never a text, which stays behind as a variable. What was told has a label, and each later plan
-is under it: in a strict run whatever it does with consequences is asked about. The journal records which runs are its
-rounds, and every line that crossed to the reasoner.
+that ends with `look(name)` is followed by another, whose planner reads a view of the results: bounded values and
+counts, and never a free text, which stays a variable. The view has a label, and each later plan carries it: in a strict
+run a person is asked before it does anything with consequences. The journal records which runs are its rounds, and
+every line that the planner has read.
 """
 
 from __future__ import annotations

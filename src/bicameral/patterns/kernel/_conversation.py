@@ -1,7 +1,6 @@
-"""Roles, the labelled text they are given, conversations in which a role asks for tools, and the trace of it all.
+"""Roles, labelled text for their prompts, and conversations in which a role asks for tools.
 
-Token counts are estimates, for whoever keeps something short; no tokenizer is asked. The trace holds names, numbers and
-labels, in order, and no word of an untrusted text.
+Token counts are estimates without a tokenizer, for limits on the length of texts.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _CHARACTERS_PER_TOKEN = 16
 
 
 def approximate_tokens(text: str) -> int:
-    """A guess that is rather too high: words by their length, each digit, mark and letter of other scripts as one.
+    """An estimate that is rather too high: words by length; each digit, mark and letter of other scripts as one.
 
     Example:
         >>> approximate_tokens("The fee is 40 euros.")
@@ -54,9 +53,9 @@ def approximate_tokens(text: str) -> int:
 
 
 def cut_to_tokens(text: str, most: int) -> str:
-    """The beginning of a text that is no longer than so many tokens, by the same guess.
+    """The beginning of a text, at most `most` tokens by the same estimate.
 
-    Space counts as nothing, so that there is an end to the characters as well.
+    White space counts as nothing, so the number of characters has a limit as well.
     """
     left = most
     for found in _PIECE.finditer(text):
@@ -72,7 +71,7 @@ U = TypeVar("U")
 
 
 def map_labelled(closed: Labelled[T], change: Callable[[T], U]) -> Labelled[U]:
-    """The same as `map` for a function of ours that keeps nothing, and whose errors say what may be said."""
+    """Like `map`, for a function of this package: it stores nothing, and its errors do not quote the value."""
     return make_labelled(change(open_labelled(closed)), closed.label)
 
 
@@ -86,9 +85,9 @@ def join_labelled(values: Iterable[Labelled[T]]) -> Labelled[list[T]]:
 
 
 def format_text(words: LiteralString, **parts: Labelled[Any]) -> Labelled[str]:
-    """A text of fixed words with values in it: `format_text("Question: {question}", question=question)`.
+    """A fixed text with labelled values in it: `format_text("Question: {question}", question=question)`.
 
-    The words must stand in the program as they are, which the type checker holds; what varies goes in by name.
+    The text must be a literal of the program, which the type checker enforces; values are passed by name.
     """
     names = {name for _, name, _, _ in Formatter().parse(words) if name is not None}
     if names != set(parts):
@@ -115,7 +114,7 @@ def render_value(value: object) -> str:
 
 
 PromptText = Labelled[Any] | LiteralString
-"""A part of a question: a value with its label, or words that stand in the program."""
+"""A part of a prompt: a labelled value, or a literal of the program."""
 
 
 def part_text(part: PromptText) -> str:
@@ -124,7 +123,7 @@ def part_text(part: PromptText) -> str:
 
 
 def part_label(part: PromptText) -> Label:
-    """The label of a part; words that stand in the program are the program's own."""
+    """The label of a part; a literal of the program is trusted."""
     if isinstance(part, Labelled):
         return part.label
     label = unlabelled_value_label(part)
@@ -175,8 +174,8 @@ class RoleConversation:
     """A conversation of one role; it and its context have one label.
 
     A pattern gets replies and results here without labels, so they count as opened: from the first untrusted text on
-    everything that the context does carries its label, and what the context has opened elsewhere is joined to whatever
-    is said here.
+    everything that the context does carries its label, and the label of what the context has opened elsewhere is joined
+    to this conversation.
     """
 
     def __init__(self, context: Context, role: Role, talk: ToolConversation) -> None:
@@ -188,7 +187,7 @@ class RoleConversation:
         talk.system(context.prompt_head(role))
 
     def tell(self, *parts: PromptText) -> None:
-        """Say something to the participant, in one message."""
+        """Add one message to the participant."""
         for part in parts:
             self._context.read_label = join(self._context.read_label, part_label(part))
         self._join_labels()
@@ -205,9 +204,9 @@ class RoleConversation:
             self._join_labels()
 
     async def make_calls(self, reply: ModelReply, *, most: int | None = None) -> int:
-        """Make the calls that a reply asks for, as policy allows; of more than `most` it is said that they are not.
+        """Make the calls that a reply asks for, as policy allows; how many gave a result.
 
-        How many gave a result.
+        Of more than `most` calls the model reads that the rest were not made.
         """
         self._join_labels()
         made = reply.calls[:most]
@@ -222,7 +221,7 @@ class RoleConversation:
             self._join_labels()
 
     def decline_calls(self, reply: ModelReply, why: LiteralString) -> None:
-        """Say of the calls that a reply asks for that they are not made, in words that stand in the program."""
+        """Tell the model that the calls of a reply are not made; the reason is a literal of the program."""
         for call in reply.calls:
             self._talk.decline_call(call, why)
 
