@@ -283,10 +283,8 @@ class ExpressionGrammar:
 
     def _dates(self, bound: BoundNames) -> list[str]:
         found = ['"date(" DATE_TEXT ")"']
-        starts = self._argumentless_calls(t.DATE) + (
-            [day] if (day := self.rule_for_kinds(t.DateType, bound=bound)) else []
-        )
-        if starts:
+        day = self.rule_for_kinds(t.DateType, bound=bound)
+        if starts := self._argumentless_calls(t.DATE) + ([day] if day else []):
             found.append(f'({" | ".join(starts)}) (" + " | " - ") "timedelta(days=" COUNT ")"')
         if moment := self.rule_for_kinds(t.DateTimeType, bound=bound):
             found.append(f'{moment} ".date()"')
@@ -294,10 +292,8 @@ class ExpressionGrammar:
 
     def _datetimes(self, bound: BoundNames) -> list[str]:
         found = ['"datetime(" COUNT ", " COUNT ", " COUNT ", " COUNT ", " COUNT ")"']
-        starts = self._argumentless_calls(t.DATETIME) + (
-            [at] if (at := self.rule_for_kinds(t.DateTimeType, bound=bound)) else []
-        )
-        if starts:
+        moment = self.rule_for_kinds(t.DateTimeType, bound=bound)
+        if starts := self._argumentless_calls(t.DATETIME) + ([moment] if moment else []):
             unit = '("days" | "hours" | "minutes")'
             found.append(f'({" | ".join(starts)}) (" + " | " - ") "timedelta(" {unit} "=" COUNT ")"')
         if day := self.rule_for_kinds(t.DateType, bound=bound):

@@ -122,7 +122,9 @@ class Parallelization(Pattern[[PartsRequest], Any]):
 
     async def execute(self, context: Context, /, request: PartsRequest) -> Labelled[Any]:
         if self.mode == "votes":
-            return await self._run_vote(context, _single_question(request))
+            if not isinstance(request, Labelled):
+                raise RunError("pattern.wrong-parts", "a vote is on one question", expected="one labelled text")
+            return await self._run_vote(context, request)
         return await self._run_sections(context, self._texts_by_part(request))
 
     # Sections -------------------------------------------------------------------------------------------------------
@@ -211,12 +213,6 @@ def _part_result(context: Context, name: str, result: Labelled[Any] | BicameralE
 
 def _render_part(slot: PartResult) -> Any:
     return slot["gave"] if slot["failed"] is None else f"(this part failed: {slot['failed']})"
-
-
-def _single_question(request: PartsRequest) -> Labelled[str]:
-    if isinstance(request, Labelled):
-        return request
-    raise RunError("pattern.wrong-parts", "a vote is on one question", expected="one labelled text")
 
 
 def _answer_key(answer: Any) -> str:
