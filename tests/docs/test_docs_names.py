@@ -23,8 +23,8 @@ _CLASS = re.compile(r"([A-Z]\w*[a-z]\w*)(?:\.(\w+))?(?:\(.*\)|\[.*\])?")
 _CALL = re.compile(r"(?:([a-z]\w*)\.)?(?:[a-z]\w*\.)*([a-z]\w*)\(.*\)")
 _FILES = ("toml", "db", "md", "yaml", "json", "jsonl")
 
-# Names of Python, of libraries, and of other languages that the pages speak of.
-_OTHERS = frozenset("Any FallbackModel Literal LiteralString TypedDict getTag hasTag to_thread tool_1".split())
+# Names of Python, of libraries, of plans in rounds, and of other languages that the pages speak of.
+_OTHERS = frozenset("Any FallbackModel Literal LiteralString TypedDict getTag hasTag look to_thread tool_1".split())
 # What variables of these names are on every page.
 _VARIABLES = {"agent": "Agent", "journal": "Journal", "runs": "Runs", "stage": "Context"}
 

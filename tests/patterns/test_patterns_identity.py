@@ -55,6 +55,13 @@ def store_at(folder: Path, identity: Identity = IRIS, **options: Any) -> Identit
     return store
 
 
+def test_without_an_identity_the_error_names_the_method_that_writes_one(tmp_path: Path) -> None:
+    with pytest.raises(RunError) as caught:
+        IdentityStore(tmp_path / "identity.jsonl").current()
+    assert (caught.value.code, caught.value.fix) == ("pattern.no-identity", "`create` writes the first version.")
+    assert hasattr(IdentityStore, "create")
+
+
 def draft(*changes: tuple[str, str, str], reason: str = "it was said") -> str:
     listed = [{"do": do, "group": group, "text": text} for do, group, text in changes]
     return json.dumps({"changes": listed, "reason": reason})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Any, ClassVar
 import pytest
 from patterns_world import EVE, HOSTILE, World, answered, table
 
+from bicameral import patterns
 from bicameral.errors import LabelError, ModelError, ToolError
 from bicameral.journal import open_journal_at
 from bicameral.limits import Limits, strategy_limits
@@ -22,6 +24,7 @@ from bicameral.patterns import (
     GaveUp,
     Labelled,
     Pattern,
+    ReWOO,
     Role,
     format_text,
     program_text,
@@ -61,6 +64,17 @@ def test_a_value_is_not_looked_into_without_its_label(forget: Any) -> None:
     with pytest.raises(LabelError, match="its label would be lost"):
         forget(untrusted_value(HOSTILE, "page"))
     assert HOSTILE not in repr(untrusted_value(HOSTILE, "page"))
+
+
+def test_a_naked_text_is_refused_with_functions_that_exist() -> None:
+    naked: Any = "How many people live in Ghent?"
+    with pytest.raises(LabelError) as caught:
+        asyncio.run(ReWOO().run(table().desk, naked))
+    assert caught.value.code == "labels.naked"
+    named = re.findall(r"`(\w+)`", str(caught.value.fix))
+    assert named == ["program_text", "from_user", "labelled"]
+    assert all(hasattr(patterns, name) for name in named[:2])
+    assert hasattr(patterns.Answered, "labelled")
 
 
 def test_nothing_can_be_made_of_the_class_that_would_be_open() -> None:

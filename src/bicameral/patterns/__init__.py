@@ -2,9 +2,9 @@
 
     from bicameral.patterns import ReWOO, program_text
 
-    outcome = await ReWOO().run(desk, program_text("Which of the three is cheapest?"))
+    outcome = await ReWOO().run(runtime, program_text("Which of the three is cheapest?"))
 
-`IMPLEMENTED` says which there are. Each is loaded when it is first asked for.
+`IMPLEMENTED` lists them by id. The module of a pattern is imported when its class is first used.
 """
 
 from __future__ import annotations
@@ -12,83 +12,57 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from bicameral.patterns._implementations import IMPLEMENTED, example_of, pattern_class
+from bicameral.patterns._implementations import (
+    IMPLEMENTED as IMPLEMENTED,
+    example_of as example_of,
+    pattern_class as pattern_class,
+)
 
 if TYPE_CHECKING:
-    from bicameral.patterns.humanizer.identity import IdentityPersistence
-    from bicameral.patterns.humanizer.skills import SkillAccumulation
-    from bicameral.patterns.integration.command_line import CommandLine
-    from bicameral.patterns.integration.tool_call import ToolCalling
-    from bicameral.patterns.knowledge.retrieval import Retrieval
-    from bicameral.patterns.knowledge.scratchpad import Scratchpad
-    from bicameral.patterns.orchestration.orchestrator_workers import OrchestratorWorkers
-    from bicameral.patterns.orchestration.parallelization import Parallelization
-    from bicameral.patterns.reasoning.react import ReAct
-    from bicameral.patterns.reasoning.rewoo import ReWOO
-    from bicameral.patterns.reliability.guardrails import Guardrails
-    from bicameral.patterns.reliability.judge import Judge
-    from bicameral.patterns.signal.few_shot import FewShot
-    from bicameral.patterns.signal.output_template import OutputTemplate
+    from bicameral.patterns.humanizer.identity import IdentityPersistence as IdentityPersistence
+    from bicameral.patterns.humanizer.skills import SkillAccumulation as SkillAccumulation
+    from bicameral.patterns.integration.command_line import CommandLine as CommandLine
+    from bicameral.patterns.integration.tool_call import ToolCalling as ToolCalling
+    from bicameral.patterns.knowledge.retrieval import Retrieval as Retrieval
+    from bicameral.patterns.knowledge.scratchpad import Scratchpad as Scratchpad
+    from bicameral.patterns.orchestration.orchestrator_workers import OrchestratorWorkers as OrchestratorWorkers
+    from bicameral.patterns.orchestration.parallelization import Parallelization as Parallelization
+    from bicameral.patterns.reasoning.react import ReAct as ReAct
+    from bicameral.patterns.reasoning.rewoo import ReWOO as ReWOO
+    from bicameral.patterns.reliability.guardrails import Guardrails as Guardrails
+    from bicameral.patterns.reliability.judge import Judge as Judge
+    from bicameral.patterns.signal.few_shot import FewShot as FewShot
+    from bicameral.patterns.signal.output_template import OutputTemplate as OutputTemplate
 
     from .kernel import (
-        Answered,
-        Context,
-        Exhausted,
-        GaveUp,
-        Labelled,
-        Outcome,
-        Pattern,
-        PatternExample,
-        Role,
-        format_text,
-        from_user,
-        join_labelled,
-        program_text,
-        untrusted_value,
+        Answered as Answered,
+        Context as Context,
+        Exhausted as Exhausted,
+        GaveUp as GaveUp,
+        Labelled as Labelled,
+        Outcome as Outcome,
+        Pattern as Pattern,
+        PatternExample as PatternExample,
+        Role as Role,
+        format_text as format_text,
+        from_user as from_user,
+        join_labelled as join_labelled,
+        program_text as program_text,
+        untrusted_value as untrusted_value,
     )
 
-__all__ = [
-    "IMPLEMENTED",
-    "Answered",
-    "CommandLine",
-    "Context",
-    "Exhausted",
-    "FewShot",
-    "GaveUp",
-    "Guardrails",
-    "IdentityPersistence",
-    "Judge",
-    "Labelled",
-    "OrchestratorWorkers",
-    "Outcome",
-    "OutputTemplate",
-    "Parallelization",
-    "Pattern",
-    "PatternExample",
-    "ReAct",
-    "ReWOO",
-    "Retrieval",
-    "Role",
-    "Scratchpad",
-    "SkillAccumulation",
-    "ToolCalling",
-    "example_of",
-    "format_text",
-    "from_user",
-    "join_labelled",
-    "pattern_class",
-    "program_text",
-    "untrusted_value",
-]
-
-_HOMES = {where.partition(":")[2]: where.partition(":")[0] for where in IMPLEMENTED.values()}
+_HOMES = {where.partition(":")[2]: where.partition(":")[0] for where in IMPLEMENTED.values()} | dict.fromkeys(
+    "Answered Context Exhausted GaveUp Labelled Outcome Pattern PatternExample Role "
+    "format_text from_user join_labelled program_text untrusted_value".split(),
+    "kernel",
+)
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        return getattr(import_module(f".{_HOMES.get(name, 'kernel')}", __name__), name)
+    if name in _HOMES:
+        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_HOMES})

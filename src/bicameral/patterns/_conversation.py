@@ -51,7 +51,7 @@ from bicameral.types import (
 )
 
 MAX_RESULT = 20_000
-"""So many characters of a result are shown; that there were more is said."""
+"""How many characters of a result a model reads; a note says that the rest was cut."""
 
 
 def tool_schemas(registry: Registry) -> tuple[ToolSchema, ...]:
@@ -92,10 +92,10 @@ def _tool_parameters(tool: Tool) -> dict[str, Any]:
     }
 
 
-def parse_arguments(tool: Tool, written: dict[str, Any]) -> dict[str, Any]:
+def parse_arguments(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a call from JSON: dates and times are read, all else must already fit and is left as it is."""
     types = {argument.name: argument.type for argument in tool.arguments}
-    return {name: _parse_value(value, types[name]) if name in types else value for name, value in written.items()}
+    return {name: _parse_value(value, types[name]) if name in types else value for name, value in arguments.items()}
 
 
 def _parse_value(value: Any, wanted: Type) -> Any:
@@ -155,14 +155,14 @@ def _json_default(value: object) -> Any:
 
 @dataclass(slots=True)
 class RepeatCounter:
-    """The calls that were asked for. A look at the world may be taken again when something was changed in between."""
+    """Counts equal calls. A read may be repeated after a change, so a change resets the counts of reads."""
 
     registry: Registry
     reads: Counter[str] = field(default_factory=Counter[str])
     changes: Counter[str] = field(default_factory=Counter[str])
 
     def count(self, call: ToolCall) -> int:
-        """How often this very call has come, this time included."""
+        """How often this call has been asked for, this time included."""
         key = f"{call.name} {_argument_key(call)}"
         found = self.registry.get(str(call.name))
         if found is None or not found.changes:
@@ -185,10 +185,10 @@ FINAL_CODES = ("run.refused", "run.needs-approval")
 """A person refused, or there is nobody to approve: these end the whole run."""
 
 
-def note_written(written: dict[str, LabelTree], places: Mapping[str, LabelTree]) -> None:
+def join_written_labels(known: dict[str, LabelTree], places: Mapping[str, LabelTree]) -> None:
     """Join the labels of places that were written to into those that are known."""
     for place, tree in places.items():
-        written[place] = join_trees(written[place], tree) if place in written else tree
+        known[place] = join_trees(known[place], tree) if place in known else tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +270,7 @@ class CallPath(Protocol):
         step: str,
         tool: Tool,
         arguments: dict[str, Any],
-        shades: Mapping[str, LabelTree],
+        trees: Mapping[str, LabelTree],
         pc: Label,
         places: dict[str, LabelTree],
         note: Callable[[dict[str, LabelTree]], None],
@@ -290,7 +290,7 @@ class ModelCallRecorder(Protocol):
 class ToolConversation:
     """One conversation; the strategy decides what is asked next."""
 
-    voices: ModelPair
+    models: ModelPair
     call_gate: CallPath
     recorder: ModelCallRecorder
     registry: Registry
@@ -299,7 +299,7 @@ class ToolConversation:
     messages: list[LabelledMessage] = field(default_factory=list[LabelledMessage])
     turns: list[ModelTurn] = field(default_factory=list[ModelTurn])
     left_open: list[str] = field(default_factory=list[str])
-    written: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
+    written_labels: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
     """The labels of the places that were, or may have been, written to."""
     label: Label = NOTHING
     """The join of everything in it."""
@@ -329,7 +329,7 @@ class ToolConversation:
             self.meter.count_round()
         if self.audience.phase is not None:
             _notify_observer(self.audience.phase, phase, role if read.trusted else "quarantined")
-        reply, model, charges = await self.voices.ask(
+        reply, model, charges = await self.models.ask(
             role,
             tuple(each.message for each in self.messages),
             read,
@@ -370,23 +370,30 @@ class ToolConversation:
         except ToolError as error:
             # The message has only what the model itself wrote and the names of tools.
             return f"error: {error}", read, error.code
-        shades: dict[str, LabelTree] = dict.fromkeys(arguments, read)
+        trees: dict[str, LabelTree] = dict.fromkeys(arguments, read)
         facts: dict[str, Fact] = {"bicameral.step": step, "bicameral.step.do": "call", "gen_ai.tool.name": tool.name}
         try:
             with span("step", tool.name, facts) as told:
                 given = await self.call_gate.make_call(
-                    step, tool, arguments, shades, read, self.places, partial(note_written, self.written), needed=True
+                    step,
+                    tool,
+                    arguments,
+                    trees,
+                    read,
+                    self.places,
+                    partial(join_written_labels, self.written_labels),
+                    needed=True,
                 )
                 if told.is_recording and given is not None:
                     told.set_facts(label_summary("bicameral.result", given[1].flat))
         except BicameralError as error:
             if self.call_gate.failure is not None or isinstance(error, JournalError) or error.code in FINAL_CODES:
                 raise
-            return *self._failure_text(step, tool, shades, read, error), error.code
+            return *self._failure_text(step, tool, trees, read, error), error.code
         if given is None:
             raise ToolError("tools.failed", f"{tool.name!r} was not called")
-        value, shade = given
-        return render_result(value), shade.flat, None
+        value, tree = given
+        return render_result(value), tree.flat, None
 
     def _parse_call(self, call: ToolCall) -> tuple[Tool, dict[str, Any]]:
         """The tool and the arguments that a call means; whatever a model wrote is held to the tool's declaration."""
@@ -408,10 +415,10 @@ class ToolConversation:
         return tool, arguments
 
     def _failure_text(
-        self, step: str, tool: Tool, shades: dict[str, LabelTree], read: Label, error: BicameralError
+        self, step: str, tool: Tool, trees: dict[str, LabelTree], read: Label, error: BicameralError
     ) -> tuple[str, Label]:
         """The text and the label of a failure: fixed words, since its message may quote anything."""
-        label = labels_after_call(tool, shades, None, step, read).flat
+        label = labels_after_call(tool, trees, None, step, read).flat
         if error.code == "policy.denied":
             return f"error: {error.message}", label
         if join(self.label, label).trusted:

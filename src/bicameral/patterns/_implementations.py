@@ -1,4 +1,4 @@
-"""Which patterns of the catalogue are implemented, and the module and class of each."""
+"""The patterns of the catalogue that are implemented, with the module and class of each."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ IMPLEMENTED: Mapping[str, str] = {
     "H1": "humanizer.identity:IdentityPersistence",
     "H4": "humanizer.skills:SkillAccumulation",
 }
-"""The module and the class of each, by the id of the pattern."""
+"""`module:class` by the id of the pattern."""
 
 
 def pattern_class(id: str) -> type[Pattern[..., Any]]:
-    """The class of a pattern."""
+    """The class of a pattern; imports its module."""
     module, _, name = _module_and_class(id).partition(":")
     return getattr(import_module(f".{module}", __package__), name)
 
 
 def example_of(id: str) -> PatternExample:
-    """An example of a pattern, which can be run."""
+    """The runnable example of a pattern."""
     return import_module(f".{_module_and_class(id).partition(':')[0]}", __package__).EXAMPLE
 
 

@@ -66,7 +66,7 @@ class ToolCallEvent:
 
 @dataclass(frozen=True, slots=True)
 class NoteEvent:
-    """Something that the pattern itself says of its course, in names and numbers."""
+    """An event that the pattern itself records, in names and numbers."""
 
     at: str
     what: str
@@ -153,8 +153,8 @@ class Exhausted(_Ended):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaveUp(_Ended):
-    """There is no way on: something is not allowed, a person said no or is not there, a model or a tool failed, no plan
-    was found, or it was stopped (`run.stopped`, `reason.interrupted`).
+    """The work ended without an answer: something was not allowed, a person refused or could not be asked, a model or a
+    tool failed, no plan was found, or it was stopped (`run.stopped`, `reason.interrupted`).
     """
 
     error: BicameralError

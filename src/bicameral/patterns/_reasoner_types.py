@@ -88,7 +88,7 @@ def label_of_failure(failure: RoundFailure, proof: Proof | None, registry: Regis
     if proof is None:
         return join_all(())
     facts = [call.facts for call in proof.calls if call.facts is not None]
-    found = [shade.flat for shade in proof.variables.values()]
+    found = [tree.flat for tree in proof.variables.values()]
     found += [label for each in facts for label in (each.pc, *(argument.label for argument in each.arguments))]
     declared = registry.get(failure.tool)
     if declared is not None:

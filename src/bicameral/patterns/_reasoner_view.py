@@ -1,10 +1,10 @@
-"""What a planner is told about earlier rounds: views of results, the history, and the variables that stay behind.
+"""What a planner reads about earlier rounds: views of results, the history, and the variables that they left.
 
-Channel rules decide what crosses by value; everything else is a handle, and here a handle is the variable itself: the
-next plan uses `mails[0].body` without anybody having read it. That there is such a text is said by its type, which was
-known before; so a text that stays behind adds nothing to the label of what was read, and its length, which an attacker
-chooses, is not told. All else that a result shows carries the label of whoever wrote it: values, how many, whether
-there is one at all. The newest round is told whole, the oldest in a line each once the history gets long.
+Channel rules decide which values are shown. Everything else is a handle, and here a handle is the variable itself: the
+next plan uses `mails[0].body` without any model having read it. That such a text exists follows from its type, which
+was known before, so a text that is not shown adds nothing to the label of the view; its length, which an attacker
+chooses, is not shown either. Everything else in a view carries its label: values, counts, and whether there is a value
+at all. The newest round is shown in full; the oldest get one line each once the history is long.
 """
 
 from __future__ import annotations
@@ -21,42 +21,43 @@ from bicameral.plans import Answer, Const, DictOf, Plan
 from bicameral.types import ANY, MONEY, ListType, OptionalType, RecordType, StrType, TupleType, Type, is_bounded
 
 
-def tree_of_round(shade: LabelTree, number: int) -> LabelTree:
-    """The same labels, saying of each source in which round it was: `2/0` of the first becomes `round1/2/0`.
+def tree_of_round(tree: LabelTree, number: int) -> LabelTree:
+    """The same labels with the round in the step of each source: `2/0` of the first round becomes `round1/2/0`.
 
-    Steps are numbered from zero in every plan, and whoever is asked about a value must be told where it came from.
+    Every plan numbers its steps from zero, so without the round an approver could not see where a value came from.
     Nothing else of a label changes.
     """
-    match shade:
+    match tree:
         case Label():
-            return label_of_round(shade, number)
+            return label_of_round(tree, number)
         case ListLabels(places=None):
-            return ListLabels(label_of_round(shade.own, number), tree_of_round(shade.item, number))
+            return ListLabels(label_of_round(tree.own, number), tree_of_round(tree.item, number))
         case ListLabels():
-            places = [tree_of_round(place, number) for place in shade.places or ()]
-            return ListLabels(label_of_round(shade.own, number), places=places)
+            places = [tree_of_round(place, number) for place in tree.places or ()]
+            return ListLabels(label_of_round(tree.own, number), places=places)
         case RecordLabels():
-            fields = {name: tree_of_round(each, number) for name, each in shade.fields.items()}
-            return RecordLabels(label_of_round(shade.own, number), fields, tree_of_round(shade.rest, number))
+            fields = {name: tree_of_round(each, number) for name, each in tree.fields.items()}
+            return RecordLabels(label_of_round(tree.own, number), fields, tree_of_round(tree.rest, number))
         case EitherLabels(as_list=as_list, as_record=as_record):
             both = tree_of_round(as_list, number), tree_of_round(as_record, number)
             return EitherLabels(cast("ListLabels", both[0]), cast("RecordLabels", both[1]))
 
 
 def label_of_round(label: Label, number: int) -> Label:
-    """The same for one label."""
-    sources = (replace(source, step=_round_step(source.step, number)) for source in label.sources)
+    """Like `tree_of_round`, for one label."""
+    sources = (
+        replace(source, step=f"round{number}/{source.step}")
+        if source.step and not source.step.startswith("round")
+        else source
+        for source in label.sources
+    )
     return Label(sources, label.readers)
 
 
-def _round_step(step: str, number: int) -> str:
-    return step if not step or step.startswith("round") else f"round{number}/{step}"
-
-
 def variables_left_by(
-    plan: Plan, answer: Any, shade: LabelTree, types: Mapping[str, Type], number: int
+    plan: Plan, answer: Any, tree: LabelTree, types: Mapping[str, Type], number: int
 ) -> dict[str, HandleContent]:
-    """The variables that a plan has left, out of what it answered."""
+    """The variables that a plan left, taken from its answer."""
     match plan.steps[-1]:
         case Answer(value=DictOf(entries=entries)):
             names = [str(key.value) for key, _ in entries if isinstance(key, Const)]
@@ -64,7 +65,7 @@ def variables_left_by(
             names = []
     values = cast("dict[str, Any]", answer)
     return {
-        name: HandleContent(values[name], types.get(name, ANY), tree_of_round(shade.field(name), number))
+        name: HandleContent(values[name], types.get(name, ANY), tree_of_round(tree.field(name), number))
         for name in names
         if name in values
     }
@@ -76,26 +77,26 @@ _LIST_KEYS = {"count", "first", "all"}
 
 @dataclass(frozen=True, slots=True)
 class ResultView:
-    """What crossed, as the reasoner reads it, and its label."""
+    """A result as the planner reads it, and the label of what is shown."""
 
     text: str
     label: Label
 
 
-def view_result(held: HandleContent, level: ViewLevel = "scalars", *, as_type: Type | None = None) -> ResultView:
-    """One result as the reasoner sees it; `as_type` is its type with the names that a reasoner may read.
+def view_result(content: HandleContent, level: ViewLevel = "scalars", *, as_type: Type | None = None) -> ResultView:
+    """One result as the planner reads it; `as_type` is its type with the field names that the planner may read.
 
     Example:
-        >>> view_result(HandleContent([{"paid": True, "note": "…"}], ListType(record), shade)).text
+        >>> view_result(HandleContent([{"paid": True, "note": "…"}], ListType(record), tree)).text
         '1 item: {paid: true, note: <text>}'
     """
-    seen = privileged_view(held.value, held.type, held.label_tree, HandleTable("view"), level=level)
-    words = _render_view(seen, held.type, held.type if as_type is None else as_type)
-    return ResultView(words, _view_label(seen, held.type, held.label_tree))
+    view = privileged_view(content.value, content.type, content.label_tree, HandleTable("view"), level=level)
+    text = _render_view(view, content.type, content.type if as_type is None else as_type)
+    return ResultView(text, _view_label(view, content.type, content.label_tree))
 
 
 def _render_view(seen: Any, type_: Type, names: Type) -> str:
-    """What is seen of a value, with the names of `names`, which is of the same make."""
+    """The view of a value as text, with the field names of `names`, a type of the same structure."""
     match seen, type_:
         case _, OptionalType(item=item) if seen is not None:
             return _render_view(seen, item, names.item if isinstance(names, OptionalType) else names)
@@ -104,7 +105,7 @@ def _render_view(seen: Any, type_: Type, names: Type) -> str:
         case dict(), RecordType() if _has_keys(seen, set(type_.names)):
             return _render_record(cast("dict[str, Any]", seen), type_, names)
         case _, StrType(format=kind) if _has_keys(seen, _HANDLE_KEYS) and not is_bounded(type_):
-            # By the type alone: not even that a value is none of its type is told.
+            # Only the type decides this text: the view does not even show that a value is not of its type.
             return f"<{kind or 'text'}>"
         case {"handle": _, "kind": str() as kind}, _:
             return f"<{kind}>"
@@ -113,7 +114,7 @@ def _render_view(seen: Any, type_: Type, names: Type) -> str:
 
 
 def _render_record(seen: dict[str, Any], type_: RecordType, names: Type) -> str:
-    """The fields in their order. Without a name that may be read for each, nothing is told of them."""
+    """The fields in their order; only `<record>` unless every field has a name that the planner may read."""
     if type_ == MONEY:
         names = MONEY
     if not isinstance(names, RecordType) or len(names.fields) != len(type_.fields):
@@ -125,31 +126,30 @@ def _render_record(seen: dict[str, Any], type_: RecordType, names: Type) -> str:
 def _render_items(count: int, first: list[Any], type_: ListType | TupleType, names: Type) -> str:
     types = _item_types(type_, len(first))
     named = _item_types(names, len(first)) if isinstance(names, ListType | TupleType) else (ANY,) * len(first)
-    told = [_render_view(each, inner, to) for each, inner, to in zip(first, types, named, strict=False)]
+    items = [_render_view(each, inner, to) for each, inner, to in zip(first, types, named, strict=False)]
     more = ["…"] if count > len(first) else []
-    return f"{count} item{'' if count == 1 else 's'}" + (": " + ", ".join(told + more) if told else "")
+    return f"{count} item{'' if count == 1 else 's'}" + (": " + ", ".join(items + more) if items else "")
 
 
 def _item_types(type_: ListType | TupleType, count: int) -> tuple[Type, ...]:
     return type_.items if isinstance(type_, TupleType) else (type_.item,) * count
 
 
-def _view_label(seen: Any, type_: Type, shade: LabelTree) -> Label:
-    """The label of what a view tells: by type, and not by what it looks like, which may be of a stranger's making."""
+def _view_label(seen: Any, type_: Type, tree: LabelTree) -> Label:
+    """The label of what a view shows. The type decides, since untrusted data may imitate the shape of a view."""
     match type_:
         case StrType() if _has_keys(seen, _HANDLE_KEYS) and not is_bounded(type_):
             return NOTHING
         case ListType() | TupleType() if _has_keys(seen, _LIST_KEYS):
             first = cast("list[Any]", seen["first"])
-            types = type_.items if isinstance(type_, TupleType) else (type_.item,) * len(first)
-            pairs = enumerate(zip(first, types, strict=False))
-            return join(shade.own, join_all(_view_label(each, inner, shade.place(at)) for at, (each, inner) in pairs))
+            pairs = enumerate(zip(first, _item_types(type_, len(first)), strict=False))
+            return join(tree.own, join_all(_view_label(each, inner, tree.place(at)) for at, (each, inner) in pairs))
         case RecordType(fields=fields) if _has_keys(seen, set(type_.names)):
-            # The names may be of a table's making, so that what the record is counts too.
-            parts = (_view_label(seen[field.name], field.type, shade.field(field.name)) for field in fields)
-            return join(shade.own, join_all(parts))
+            # The field names may come from a table, so the label of the record itself counts too.
+            parts = (_view_label(seen[field.name], field.type, tree.field(field.name)) for field in fields)
+            return join(tree.own, join_all(parts))
         case _:
-            return shade.flat
+            return tree.flat
 
 
 def _has_keys(seen: Any, keys: set[str]) -> bool:
@@ -157,12 +157,12 @@ def _has_keys(seen: Any, keys: set[str]) -> bool:
 
 
 MAX_HISTORY = 4_000
-"""Characters beyond which the oldest rounds are told in a line. The newest is never shortened."""
+"""Characters beyond which the oldest rounds are shown in one line each. The newest is never shortened."""
 _LONGEST_TYPE = 120
 
 
 def render_history(rounds: Sequence[Round], variables: Mapping[str, Type], *, most: int = MAX_HISTORY) -> str:
-    """The rounds so far and the variables that they left; nothing before the first round."""
+    """The rounds so far and the variables that they left; empty before the first round."""
     if not rounds:
         return ""
     parts = [_render_round(each) for each in rounds]
@@ -189,7 +189,7 @@ def _render_round_line(each: Round) -> str:
 
 
 def _round_results(each: Round) -> list[str]:
-    """What came of a round: what was told of its results, or where it failed, and what it has done to the world."""
+    """The lines on a round's results: their views, where it failed, and the effects it had."""
     lines = list(each.told)
     if each.failure is not None:
         lines.append(str(each.failure))

@@ -24,16 +24,19 @@ PHASE_ROLES: Mapping[PhaseName, PlanningRole] = {
     "reflect": "reflecting",
     "final_answer": "summarizing",
 }
-"""The role of a call in each phase. The loop of native ReAct thinks while it acts: its role is `reasoning`."""
+"""The role of a model call in each phase. The loop of native ReAct reasons while it acts: its role is `reasoning`."""
 
 
 @dataclass(frozen=True, slots=True)
 class StrategyParams:
-    """How a strategy goes about it.
+    """The settings of a strategy.
 
-    `max_step_iterations` is how many rounds one step of a plan may take, `max_steps` how many steps a plan may have,
-    `reflect_every_step` whether SPAR looks back after each step or only at the end. `phase_models` names an alias for
-    each phase, as a call would name it; a profile's own phase map is the router's and need not be said here.
+    Args:
+        max_step_iterations: How many rounds one step of a plan may take.
+        max_steps: How many steps a plan may have.
+        reflect_every_step: Whether SPAR reflects after each step, or only at the end.
+        phase_models: A model alias for a phase, as a call would name it. The phase map of a profile belongs to the
+            router and is not repeated here.
     """
 
     max_step_iterations: int = 3
@@ -56,10 +59,9 @@ class StrategyParams:
 
 
 def strategy_by_name(name: str) -> StrategyName:
-    """The strategy with this name; an error that teaches, if there is none."""
-    for known in STRATEGIES:
-        if name == known:
-            return known
+    """The strategy with this name; an error with the nearest name if there is none."""
+    if name in STRATEGIES:
+        return name
     raise ConfigError(
         "strategy.unknown",
         f"there is no strategy {name!r}",
@@ -70,10 +72,12 @@ def strategy_by_name(name: str) -> StrategyName:
 
 @dataclass(frozen=True, slots=True)
 class ModelTurn:
-    """One reply of a model: in which phase, of which chamber, by whom, and under which label it was written.
+    """One reply of a model.
 
-    `read` is the join of everything the model had read; `calls` are the names of the tools it asked for. `model` is who
-    answered, and `route` how it was chosen, where somebody chose.
+    Args:
+        model: The model that replied; `route` says how a router chose it.
+        read: The join of the labels of everything that the model had read.
+        calls: The names of the tools that it asked for.
     """
 
     number: int
@@ -90,6 +94,7 @@ class ModelTurn:
     degraded: str | None = None
 
     def __post_init__(self) -> None:
+        # The text leaves here without its label. It is remembered, so that it cannot come back as the user's own words.
         remember_released(self.text, self.read)
 
     def to_json(self) -> dict[str, Any]:

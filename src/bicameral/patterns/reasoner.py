@@ -1,10 +1,10 @@
-"""The reasoner: rounds of plan, check and run, for requests whose way is known only when the first results are.
+"""The reasoner: rounds of plan, check and run, for requests that cannot be planned before the first results are known.
 
 An intent comes in; out comes `Answered`, `Exhausted` (a limit was reached) or `GaveUp`, each with its rounds. A plan
-that ends with `look(name)` is followed by another, written by a planner that was told what may be told: bounded values,
-how many there are, and never a text, which stays behind as a variable. What was told has a label, and each later plan
-is under it: in a strict run whatever it does with consequences is asked about. The journal records which runs are its
-rounds, and every line that crossed to the reasoner.
+that ends with `look(name)` is followed by another, whose planner reads a view of the results: bounded values and
+counts, and never a free text, which stays a variable. The view has a label, and each later plan carries it: in a strict
+run a person is asked before it does anything with consequences. The journal records which runs are its rounds, and
+every line that the planner has read.
 """
 
 from __future__ import annotations
@@ -303,7 +303,7 @@ class _ReasoningRun:
         if not allowed:
             return self._end_without_answer(RunError("reason.declined", "the plan of a round was not wanted")), False
         outcome = await self._run(compiled.plan, start, number)
-        self.places = {place: tree_of_round(shade, number) for place, shade in outcome.written.items()}
+        self.places = {place: tree_of_round(tree, number) for place, tree in outcome.written.items()}
         return self._finish_round(this, compiled, checked, outcome), isinstance(outcome, Stopped)
 
     def _check(self, plan: Plan, start: StartState) -> Checked:
@@ -361,8 +361,8 @@ class _ReasoningRun:
         match outcome:
             case Finished() if compiled.looks is None:
                 self._keep(this)
-                shade = UNKNOWN if outcome.shade is None else outcome.shade
-                return Answered(value=outcome.answer, shade=shade, **self._course)
+                tree = UNKNOWN if outcome.shade is None else outcome.shade
+                return Answered(value=outcome.answer, shade=tree, **self._course)
             case Finished():
                 self._keep_results(this, compiled, checked, outcome)
                 return None
@@ -379,8 +379,8 @@ class _ReasoningRun:
 
     def _keep_results(self, this: Round, compiled: CompiledPlan, checked: Checked, outcome: Finished) -> None:
         """Keep the variables of the plan, and show the reasoner what it may see of the results it looks at."""
-        shade = outcome.shade or NOTHING
-        left = variables_left_by(compiled.plan, outcome.answer, shade, checked.report.types, this.number)
+        tree = outcome.shade or NOTHING
+        left = variables_left_by(compiled.plan, outcome.answer, tree, checked.report.types, this.number)
         self.variables |= left
         # A value that this plan assembled counts as assembled in the plans that use it.
         made = self._start().assembled_values(compiled.plan, self.of.registry, self.intent.request, self.of.policy.me)

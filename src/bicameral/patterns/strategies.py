@@ -124,7 +124,7 @@ class Runtime:
     caps: Limits = RUN_LIMITS
 
 
-async def run_strategy(request: str | Labelled[str], strategy: StrategyName, desk: Runtime) -> Outcome[Any]:
+async def run_strategy(request: str | Labelled[str], strategy: StrategyName, runtime: Runtime) -> Outcome[Any]:
     """Do what a request asks for. Stopping the task that awaits this gives a `GaveUp`; nothing that was done is lost.
 
     A request without a label is the user's own text. One with a label, such as the answer of an earlier outcome
@@ -135,9 +135,9 @@ async def run_strategy(request: str | Labelled[str], strategy: StrategyName, des
     """
     asked = vouched_value(request) if isinstance(request, str) else request
     outcome, work = await run_recorded(
-        lambda judge, hands: StrategyRun(asked, strategy, desk, judge, hands),
-        lambda: _run_facts(asked, strategy, desk.models.params),
-        desk,
+        lambda decider, handler: StrategyRun(asked, strategy, runtime, decider, handler),
+        lambda: _run_facts(asked, strategy, runtime.models.params),
+        runtime,
         {"bicameral.strategy": strategy},
     )
     talk = None if work is None else work.conversation
@@ -158,18 +158,18 @@ W = TypeVar("W", bound=Workload)
 async def run_recorded(
     make: Callable[[Decider, LiveEffectHandler], W],
     facts: Callable[[], dict[str, Any]],
-    desk: Runtime,
+    runtime: Runtime,
     told: Mapping[str, Fact],
 ) -> tuple[RunOutcome, W | None]:
     """Do work with models as a run with its record, whose first event has `facts`; None if no work was made.
 
     Calls of tools are judged strictly, whatever the mode.
     """
-    judge = CarefulDecider(desk.policy) if desk.careful else PolicyDecider(desk.policy, "strict")
+    decider = CarefulDecider(runtime.policy) if runtime.careful else PolicyDecider(runtime.policy, "strict")
     made: list[W] = []
 
-    def make_work(hands: LiveEffectHandler) -> W:
-        made.append(make(judge, hands))
+    def make_work(handler: LiveEffectHandler) -> W:
+        made.append(make(decider, handler))
         return made[0]
 
     outcome = await run_workload(
@@ -178,17 +178,17 @@ async def run_recorded(
             facts()
             | {
                 "intent": None,
-                "bounds": desk.bounds.to_json(),
-                "tools": {tool.name: tool.fingerprint for tool in desk.registry},
-                "policy": judge.fingerprint,
-                "mode": judge.mode,
+                "bounds": runtime.bounds.to_json(),
+                "tools": {tool.name: tool.fingerprint for tool in runtime.registry},
+                "policy": decider.fingerprint,
+                "mode": decider.mode,
             }
         ),
-        journal=desk.journal,
-        observer=desk.observer,
-        approver=desk.approver,
+        journal=runtime.journal,
+        observer=runtime.observer,
+        approver=runtime.approver,
         told=told,
-        meter=Meter(desk.caps),
+        meter=Meter(runtime.caps),
     )
     return outcome, made[0] if made else None
 
@@ -218,28 +218,30 @@ class StrategyRun:
 
     request: Labelled[str]
     strategy: StrategyName
-    desk: Runtime
-    judge: Decider
-    hands: LiveEffectHandler | RecordedEffectHandler
+    runtime: Runtime
+    decider: Decider
+    handler: LiveEffectHandler | RecordedEffectHandler
     conversation: ToolConversation | None = None
 
     async def run(self) -> Any:
-        desk = self.desk
-        meter = Meter(desk.bounds)
-        door = CallGate(self.judge, self.hands)
-        self.conversation = ToolConversation(desk.models, door, self.hands, desk.registry, meter, desk.audience)
+        runtime = self.runtime
+        meter = Meter(runtime.bounds)
+        gate = CallGate(self.decider, self.handler)
+        self.conversation = ToolConversation(
+            runtime.models, gate, self.handler, runtime.registry, meter, runtime.audience
+        )
         self.conversation.system(SYSTEM_PROMPT)
         self.conversation.tell(open_labelled(self.request), self.request.label)
         async with meter.running():
-            return await _STRATEGY_FUNCTIONS[self.strategy](self.conversation, desk.models.params)
+            return await _STRATEGY_FUNCTIONS[self.strategy](self.conversation, runtime.models.params)
 
     @property
     def answer_labels(self) -> LabelTree | None:
         return None if self.conversation is None else self.conversation.label
 
     @property
-    def written(self) -> Mapping[str, LabelTree]:
-        return {} if self.conversation is None else self.conversation.written
+    def written_labels(self) -> Mapping[str, LabelTree]:
+        return {} if self.conversation is None else self.conversation.written_labels
 
 
 def _run_facts(request: Labelled[str], strategy: StrategyName, params: StrategyParams) -> dict[str, Any]:
@@ -270,18 +272,18 @@ async def replay_conversation(
         # Time is not replayed: where it ran out, the record ends.
         params = StrategyParams(**body["params"])
         bounds = replace(Limits.from_json(body["bounds"], STRATEGY), seconds=3600.0)
-        shade = label_tree_from_json(body["request_shade"]) if "request_shade" in body else TRUSTED_USER
-        request = make_labelled(str(body["request"]), shade)
+        tree = label_tree_from_json(body["request_shade"]) if "request_shade" in body else TRUSTED_USER
+        request = make_labelled(str(body["request"]), tree)
     except (BicameralError, KeyError, TypeError) as error:
         raise JournalError("journal.damaged", f"{journal.path}: run {run} cannot be read: {error}") from None
     replies = _recorded_replies(events)
-    voices = ModelPair(
+    models = ModelPair(
         Chambers(RecordedModel(replies, "privileged"), Quarantined(RecordedModel(replies, "quarantined"))), params
     )
-    desk = Runtime(voices, registry, policy, bounds)
+    runtime = Runtime(models, registry, policy, bounds)
 
-    def make(hands: RecordedEffectHandler, judge: Decider) -> StrategyRun:
-        return StrategyRun(request, strategy, desk, judge, hands)
+    def make(handler: RecordedEffectHandler, decider: Decider) -> StrategyRun:
+        return StrategyRun(request, strategy, runtime, decider, handler)
 
     return await replay_workload(events, journal, registry, make, policy if decide else None)
 

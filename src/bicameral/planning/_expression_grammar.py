@@ -1,8 +1,8 @@
-"""Grammar rules for expressions: for each wanted type, what can be written with the variables in scope.
+"""Grammar rules for expressions: for each wanted type, the expressions over the variables in scope.
 
-The rules are Lark rules as LLGuidance reads them. Paths say what a variable reaches (fields, items of lists) and with
-which type. A rule is made once for each pair of type and scope, when another rule first asks for it, so a grammar holds
-only what the statement at hand can reach.
+The rules are in the Lark format of LLGuidance. A path is a way from a variable to a field or an item, with its type. A
+rule is made once for each pair of type and scope, when another rule first refers to it, so a grammar contains only what
+the statement can reach.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bicameral.tools import Registry, Tool
 
 @dataclass(frozen=True, slots=True)
 class GrammarPath:
-    """A way to reach a value from a variable: the grammar that writes it, and its type."""
+    """A way from a variable to a value: the grammar of the expression, and the type of the value."""
 
     rule: str
     type: t.Type
@@ -30,7 +30,7 @@ def grammar_literal(text: str) -> str:
 
 
 def item_name(type_: t.Type) -> str:
-    """The name a comprehension gives to one item of a list; the examples in the prompt use the same names."""
+    """The name of one item in a comprehension, as the examples in the prompt use it."""
     match type_:
         case t.RecordType(name=str() as name) if name:
             return {"Mail": "m", "File": "f", "Event": "e"}.get(name, name.lower())
@@ -43,14 +43,14 @@ def item_name(type_: t.Type) -> str:
 
 
 def is_usable_as(given: t.Type, wanted: t.Type) -> bool:
-    """Like `is_assignable`, but what may be absent does not fit where something must be."""
+    """Like `is_assignable`, but an optional value is not usable where a value is required."""
     if isinstance(given, t.OptionalType):
         return isinstance(wanted, t.OptionalType | t.AnyType)
     return t.is_assignable(given, wanted)
 
 
 def reachable_paths(rule: str, type_: t.Type, depth: int = 0) -> Iterator[GrammarPath]:
-    """The value itself and what can be reached inside it, a few levels deep."""
+    """The value itself and everything inside it, up to three levels deep."""
     yield GrammarPath(rule, type_)
     if depth >= 3:
         return
@@ -74,7 +74,7 @@ def reachable_paths(rule: str, type_: t.Type, depth: int = 0) -> Iterator[Gramma
 
 
 def _field_access(field: str, *, named: bool) -> str:
-    """How a field is written: `.total` of a record that has a name, `["total"]` too of a row."""
+    """The access to a field: `.total` for a record with a name; `["total"]` as well for a row."""
     by_key = grammar_literal(f'["{field}"]')
     if not field.isidentifier() or keyword.iskeyword(field):
         return by_key
@@ -98,13 +98,13 @@ DATE_TEXT: /"[0-9]{4}-[0-9]{2}-[0-9]{2}"/
 """.strip().replace("KEYWORDS", "|".join([*keyword.kwlist, *keyword.softkwlist, "answer", "extract", "ask"]))
 
 NamedObjects = Mapping[str, Sequence[str]]
-"""By format (path, url, email), what a request names; where it is given, nothing else can be written."""
+"""The objects that a request names, by format (path, url, email). No other text of such a format can be written."""
 BoundNames = tuple[tuple[str, t.Type], ...]
 SORTABLE_TYPES = (t.StrType, t.IntType, t.FloatType, t.DateType, t.DateTimeType, t.TimeType, t.AnyType)
 
 
 class ExpressionGrammar:
-    """Rules for every type that a statement can want, over one scope of variables."""
+    """The rules for every type that a statement needs, over one scope of variables."""
 
     def __init__(
         self, registry: Registry, scope: Mapping[str, t.Type], *, prefix: str = "", named: NamedObjects | None = None
@@ -121,7 +121,7 @@ class ExpressionGrammar:
         return (f"{name}: {body}" for name, body in self._rules.items())
 
     def expression(self, wanted: t.Type, bound: BoundNames = ()) -> str:
-        """The rule for expressions of the wanted type; `bound` are the names that a comprehension binds."""
+        """The name of the rule for expressions of the wanted type; `bound` are the names that a comprehension binds."""
         return self._rule("e", _type_key(wanted), bound, lambda: self._expression(wanted, bound))
 
     def any_expression(self, bound: BoundNames = ()) -> str:
@@ -135,7 +135,7 @@ class ExpressionGrammar:
         return self._rule("c", "", bound, make)
 
     def can_write(self, wanted: t.Type) -> bool:
-        """Whether there is anything to write where this type is wanted: a file needs to have been named."""
+        """Whether any expression has this type: for a file, for example, only if the request names one."""
         item = wanted.item if isinstance(wanted, t.ListType) else wanted
         if not isinstance(item, t.StrType) or item.format is None:
             return True
@@ -145,7 +145,7 @@ class ExpressionGrammar:
         return known is None or bool(known) or bool(self._rules_reaching(item, ()))
 
     def rule_for_kinds(self, *kinds: type[t.Type], bound: BoundNames = ()) -> str | None:
-        """The rule for values of these kinds that variables reach, or None if there are none."""
+        """The name of the rule for reachable values of these kinds, or None if there are none."""
         found = [path.rule for path in self.paths(bound) if isinstance(path.type, kinds)]
         label = ",".join(kind.__name__ for kind in kinds)
         return self._rule("w", label, bound, lambda: found) if found else None
@@ -160,24 +160,24 @@ class ExpressionGrammar:
         return self._reached[bound]
 
     def list_paths(self, bound: BoundNames = ()) -> list[GrammarPath]:
-        """The lists that can be looped over."""
+        """The reachable lists, for loops and comprehensions."""
         return [path for path in self.paths(bound) if isinstance(path.type, t.ListType | t.AnyType)]
 
     def _rule(self, kind: str, label: str, bound: BoundNames, make: Callable[[], list[str]]) -> str:
         key = (kind, label, bound)
         if key not in self._names:
             name = f"{self._prefix}{kind}{len(self._names)}"
-            self._names[key] = name  # before it is made: rules are recursive
+            self._names[key] = name  # before `make`: rules are recursive
             self._rules[name] = " | ".join(dict.fromkeys(make())) or '"None"'
         return self._names[key]
 
     def _rules_reaching(self, wanted: t.Type, bound: BoundNames) -> list[str]:
-        """One rule for all values of the wanted type that variables reach; no rule if there are none."""
+        """A list with the rule for all reachable values of the wanted type; empty if there are none."""
         found = [path.rule for path in self.paths(bound) if is_usable_as(path.type, wanted)]
         return [self._rule("p", _type_key(wanted), bound, lambda: found)] if found else []
 
     def _argumentless_calls(self, wanted: t.Type) -> list[str]:
-        """Tools that need no argument may stand in an expression: `today()`."""
+        """Calls of tools without arguments, which may be part of an expression: `today()`."""
         return [
             grammar_literal(f"{tool.name}()")
             for tool in self._registry
@@ -243,7 +243,7 @@ class ExpressionGrammar:
         return self._rule("f", "", bound, make)
 
     def _quoted_paths(self, bound: BoundNames) -> list[GrammarPath]:
-        """Fields of rows as they stand inside an f-string: in single quotes."""
+        """Fields of rows inside an f-string, where the keys are in single quotes."""
         variables = self._scope | dict(bound)
         rows = [
             (name, type_) for name, type_ in variables.items() if isinstance(type_, t.RecordType) and not type_.name
@@ -259,7 +259,7 @@ class ExpressionGrammar:
         ]
 
     def _numbers(self, wanted: t.Type, bound: BoundNames) -> str:
-        """Numbers that are computed: lengths, sums, a sum or product of two values."""
+        """The rule for computed numbers: lengths, sums, arithmetic on two values."""
 
         def make() -> list[str]:
             found: list[str] = []
@@ -283,10 +283,8 @@ class ExpressionGrammar:
 
     def _dates(self, bound: BoundNames) -> list[str]:
         found = ['"date(" DATE_TEXT ")"']
-        starts = self._argumentless_calls(t.DATE) + (
-            [day] if (day := self.rule_for_kinds(t.DateType, bound=bound)) else []
-        )
-        if starts:
+        day = self.rule_for_kinds(t.DateType, bound=bound)
+        if starts := self._argumentless_calls(t.DATE) + ([day] if day else []):
             found.append(f'({" | ".join(starts)}) (" + " | " - ") "timedelta(days=" COUNT ")"')
         if moment := self.rule_for_kinds(t.DateTimeType, bound=bound):
             found.append(f'{moment} ".date()"')
@@ -294,10 +292,8 @@ class ExpressionGrammar:
 
     def _datetimes(self, bound: BoundNames) -> list[str]:
         found = ['"datetime(" COUNT ", " COUNT ", " COUNT ", " COUNT ", " COUNT ")"']
-        starts = self._argumentless_calls(t.DATETIME) + (
-            [at] if (at := self.rule_for_kinds(t.DateTimeType, bound=bound)) else []
-        )
-        if starts:
+        moment = self.rule_for_kinds(t.DateTimeType, bound=bound)
+        if starts := self._argumentless_calls(t.DATETIME) + ([moment] if moment else []):
             unit = '("days" | "hours" | "minutes")'
             found.append(f'({" | ".join(starts)}) (" + " | " - ") "timedelta(" {unit} "=" COUNT ")"')
         if day := self.rule_for_kinds(t.DateType, bound=bound):
@@ -316,36 +312,19 @@ class ExpressionGrammar:
         return found
 
     def _sortings(self, wanted: t.Type) -> list[str]:
-        """`sorted(list, key=…, reverse=True)`, for each type of item a rule of its own, since its keys differ."""
+        """`sorted(list, key=…, reverse=True)`, with a rule for each type of item, since the keys differ."""
         found: list[str] = []
         for item, over in self._lists_by_item(wanted):
-            name = item_name(item)
-            keys = [
-                path.rule
-                for path in reachable_paths(grammar_literal(name), item)
-                if isinstance(path.type, SORTABLE_TYPES)
-            ]
-            key = f"({grammar_literal(f', key=lambda {name}: ')} ({' | '.join(keys)}))" if keys else ""
+            key = f"({keys})" if (keys := _sort_keys(item)) else ""
             if key and isinstance(item, SORTABLE_TYPES):
                 key += "?"
             found.append(f'"sorted(" ({over}) {key} (", reverse=True")? ")"')
         return found
 
     def _extremes(self) -> list[str]:
-        """`max(list, key=lambda …)`: the item that has most of something."""
-        found: list[str] = []
-        for item, over in self._lists_by_item(t.ANY):
-            name = item_name(item)
-            keys = [
-                path.rule
-                for path in reachable_paths(grammar_literal(name), item)
-                if isinstance(path.type, SORTABLE_TYPES)
-            ]
-            if keys:
-                found.append(
-                    f'("max(" | "min(") ({over}) {grammar_literal(f", key=lambda {name}: ")} ({" | ".join(keys)}) ")"'
-                )
-        return found
+        """`max(list, key=lambda …)`: the item with the largest or smallest key."""
+        pairs = [(over, _sort_keys(item)) for item, over in self._lists_by_item(t.ANY)]
+        return [f'("max(" | "min(") ({over}) {keys} ")"' for over, keys in pairs if keys]
 
     def _lists_by_item(self, wanted: t.Type) -> list[tuple[t.Type, str]]:
         groups: dict[str, tuple[t.Type, list[str]]] = {}
@@ -440,8 +419,16 @@ class ExpressionGrammar:
         return found or ['"True"']
 
 
+def _sort_keys(item: t.Type) -> str:
+    """The rule for `, key=lambda x: …` over what can be sorted inside an item; empty if there is nothing."""
+    name = item_name(item)
+    paths = reachable_paths(grammar_literal(name), item)
+    keys = " | ".join(path.rule for path in paths if isinstance(path.type, SORTABLE_TYPES))
+    return f"{grammar_literal(f', key=lambda {name}: ')} ({keys})" if keys else ""
+
+
 def _is_text_question(tool: Tool) -> bool:
-    """A question about a text that reads as a condition: `file_exists("notes.txt")`."""
+    """Whether a call of the tool is a condition on one text: `file_exists("notes.txt")`."""
     required = [argument.type for argument in tool.arguments if argument.required]
     return tool.result == t.BOOL and not tool.changes and len(required) == 1 and isinstance(required[0], t.StrType)
 

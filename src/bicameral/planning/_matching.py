@@ -29,7 +29,7 @@ _QUOTED = re.compile(r"[\"'“](\w[^\"'”\n]{0,80})[\"'”]")
 
 
 def named_objects(request: str) -> dict[str, list[str]]:
-    """What a request names of files, links and addresses, by the format of the arguments that take them."""
+    """The files, links and addresses that a request names, by the format of arguments that take them."""
     patterns = {"path": FILE_PATTERN, "url": LINK_PATTERN, "email": ADDRESS_PATTERN}
     found = {kind: dict.fromkeys(pattern.findall(request)) for kind, pattern in patterns.items()}
     found["path"] |= dict.fromkeys(_QUOTED.findall(request))
@@ -57,7 +57,7 @@ class PlanExample:
 
 @dataclass(frozen=True, slots=True)
 class PlanExamples:
-    """Those that stand in every prompt, and those of which the nearest to a request are added."""
+    """`always` are in every prompt; of `bank` the ones nearest to the request are added."""
 
     always: tuple[PlanExample, ...]
     bank: tuple[PlanExample, ...]
@@ -79,11 +79,11 @@ def _parse_examples(part: str) -> tuple[PlanExample, ...]:
 
 
 MAX_PHRASE_WORDS = 4
-"""Words that a phrase of the request may have."""
+"""The most words that a phrase of the request may have."""
 MAX_PHRASES = 2
-"""Phrases that are told of one name."""
+"""The most phrases that are reported for one name."""
 MAX_TIES = 3
-"""A phrase that fits more names than this says nothing about any of them."""
+"""A phrase that matches more names than this is ambiguous and reported for none of them."""
 _MAX_PHRASE_LENGTH = 60
 _MIN_PART_LENGTH = 3
 
@@ -98,7 +98,7 @@ Stems = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class NameMatches:
-    """What a request says of the names of a table: the phrases for each, and the names that it says `whole`."""
+    """The phrases of a request that match each name of a table, and the names that it contains `whole`."""
 
     phrases: Mapping[str, tuple[str, ...]]
     whole: frozenset[str]
@@ -111,10 +111,10 @@ def name_stems(text: str) -> Stems:
 
 
 def match_names(request: str, names: Sequence[str]) -> NameMatches:
-    """The phrases of a request that fit these names.
+    """The phrases of a request that match these names.
 
-    A phrase that is all of a name counts before a single word that is only a part of one, and a phrase that fits too
-    many names is left out.
+    A phrase that is a whole name goes before a single word that is a part of one. A phrase that matches too many names
+    is left out.
 
     Example:
         >>> match_names("Total the amounts by category", ["date", "Category", "amount"]).phrases
@@ -131,14 +131,14 @@ def match_names(request: str, names: Sequence[str]) -> NameMatches:
             for name in fits:
                 found.setdefault(name, []).append(phrase)
     phrases = {name: tuple(each[:MAX_PHRASES]) for name, each in (part | whole).items()}
-    # Only plain letters: a name with characters that nobody sees is not what the user said.
+    # Only plain letters: a name with invisible characters is not what the user wrote, though its stems are equal.
     return NameMatches(phrases, frozenset(name for name in whole if _PLAIN_NAME.fullmatch(name)))
 
 
 def match_cells(request: str, cells: Mapping[str, Iterable[str]], names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The phrases of a request that are all of a text in these columns, a few for each.
+    """The phrases of a request that equal a cell in these columns, at most `MAX_PHRASES` for each.
 
-    A phrase that is the name of a column says nothing about cells, nor does one that stands in too many columns.
+    A phrase that is the name of a column is left out, and so is one that matches cells of too many columns.
 
     Example:
         >>> match_cells("What did I spend on travel?", {"category": ["Travel", "Food"]}, ["category"])
@@ -156,7 +156,7 @@ def match_cells(request: str, cells: Mapping[str, Iterable[str]], names: Iterabl
 
 
 def shared_words(request: str, text: str) -> tuple[str, ...]:
-    """The words of a request that a text has, too, as the request spells them; a few."""
+    """The first few words of a request that a text also has, as the request spells them."""
     known = set(name_stems(text))
     found = [
         phrase for words, phrase in dict(_request_phrases(request)).items() if len(words) == 1 and words[0] in known
@@ -165,7 +165,7 @@ def shared_words(request: str, text: str) -> tuple[str, ...]:
 
 
 def _request_phrases(request: str) -> Iterator[tuple[Stems, str]]:
-    """Words of the request that stand together, with their stems; none of a file name, a link or an address."""
+    """Adjacent words of the request with their stems, without those of file names, links and addresses."""
     tokens = list(_plain_tokens(request))
     for first, token in enumerate(tokens):
         end = token.end()
@@ -194,18 +194,17 @@ SHOWN_TOOLS = 20
 WHOLE_TOOLBOXES = 8
 MAX_WHOLE_TOOLBOX = 16
 MAX_PURE_TOOLS = 16
-
-
+# Only whether the request names a date matters here, not which one.
 _ANY_DAY = dt.date(2025, 1, 1)
 
 
 def relevant_tools(
     request: str, registry: Registry, *, show_all: int = SHOW_ALL_UP_TO, shown: int = SHOWN_TOOLS
 ) -> Registry:
-    """All tools of a small registry; of a large one the best by words and what the request's objects call for.
+    """All tools of a small registry; of a large one those that match the words and the objects of the request.
 
-    The toolboxes of the very best come whole, a file, link or address brings the tools that take one, a day those that
-    know days, and pure tools come along while they are few, since people seldom name them.
+    The toolboxes of the best matches are included whole. A file, link or address in the request adds the tools that
+    take one, a date those that take or return dates. Pure tools are added if they are few: requests seldom name them.
     """
     if len(registry) <= show_all:
         return registry
@@ -227,7 +226,7 @@ def relevant_tools(
 
 
 def _object_kinds(tool: Tool) -> set[str]:
-    """The kinds of objects that a tool takes, or of days that it takes or gives."""
+    """The formats of the texts that a tool takes, and "day" if it takes or returns a date."""
     found: set[str] = set()
     for type_ in map(_inner_type, (argument.type for argument in tool.arguments)):
         if isinstance(type_, StrType) and type_.format is not None:
@@ -246,13 +245,13 @@ def _inner_type(type_: Type) -> Type:
 
 
 def tool_description(tool: Tool) -> str:
-    """What is known of a tool, as one text."""
+    """The words that a tool is ranked by; its name counts twice."""
     arguments = " ".join(f"{argument.name} {argument.doc}" for argument in tool.arguments)
     return f"{tool.name.replace('_', ' ')} {tool.name.replace('_', ' ')} {tool.doc} {' '.join(tool.words)} {arguments}"
 
 
 def relevant_examples(request: str, bank: Sequence[PlanExample], count: int) -> list[PlanExample]:
-    """The examples nearest to a request, the nearest last, where a model looks most."""
+    """The examples nearest to a request, the nearest last, where it has the most influence on a model."""
     best = Ranking([example.request for example in bank]).best(request, count)
     return [bank[i] for i in reversed(best)]
 

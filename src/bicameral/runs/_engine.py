@@ -102,7 +102,7 @@ class PlanEngine:
         )
         self._mode: Mode = "strict" if decider is None else decider.mode
         self._given = author_label(self._start.read, self._mode)
-        self.written: dict[str, LabelTree] = dict(self._start.written)
+        self.written_labels: dict[str, LabelTree] = dict(self._start.written)
         """The labels of the places that were, or may have been, written to."""
         self._footprints = Footprints(registry)
         self._local = LocalSteps(self._footprints, self._mode, labelled=decider is not None)
@@ -231,8 +231,9 @@ class PlanEngine:
 
     def _note_written(self, places: dict[str, LabelTree]) -> None:
         """Keep the labels of written places for a run that continues from this one."""
+        known = self.written_labels
         for place, tree in places.items():
-            self.written[place] = join_trees(self.written[place], tree) if place in self.written else tree
+            known[place] = join_trees(known[place], tree) if place in known else tree
 
     def _actionable_text(self, plan: Plan) -> ActionableText:
         start = self._start

@@ -50,7 +50,7 @@ class Workload(Protocol):
         ...
 
     @property
-    def written(self) -> Mapping[str, LabelTree]:
+    def written_labels(self) -> Mapping[str, LabelTree]:
         """The labels of the places that were, or may have been, written to."""
         ...
 
@@ -185,7 +185,7 @@ class OutcomeRecorder:
 
     @property
     def _written_labels(self) -> Mapping[str, LabelTree]:
-        return {} if self.work is None else dict(self.work.written)
+        return {} if self.work is None else dict(self.work.written_labels)
 
     @property
     def _usage(self) -> RunUsage:

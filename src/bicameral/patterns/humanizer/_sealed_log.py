@@ -1,11 +1,11 @@
-"""A sealed log: one JSON object a line, each sealed over itself and the seal before it; and endorsed labels.
+"""A sealed log: one JSON object a line, each with a hash of itself and of the seal before it; and endorsed labels.
 
     {"at": 1794700800.0, "before": "…", "body": {…}, "kind": "bicameral skills 1", "number": 3, "seal": "…"}
 
-A record that was changed, moved, left out or inserted breaks the chain, and nothing of such a file is used. What no
-chain can show is that its last records are missing, or that all of it was written anew: a caller who needs to know
-remembers the last seal elsewhere and passes it as `known`. A line is there whole or not at all: one that was cut off
-while it was written was never there.
+An entry that was changed, moved, removed or inserted breaks the chain, and nothing of such a file is used. The chain
+cannot show that its last entries are missing, or that the whole file was written anew: a caller that needs this stores
+the last seal elsewhere and passes it as `known`. A last line without its newline was cut off by a crash while it was
+written, and is ignored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LOCK_RANGE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class SealedEntry:
-    """One record of the file."""
+    """One entry of the file."""
 
     number: int
     at: float
@@ -43,7 +43,12 @@ class SealedEntry:
 
 @dataclass(frozen=True, slots=True)
 class SealedLog:
-    """Records of one `kind`, appended and never changed. Whoever holds it (`held`) keeps everybody from writing."""
+    """Entries of one `kind`, appended and never changed.
+
+    Args:
+        known: The seal of an entry that must be in the file.
+        lock_seconds: How long to wait for a lock before `pattern.store-in-use`.
+    """
 
     path: Path
     kind: str
@@ -51,11 +56,12 @@ class SealedLog:
     lock_seconds: float = 0.0
 
     def entries(self) -> tuple[SealedEntry, ...]:
-        """All records, in order; an error if the chain is broken. Without a file there are none."""
+        """All entries in order; an error if the chain is broken. Without a file there are none."""
         return self._verified_entries(self._read())
 
     def append(self, body: Mapping[str, Any], *, after: str | None = None) -> SealedEntry:
-        """Write one more record; with `after` only if the last one has this seal (nothing: if there is none)."""
+        """Append an entry; with `after` only if the last one has this seal ("" if there is none)."""
+        # Locked from reading to writing: two writers must not append to the same entry.
         with self._locked(shared=False):
             raw = self._read()
             before = self._verified_entries(raw)
@@ -68,7 +74,7 @@ class SealedLog:
 
     @contextmanager
     def lock_for_reading(self) -> Generator[None]:
-        """While this is open nobody can write, in whatever process; others may hold it too."""
+        """A shared lock: several processes may hold it, and none can write meanwhile."""
         with self._locked(shared=True):
             yield
 
@@ -89,12 +95,13 @@ class SealedLog:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
             try:
-                # Whatever stands behind the last whole line was cut off by a crash.
+                # Anything after the last whole line was cut off by a crash.
                 os.ftruncate(handle, end)
                 os.lseek(handle, end, os.SEEK_SET)
                 if os.write(handle, line) != len(line):
                     os.ftruncate(handle, end)
                     raise OSError("the disk is full")
+                # An entry may be an approval: it must survive a power cut.
                 os.fsync(handle)
             finally:
                 os.close(handle)
@@ -114,16 +121,16 @@ class SealedLog:
 
     def _entry(self, line: bytes, number: int, before: str) -> SealedEntry:
         try:
-            written = cast("object", json.loads(line))
+            parsed = cast("object", json.loads(line))
         except (ValueError, RecursionError):
             raise self.damaged_error("it is not JSON", number) from None
-        match written:
+        match parsed:
             case {"at": float(at), "number": int(given), "seal": str(seal), "body": dict()} if math.isfinite(at):
-                whole = cast("dict[str, Any]", written)
+                whole = cast("dict[str, Any]", parsed)
                 facts = cast("dict[str, Any]", whole["body"])
             case _:
                 raise self.damaged_error("it is not a record", number)
-        # Written again it must be the same: there is one way to write a record, and its seal is over all of it.
+        # Encoded again it must be the same bytes: there is one encoding of an entry, and the seal covers all of it.
         if (
             whole.keys() != _ENTRY_KEYS
             or given != number
@@ -134,6 +141,7 @@ class SealedLog:
 
     @contextmanager
     def _locked(self, *, shared: bool) -> Generator[None]:
+        # A separate file: on Windows a lock keeps others from reading the locked bytes.
         lock = self.path.with_name(f"{self.path.name}.lock")
         try:
             lock.parent.mkdir(parents=True, exist_ok=True)
@@ -144,17 +152,23 @@ class SealedLog:
             until = time.monotonic() + self.lock_seconds
             while not _try_lock(handle, shared=shared):
                 if time.monotonic() >= until:
-                    raise self._in_use()
+                    raise RunError(
+                        "pattern.store-in-use",
+                        "somebody has this file open, and it must not change meanwhile",
+                        place=self._place(),
+                        fix="Wait until no session is open any more.",
+                    )
                 time.sleep(_POLL_SECONDS)
             yield
         finally:
+            # Closing the file releases the lock, as the end of the process does.
             os.close(handle)
 
     def _place(self, number: int | None = None) -> Place:
         return Place(file=str(self.path), line=None if number is None else number + 1)
 
     def damaged_error(self, why: str, number: int | None = None) -> RunError:
-        """The error for a file, or the entry with this number, that is not as it was written."""
+        """The error for a file, or the entry with this number, that was tampered with or is damaged."""
         return RunError(
             "pattern.store-damaged",
             f"this file is not as it was written: {why}",
@@ -170,17 +184,9 @@ class SealedLog:
             fix="Check the folder and its permissions.",
         )
 
-    def _in_use(self) -> RunError:
-        return RunError(
-            "pattern.store-in-use",
-            "somebody has this file open, and it must not change meanwhile",
-            place=self._place(),
-            fix="Wait until no session is open any more.",
-        )
-
 
 def _complete_length(raw: bytes) -> int:
-    """Where the last whole line ends."""
+    """The length up to the end of the last whole line."""
     return raw.rfind(b"\n") + 1
 
 
@@ -198,7 +204,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def _try_lock(handle: int, *, shared: bool) -> bool:
-        # Who shares it holds one byte of a range, whoever writes holds all of it.
+        # `msvcrt` has no shared locks: a reader locks one random byte of a range, and a writer the whole range.
         os.lseek(handle, int.from_bytes(os.urandom(4)) % _LOCK_RANGE if shared else 0, os.SEEK_SET)
         with suppress(OSError):
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1 if shared else _LOCK_RANGE)
@@ -216,10 +222,10 @@ else:
 
 
 def endorsed_label(*labels: Label) -> Label:
-    """The label of something under these labels once a person has approved it: his word, seen by whom it was before."""
+    """The label after a person has approved a value: the source is the user, and the readers stay as they were."""
     return Label({Source("user", "endorsed")}, join_all(labels).readers)
 
 
 def third_party_sources(label: Label) -> tuple[str, ...]:
-    """The strangers' texts that are in a label, as a person reads them."""
+    """The untrusted sources in a label, as a person reads them."""
     return tuple(str(source) for source in sorted(label.sources) if source.trust == "third_party")

@@ -1,4 +1,4 @@
-"""Skills and their store: what was learned, from which runs, how it fared, and what a person said of it."""
+"""Skills and their store: their texts, the runs that they come from, how often they worked, and reviews by people."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 SkillState = Literal["active", "quarantined", "failing"]
 FAILS_AFTER = 3
-"""A skill is given up once so many uses were counted and fewer than half of them succeeded."""
+"""A skill is failing after this many uses if fewer than half of them succeeded."""
 _SHORT_WORD = 3
 _LIST_FIELDS = ("preconditions", "parameters", "steps")
 
 
 @dataclass(frozen=True, slots=True)
 class SkillText:
-    """What a skill says. It is text for whoever plans, and nothing in it runs."""
+    """The text of a skill. A planner reads it; nothing in it runs."""
 
     name: str
     when: str
@@ -35,7 +35,7 @@ class SkillText:
 
     @property
     def words(self) -> frozenset[str]:
-        """What it is about."""
+        """The words that say what it is about."""
         return content_words(" ".join((self.name, self.when, *self.steps)))
 
     @property
@@ -45,15 +45,15 @@ class SkillText:
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A skill, where it comes from and how it fared. Uses in runs that a stranger had a hand in are not counted."""
+    """A skill, its origin and its record. Only uses in trusted runs are counted, so untrusted text cannot change it."""
 
     id: str
     text: SkillText
     tools: tuple[str, ...]
     runs: tuple[str, ...]
-    """The successes that it was made from."""
+    """The successful runs that it was made from."""
     topic: frozenset[str]
-    """The words that the tasks of all of them had in common: what is a matter of one task is not among them."""
+    """The words that all of their tasks have in common, and so no word of a single task."""
     label: Label
     learned: int
     reviewed: bool = False
@@ -62,7 +62,7 @@ class Skill:
 
     @property
     def words(self) -> frozenset[str]:
-        """What it is found by."""
+        """The words that it is found by."""
         return self.text.words | self.topic
 
     @property
@@ -73,17 +73,17 @@ class Skill:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The strangers' texts that had a hand in it."""
+        """The untrusted sources that influenced it."""
         return third_party_sources(self.label)
 
     @property
     def usefulness(self) -> float:
-        """The share of successes, guarded: a half for one that was never used."""
+        """The smoothed share of successes: one half for a skill that was never used."""
         return (self.successes + 1) / (self.uses + 2)
 
 
 SkillReviewer = Callable[[Skill], Awaitable[bool]]
-"""A person who looks at a skill and at where it comes from. Nothing but True is a yes."""
+"""Asks a person about a skill and its sources. Only True approves."""
 
 
 def content_words(text: str) -> frozenset[str]:
@@ -92,33 +92,32 @@ def content_words(text: str) -> frozenset[str]:
 
 
 def word_similarity(left: frozenset[str], right: frozenset[str]) -> float:
-    """How much two sets of words have in common, 0 to 1."""
+    """The cosine similarity of two sets of words, 0 to 1."""
     return len(left & right) / (len(left) * len(right)) ** 0.5 if left and right else 0.0
 
 
 def skill_text_to_json(text: SkillText) -> dict[str, Any]:
-    several = {name: list(getattr(text, name)) for name in _LIST_FIELDS}
-    return {"name": text.name, "when": text.when, **several}
+    return {"name": text.name, "when": text.when} | {name: list(getattr(text, name)) for name in _LIST_FIELDS}
 
 
-def skill_text_from_json(written: Mapping[str, Any]) -> SkillText:
-    """What `skill_text_to_json` wrote; a ValueError for anything else."""
-    if set(written) != {"name", "when", *_LIST_FIELDS}:
+def skill_text_from_json(data: Mapping[str, Any]) -> SkillText:
+    """The text that `skill_text_to_json` wrote; a ValueError for anything else."""
+    if set(data) != {"name", "when", *_LIST_FIELDS}:
         raise ValueError("it has other fields than a skill")
-    found = SkillText(written["name"], written["when"], *(tuple(written[name]) for name in _LIST_FIELDS))
-    if any(type(each) is not str for each in (found.name, found.when, *found.lines, *found.parameters)):
+    text = SkillText(data["name"], data["when"], *(tuple(data[name]) for name in _LIST_FIELDS))
+    if any(type(each) is not str for each in (text.name, text.when, *text.lines, *text.parameters)):
         raise ValueError("a skill is made of texts")
-    return found
+    return text
 
 
 SAME_SKILL_SIMILARITY = 0.8
-"""Two skills with so much in common are one."""
+"""From this similarity on two skills count as the same."""
 MIN_SIMILARITY = 0.2
 _LOCK_SECONDS = 5.0
 
 
 _ToolSequence = tuple[tuple[str, ...], bool]
-"""The tools that were called, in their order, and whether no stranger had a hand in it."""
+"""The tools in the order of their calls, and whether the run was trusted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,7 @@ class _Success:
 
 @dataclass
 class _Library:
-    """What the records of a file come to."""
+    """The state that the entries of a file add up to."""
 
     skills: dict[str, Skill] = field(default_factory=dict[str, Skill])
     proven: dict[_ToolSequence, dict[str, _Success]] = field(default_factory=dict[_ToolSequence, dict[str, _Success]])
@@ -141,7 +140,7 @@ class SkillStore:
 
     Example:
         >>> store = SkillStore(folder / "skills.jsonl")
-        >>> [skill.text.name for skill in store.fitting("How many people live in Ghent?", 3)]
+        >>> [skill.text.name for skill in store.best_matches("How many people live in Ghent?", 3)]
         ['look up a population']
     """
 
@@ -150,28 +149,30 @@ class SkillStore:
         self._vectors: dict[tuple[str, str], Any] = {}
 
     def skills(self) -> tuple[Skill, ...]:
-        """All that are kept, in the order in which they were learned."""
+        """All skills that are not retired, in the order in which they were learned."""
         return tuple(self._library().skills.values())
 
     def best_matches(self, task: str, k: int, embedder: Embedder | None = None) -> list[Skill]:
-        """The `k` active skills that fit a task best, by meaning if there is an embedder and else by words.
+        """The `k` active skills that fit a task best, by meaning with an embedder and otherwise by words.
 
-        Each is held against the task alone: a skill that is not active changes nothing about the others.
+        Each score depends on one skill and the task, so a skill in quarantine cannot change the choice.
         """
         active = self._active()
         if not active:
             return []
-        scores = self._near(task, active, embedder) if embedder is not None else _shared_word_scores(task, active)
+        asked = content_words(task)
+        by_words = [word_similarity(asked, skill.words) for skill in active]
+        scores = by_words if embedder is None else self._meaning_scores(task, active, embedder)
         ranked = sorted(zip(scores, active, strict=True), key=lambda pair: (-pair[0], -pair[1].usefulness))
         return [skill for score, skill in ranked[:k] if score > (0 if embedder is None else MIN_SIMILARITY)]
 
     @property
     def label(self) -> Label:
-        """The label of which skills fit: all active ones had a say in that."""
+        """The label of a choice among skills: the join of all active ones, since each has a part in it."""
         return join_all(skill.label for skill in self._active())
 
     def record_success(self, tools: Sequence[str], run: str, task: str, label: Label) -> int:
-        """Write down a proven success; how many different runs have now succeeded in this way, of this trust."""
+        """Record a proven success; how many runs of the same trust have succeeded with these tools."""
         key = (tuple(tools), label.trusted)
         if run not in self._library().proven.get(key, ()):
             facts = {"tools": list(tools), "run": run, "topic": sorted(content_words(task))}
@@ -179,11 +180,11 @@ class SkillStore:
         return len(self._library().proven[key])
 
     def has_skill(self, tools: Sequence[str], *, trusted: bool) -> bool:
-        """Whether there is a skill of this way already. For trusted runs a stranger's does not count."""
+        """Whether there is a skill with these tools. For a trusted run only trusted skills count."""
         return any(skill.tools == tuple(tools) for skill in _comparable_skills(self.skills(), trusted=trusted))
 
     def learn(self, text: SkillText, tools: Sequence[str], label: Label, *, most: int) -> Skill | None:
-        """Keep a skill; None if it says what another says, or if all that are there are more useful."""
+        """Store a skill; None if it is similar to another, or if the store is full of more useful ones."""
         library = self._library()
         proven = library.proven.get((tuple(tools), label.trusted), {})
         if not proven:
@@ -208,14 +209,14 @@ class SkillStore:
     def record_use(
         self, skill: str, *, task: str, values: Mapping[str, str], ok: bool, tokens: int, label: Label
     ) -> Skill:
-        """Write down a use and how it came out. In a run that a stranger had a hand in it is not counted."""
+        """Record a use and whether it succeeded. A use in an untrusted run is recorded and not counted."""
         self.skill(skill)
         facts: dict[str, Any] = {"task": task, "values": dict(values), "ok": ok, "tokens": tokens}
         self._file.append({"what": "used", "skill": skill, **facts, "label": label_tree_to_json(label)})
         return self.skill(skill)
 
     async def review(self, skill: str, reviewer: SkillReviewer) -> Skill | None:
-        """Let a person look at a skill: with a yes it counts as his own, otherwise it is retired."""
+        """Let a person review a skill: an approved one is trusted from then on, any other is retired."""
         found = self.skill(skill)
         if await reviewer(found) is True:
             label = label_tree_to_json(endorsed_label(found.label))
@@ -233,7 +234,7 @@ class SkillStore:
     def _active(self) -> list[Skill]:
         return [skill for skill in self.skills() if skill.state == "active"]
 
-    def _near(self, task: str, skills: Sequence[Skill], embedder: Embedder) -> list[float]:
+    def _meaning_scores(self, task: str, skills: Sequence[Skill], embedder: Embedder) -> list[float]:
         texts = [f"{skill.text.name}. {skill.text.when} {' '.join(sorted(skill.topic))}" for skill in skills]
         new = [each for each in dict.fromkeys([*texts, task]) if (embedder.fingerprint, each) not in self._vectors]
         for each, vector in zip(new, embedder.vectors(new), strict=True):
@@ -282,22 +283,17 @@ def _entry_label(body: Mapping[str, Any]) -> Label:
     return label_tree_from_json(body["label"]).flat
 
 
-def _shared_word_scores(task: str, skills: Sequence[Skill]) -> list[float]:
-    asked = content_words(task)
-    return [word_similarity(asked, skill.words) for skill in skills]
-
-
 def _comparable_skills(skills: Iterable[Skill], *, trusted: bool) -> list[Skill]:
-    """The skills that a new one is held against: none of strangers, if it is made of trusted runs."""
+    """The skills that a new one is compared with. Untrusted ones must not keep a skill of trusted runs out."""
     return [skill for skill in skills if skill.label.trusted or not trusted]
 
 
 def _least_useful_skill(skills: Iterable[Skill], *, trusted: bool) -> Skill | None:
-    """Which skill makes room for a new one. Strangers' skills go first, and a stranger's makes only such go.
+    """The skill that makes room for a new one: a quarantined one or, for a trusted one, one that has not proven useful.
 
-    A skill that has proven itself is not given up for one that has not.
+    An untrusted skill can only replace an untrusted one.
     """
-    found = list(skills)
-    of_strangers = [skill for skill in found if skill.state == "quarantined"]
-    candidates = of_strangers or ([skill for skill in found if skill.usefulness <= 1 / 2] if trusted else [])
+    known = list(skills)
+    quarantined = [skill for skill in known if skill.state == "quarantined"]
+    candidates = quarantined or ([skill for skill in known if skill.usefulness <= 1 / 2] if trusted else [])
     return min(candidates, key=lambda skill: (skill.usefulness, skill.learned), default=None)

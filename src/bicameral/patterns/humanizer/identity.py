@@ -1,8 +1,8 @@
-"""H1, identity persistence: a small versioned description of the agent opens every prompt, and outlives every session.
+"""H1, identity persistence: a small versioned description of the agent begins every prompt, in every session.
 
-Use it where people come back, or where promises outlive a session. The block stands before everything else that a model
-is told, in whatever pattern works under it, and nobody can change it while a session is open. Between sessions a model
-may draft a change; a person approves it, seeing whose texts had a hand in it, and some of it can never change.
+Use it where people come back, or where promises must hold beyond a session. The description stands before everything
+else in the prompts of the pattern inside, and cannot change while a session is open. Between sessions a model may draft
+a change; a person approves it and sees its untrusted sources. Some parts of it can never change.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ from bicameral.patterns.kernel import (
     Labelled,
     Pattern,
     PatternExample,
+    Responder,
     Role,
     approximate_tokens,
+    ask_responder,
     format_text,
     make_labelled,
 )
@@ -57,7 +59,7 @@ class _Shorter(TypedDict):
 
 
 class IdentityUpdateResult(TypedDict):
-    """What came of an update: the version that is the newest now, and how many lines changed."""
+    """The result of an update: the newest version, and how many lines changed."""
 
     version: int
     changes: int
@@ -65,44 +67,50 @@ class IdentityUpdateResult(TypedDict):
 
 @dataclass(frozen=True)
 class IdentityPersistence(Pattern[[Labelled[str]], Any]):
-    """Whoever works in `inner`, a role or a whole pattern, reads the identity first; the trace has its hash.
+    """Run `inner`, a role or a pattern, with the identity at the beginning of its prompts; the trace has its hash.
+
+    Args:
+        max_tokens: The most tokens that an identity may have.
+        quarantine_days: How old a change must be before sessions use it.
+        sessions_per_update: How many sessions an update needs before it drafts a change.
 
     Example:
         >>> agent = IdentityPersistence(store, inner=ReAct())
-        >>> outcome = await agent.run(desk, program_text("What did you promise me?"))
+        >>> outcome = await agent.run(runtime, program_text("What did you promise me?"))
     """
 
     id: ClassVar[str] = "H1"
     store: IdentityStore
-    inner: Role | Pattern[[Labelled[str]], Any] = HOST
+    inner: Responder = HOST
     max_tokens: int = 500
     quarantine_days: int = 0
     sessions_per_update: int = 10
 
-    async def execute(self, stage: Context, /, task: Labelled[str]) -> Labelled[Any]:
+    async def execute(self, context: Context, /, task: Labelled[str]) -> Labelled[Any]:
         with self.store.session(wait_days=self.quarantine_days) as version:
             tokens = _check_length(version.identity, self.max_tokens)
-            stage.note("identity", version=version.number, hash=version.seal[:12], tokens=tokens)
-            await stage.run_part("fence", lambda part: _note_override_attempts(part, task))
-            return await stage.run_part("host", lambda part: self._run_inner(part, version, task))
+            context.note("identity", version=version.number, hash=version.seal[:12], tokens=tokens)
+            # Its own part: the screening opens the task, which must not add the task's label to the work itself.
+            await context.run_part("fence", lambda part: _note_override_attempts(part, task))
+            return await context.run_part("host", lambda part: self._run_inner(part, version, task))
 
     async def _run_inner(self, part: Context, version: IdentityVersion, task: Labelled[str]) -> Labelled[Any]:
         part.prepend_to_prompts(_identity_block(version))
-        return await (part.ask(self.inner, task) if isinstance(self.inner, Role) else self.inner.execute(part, task))
+        return await ask_responder(part, self.inner, task)
 
     def update(self, owner: IdentityOwner | None) -> IdentityUpdate:
-        """The pattern that drafts changes of this identity between its sessions, with the same knobs."""
+        """The pattern that drafts changes of this identity between sessions, with the same knobs."""
         return IdentityUpdate(self.store, owner, self.max_tokens, self.sessions_per_update)
 
 
 @dataclass(frozen=True)
 class IdentityUpdate(Pattern[[Sequence[Sequence[Labelled[str]]]], IdentityUpdateResult]):
-    """From what was noted in some sessions to a new version, if the owner says yes. It is never part of a session.
+    """Draft a new version from the notes of some sessions, and write it if the owner approves. No session may be open.
 
-    `on` is given what was noted, session by session; with fewer than `sessions_per_update` nothing is drafted.
+    `run` takes the notes by session; with fewer than `sessions_per_update` sessions nothing is drafted.
 
     Example:
-        >>> outcome = await agent.update(owner).run(desk, [[program_text("Promised Bob the report by Friday.")]] * 10)
+        >>> outcome = await agent.update(owner).run(runtime, [[program_text("Promised Bob the report.")]] * 10)
         >>> outcome.value["version"]
         1
     """
@@ -116,16 +124,16 @@ class IdentityUpdate(Pattern[[Sequence[Sequence[Labelled[str]]]], IdentityUpdate
     compressor: Role = COMPRESSOR
 
     async def execute(
-        self, stage: Context, /, sessions: Sequence[Sequence[Labelled[str]]]
+        self, context: Context, /, sessions: Sequence[Sequence[Labelled[str]]]
     ) -> Labelled[IdentityUpdateResult]:
         newest = self.store.history()[-1]
         noted = [event for events in sessions for event in events]
         if len(sessions) < self.sessions_per_update or not noted or not newest.identity.changeable:
-            stage.note("not-drafted", sessions=len(sessions), events=len(noted))
-            return stage.derive(IdentityUpdateResult(version=newest.number, changes=0))
-        return await stage.run_part("update", lambda part: self._updated(part, newest, noted))
+            context.note("not-drafted", sessions=len(sessions), events=len(noted))
+            return context.derive(IdentityUpdateResult(version=newest.number, changes=0))
+        return await context.run_part("update", lambda part: self._draft_and_write(part, newest, noted))
 
-    async def _updated(
+    async def _draft_and_write(
         self, part: Context, newest: IdentityVersion, noted: Sequence[Labelled[str]]
     ) -> Labelled[IdentityUpdateResult]:
         events = [format_text("\n- {event}", event=event) for event in noted]
@@ -139,17 +147,17 @@ class IdentityUpdate(Pattern[[Sequence[Sequence[Labelled[str]]]], IdentityUpdate
         proposal = self.store.propose(
             changes, author=self.updater.name, reason=drafted["reason"], label=part.read_label
         )
-        proposal = await self._short_enough(part, proposal)
+        proposal = await self._shorten(part, proposal)
         part.note("drafted", changes=len(changes), strangers=len(proposal.sources))
         version = await self.store.change(proposal, self.owner)
         part.note("changed", version=version.number, hash=version.seal[:12])
         return part.derive(IdentityUpdateResult(version=version.number, changes=len(changes)))
 
-    async def _short_enough(self, part: Context, proposal: IdentityProposal) -> IdentityProposal:
-        """The proposal within the bounds. Only what the agent says of itself is shortened; all else stays as it is."""
+    async def _shorten(self, part: Context, proposal: IdentityProposal) -> IdentityProposal:
+        """The proposal within `max_tokens`. Only the lines of `self_model` are shortened."""
         after = proposal.identity
-        can_be = "self_model" in after.changeable and after.self_model
-        if approximate_tokens(after.block) <= self.max_tokens or not can_be:
+        can_shorten = "self_model" in after.changeable and after.self_model
+        if approximate_tokens(after.block) <= self.max_tokens or not can_shorten:
             _check_length(after, self.max_tokens)
             return proposal
         shorter = part.read(await part.fill(self.compressor, part.derive(after.block), wanted=_SHORTER))
@@ -163,7 +171,7 @@ _SHORTER = type_from_annotation(_Shorter)
 
 
 def _draft_form(identity: Identity) -> Type:
-    """The form of a draft: a group that can never change cannot be written into it."""
+    """The form of a draft; a group that can never change cannot be written in it."""
     change = RecordType(
         (
             Field("do", LiteralType(("add", "remove"))),
@@ -191,7 +199,7 @@ def _check_length(identity: Identity, most: int) -> int:
 
 
 async def _note_override_attempts(part: Context, task: Labelled[str]) -> Labelled[None]:
-    """Notice what speaks to a model as if it could change who it is. It is only told of; what holds are the labels."""
+    """Note a task that addresses the model as an injection would. It is only a note: labels protect the run."""
     if screen(part.read(task)).alert:
         part.note("override-attempt")
     return part.derive(None)

@@ -1,9 +1,9 @@
-"""H4, procedural skill accumulation: a way that has verifiably worked becomes a named procedure for the next such task.
+"""H4, procedural skill accumulation: a sequence of calls that has verifiably worked becomes a skill for similar tasks.
 
-Use it where a fifth of the tasks or more resemble earlier ones and it can be told for certain whether one succeeded. A
-skill is text for whoever plans; nothing in it runs, and it calls no tool. It is written only after several proven
-successes of one shape, by a model that never sees the values of those tasks, and code checks it against the record it
-was made from. What was learned from a run that read untrusted text stays in quarantine until a person has looked at it.
+Use it where a fifth of the tasks or more resemble earlier ones and code can tell for certain whether one succeeded. A
+skill is text for a planner; nothing in it runs, and it calls no tool. It is written only after several proven successes
+with the same calls, by a model that never sees the values of those tasks, and code checks it against the record. A
+skill from a run that read untrusted text stays in quarantine until a person has reviewed it.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from bicameral.retrieval import Embedder, text_fingerprint
 from bicameral.types import STR, Field, ListType, LiteralType, RecordType, TupleType, Type, optional_type
 
 _MIN_VALUE_LENGTH = 2
-"""Values that are shorter stand for too many things to be recognised."""
+"""Shorter values occur in too many texts to be recognised as parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One call that was made. The label of its arguments is also that of whatever chose the call."""
+    """One call of a run. The label of its arguments includes the label of whatever chose the call."""
 
     tool: str
     arguments: Labelled[Mapping[str, Any]]
@@ -49,7 +49,7 @@ class RecordedCall:
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """What was done for a task in one run, in order."""
+    """The calls of one run for a task, in order."""
 
     run: str
     task: Labelled[str]
@@ -57,12 +57,13 @@ class Procedure:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The shape of it: procedures that call the same tools in the same order are tries of one way."""
+        """The tools in the order of the calls: procedures with the same tools count as the same way."""
         return tuple(step.tool for step in self.steps)
 
 
 def read_procedure(journal: Journal, run: str, task: Labelled[str]) -> Procedure:
-    """The calls of a finished run that gave something, with their labels, from its record. What failed is left out."""
+    """The successful calls of a finished run, with their labels, from its record."""
+    # A skill is learned from this, so a record that was tampered with is refused.
     if wrong := journal.verify(run):
         raise RunError("pattern.bad-record", f"the record of run {run} is not as it was written: {wrong[0]}")
     events = journal.events(run)
@@ -77,52 +78,54 @@ def read_procedure(journal: Journal, run: str, task: Labelled[str]) -> Procedure
 
 def _recorded_call(event: Event) -> RecordedCall:
     arguments: Mapping[str, Any] = event.body.get("arguments") or {}
-    shades: Mapping[str, Any] = event.body.get("shades") or {}
+    trees: Mapping[str, Any] = event.body.get("shades") or {}
     label = join_all(
-        [_label_from_json(event.body.get("control")), *(_label_from_json(shades.get(name)) for name in arguments)]
+        [_label_from_json(event.body.get("control")), *(_label_from_json(trees.get(name)) for name in arguments)]
     )
     return RecordedCall(event.body["tool"], make_labelled(arguments, join(TRUSTED_USER, label)))
 
 
-def _label_from_json(written: object) -> Label:
+def _label_from_json(data: object) -> Label:
     try:
-        return label_tree_from_json(written).flat
+        return label_tree_from_json(data).flat
     except LabelError:
+        # A call without a readable label counts as untrusted.
         return UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterisedProcedure:
-    """A procedure without the values of its task: each value that stood in the task has a name."""
+    """A procedure without the values of its task: each value that occurs in the task is a named parameter."""
 
     task: str
     steps: tuple[str, ...]
     parameters: tuple[str, ...]
     values: tuple[str, ...]
-    """Every value that was in it, as text."""
+    """Every value of the procedure, as text."""
 
 
 def parameterise_procedure(task: str, steps: Sequence[tuple[str, Mapping[str, Any]]]) -> ParameterisedProcedure:
-    """The task and the steps with a name in braces for each value that the task gives, and dots for all others."""
+    """The task and the steps with a name in braces for each value that the task contains, and dots for all others."""
     names: dict[str, str] = {}
-    written: list[str] = []
+    calls: list[str] = []
     values: list[str] = []
     for tool, arguments in steps:
         shown: list[str] = []
         for name, value in arguments.items():
-            words = str(value)
-            values.append(words)
-            if words not in names and len(words) >= _MIN_VALUE_LENGTH and _whole_words(words).search(task):
-                names[words] = _unused_name(name, names.values())
-            shown.append(f"{name}={{{names[words]}}}" if words in names else f"{name}=…")
-        written.append(f"{tool}({', '.join(shown)})")
-    for words in sorted(names, key=len, reverse=True):
-        task = _whole_words(words).sub(f"{{{names[words]}}}", task)
-    return ParameterisedProcedure(task, tuple(written), tuple(names.values()), tuple(values))
+            text = str(value)
+            values.append(text)
+            if text not in names and len(text) >= _MIN_VALUE_LENGTH and _whole_words(text).search(task):
+                names[text] = _unused_name(name, names.values())
+            shown.append(f"{name}={{{names[text]}}}" if text in names else f"{name}=…")
+        calls.append(f"{tool}({', '.join(shown)})")
+    # The longest values first: a shorter one may be a part of a longer one.
+    for text in sorted(names, key=len, reverse=True):
+        task = _whole_words(text).sub(f"{{{names[text]}}}", task)
+    return ParameterisedProcedure(task, tuple(calls), tuple(names.values()), tuple(values))
 
 
 def _whole_words(words: str) -> re.Pattern[str]:
-    """These words where they stand alone, and not in a name that was put in their place."""
+    """Matches these words as whole words, and not inside a parameter name in braces."""
     return re.compile(rf"(?<![\w{{]){re.escape(words)}(?![\w}}])", re.IGNORECASE)
 
 
@@ -142,7 +145,7 @@ _MIN_CHECKED_LENGTH = 3
 def skill_fault(
     skill: SkillText, record: ParameterisedProcedure, tools: Iterable[str], others: Iterable[str]
 ) -> str | None:
-    """What is wrong with a skill, in our own words; `tools` were called in the record, `others` exist besides them."""
+    """What is wrong with a skill, in fixed words, or None. `tools` are those of the record, `others` all that exist."""
     texts = (skill.name, skill.when, *skill.lines)
     whole = "\n".join(texts)
     if not _has_valid_shape(skill, texts):
@@ -185,11 +188,11 @@ ADAPTOR = Role(
 )
 SuccessVerdict = Literal["success", "failure", "unknown"]
 SuccessCheck = Callable[[str, Sequence[tuple[str, Mapping[str, Any]]]], SuccessVerdict]
-"""Whether a task was done, from its words and the calls that were made for it. Whoever cannot tell says "unknown"."""
+"""Whether a task was done, from its text and its calls. A check that cannot tell returns "unknown"."""
 
 
 class SkillAdvice(TypedDict):
-    """A way that has worked before, for whoever plans: the skill and its steps, or None and no plan."""
+    """A skill and its steps for a planner; None and an empty plan if no skill fits."""
 
     skill: str | None
     plan: str
@@ -201,14 +204,18 @@ _NO_ADVICE = SkillAdvice(skill=None, plan="", values={})
 
 @dataclass(frozen=True)
 class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvice]):
-    """Learn from what was done since, then say which skill does the task: one call of a model, and one a skill learned.
+    """Learn from recorded procedures, then choose a skill for the task: one model call, and one for each skill learned.
 
-    `check` tells for certain whether a recorded procedure did its task; what it does not call a success is not learned.
+    Args:
+        check: Whether a recorded procedure did its task; nothing is learned without "success".
+        k: How many skills the model chooses from.
+        min_successes: How many runs must have succeeded in the same way before a skill is written.
+        max_revisions: How often a rejected skill is written again.
 
     Example:
         >>> skills = SkillAccumulation(SkillStore(folder / "skills.jsonl"), check)
         >>> task = program_text("How many people live in Ghent?")
-        >>> outcome = await skills.run(desk, task, [read_procedure(journal, run, task)])
+        >>> outcome = await skills.run(runtime, task, [read_procedure(journal, run, task)])
         >>> outcome.value["plan"]
         '1. Look up the population of Ghent.'
     """
@@ -225,12 +232,12 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvic
     adaptor: Role = ADAPTOR
 
     async def execute(
-        self, stage: Context, /, task: Labelled[str], recorded: Sequence[Procedure]
+        self, context: Context, /, task: Labelled[str], recorded: Sequence[Procedure]
     ) -> Labelled[SkillAdvice]:
         for number, procedure in enumerate(recorded, 1):
-            # Each on a part of its own: what a stranger had a hand in says nothing about the others.
-            await stage.run_part(f"learn {number}", partial(self._learn, procedure=procedure))
-        return await stage.run_part("advise", partial(self._advise, task=task))
+            # A part for each: an untrusted procedure must not make what is learned from the others untrusted.
+            await context.run_part(f"learn {number}", partial(self._learn, procedure=procedure))
+        return await context.run_part("advise", partial(self._advise, task=task))
 
     # Learning -------------------------------------------------------------------------------------------------------
 
@@ -254,7 +261,7 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvic
     async def _write_skill(
         self, part: Context, record: ParameterisedProcedure, tools: Sequence[str]
     ) -> SkillText | None:
-        """The skill as the model writes it and the validator accepts it; one that is sent back too often is dropped."""
+        """The skill as the model writes it, if `skill_fault` accepts it; None after too many rejections."""
         steps = "\n".join(f"{number}. {step}" for number, step in enumerate(record.steps, 1))
         asked = part.derive(f"Task: {record.task}\nCalls:\n{steps}")
         wanted, wrong = _skill_form(record), part.derive("")
@@ -278,7 +285,10 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvic
         if not skills:
             return part.derive(_NO_ADVICE, own)
         shown = [
-            make_labelled(f"Skill {number}. {_render_skill(skill)}\n\n", join(TRUSTED_USER, skill.label))
+            make_labelled(
+                f"Skill {number}. {skill.text.name}: {skill.text.when}\n{_render_steps(skill.text, {})}\n\n",
+                join(TRUSTED_USER, skill.label),
+            )
             for number, skill in enumerate(skills, 1)
         ]
         reply = part.read(await part.fill(self.adaptor, own, *shown, "Task: ", task, wanted=_choice_form(skills)))
@@ -292,33 +302,29 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvic
 
 
 def _skill_form(record: ParameterisedProcedure) -> Type:
-    """The form of a skill: one line for each call of the record, no more and no fewer."""
+    """The form of a skill, with exactly one line for each call of the record."""
     texts = (Field("name", STR), Field("when", STR), Field("preconditions", ListType(STR)))
     return RecordType((*texts, Field("steps", TupleType((STR,) * len(record.steps)))))
 
 
 def _skill_from_form(form: Mapping[str, Any], record: ParameterisedProcedure) -> SkillText:
-    """What a model wrote about a record. The calls are the record's own: a model can only say what they are for."""
+    """The skill from what a model wrote. The calls are those of the record: a model only describes their purpose."""
     steps = zip(record.steps, cast("list[str]", form["steps"]), strict=True)
-    told = tuple(call if words.strip() in ("", call) else f"{call}: {words}" for call, words in steps)
-    return SkillText(form["name"], form["when"], tuple(form["preconditions"]), record.parameters, told)
+    lines = tuple(call if words.strip() in ("", call) else f"{call}: {words}" for call, words in steps)
+    return SkillText(form["name"], form["when"], tuple(form["preconditions"]), record.parameters, lines)
 
 
 def _choice_form(skills: Sequence[Skill]) -> Type:
-    """The form of a choice: one of the skills that are shown or none, and values for names that they have."""
+    """The form of a choice: one of the shown skills or none, and values for their parameters."""
     names = dict.fromkeys(name for skill in skills for name in skill.text.parameters)
-    # Of several skills one is chosen, and the names of the others have no value.
+    # With several skills the parameters of those that are not chosen have no value.
     values = RecordType(tuple(Field(name, STR if len(skills) == 1 else optional_type(STR)) for name in names))
     numbers = (*map(str, range(1, len(skills) + 1)), "none")
     return RecordType((Field("choice", LiteralType(numbers)), Field("values", values)))
 
 
-def _render_skill(skill: Skill) -> str:
-    return f"{skill.text.name}: {skill.text.when}\n{_render_steps(skill.text, {})}"
-
-
 def _render_steps(skill: SkillText, values: Mapping[str, str]) -> str:
-    """The steps with these values in them; nothing else of a skill ever changes."""
+    """The preconditions and steps with these values in place of their parameters."""
     before = [f"Beforehand: {each}" for each in skill.preconditions]
     steps = [f"{number}. {step}" for number, step in enumerate(skill.steps, 1)]
     return "\n".join(PARAMETER_NAME.sub(lambda name: values.get(name[1], name[0]), line) for line in (*before, *steps))
@@ -326,11 +332,13 @@ def _render_steps(skill: SkillText, values: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class SkilledWork(Pattern[[Labelled[str], Sequence[Procedure]], Any]):
-    """A planner that is told of the skill for its task. If that fails it plans afresh, once; each use is recorded.
+    """A planner that gets the skill for its task. If the result is no success it plans once more without the skill.
+
+    Every use of a skill is recorded with its result.
 
     Example:
         >>> work = SkilledWork(skills, ReWOO(), lambda answer: "success" if "INSUFFICIENT" not in answer else "failure")
-        >>> outcome = await work.run(desk, said("How many people live in Ghent?"), ())
+        >>> outcome = await work.run(runtime, program_text("How many people live in Ghent?"), ())
     """
 
     id: ClassVar[str] = "H4"
@@ -338,30 +346,32 @@ class SkilledWork(Pattern[[Labelled[str], Sequence[Procedure]], Any]):
     planner: Pattern[[Labelled[str]], Any]
     succeeded: Callable[[Any], SuccessVerdict]
 
-    async def execute(self, stage: Context, /, task: Labelled[str], recorded: Sequence[Procedure]) -> Labelled[Any]:
-        advice = await self.skills.execute(stage, task, recorded)
-        return await stage.run_part("work", lambda part: self._worked(part, task, advice))
+    async def execute(self, context: Context, /, task: Labelled[str], recorded: Sequence[Procedure]) -> Labelled[Any]:
+        advice = await self.skills.execute(context, task, recorded)
+        return await context.run_part("work", lambda part: self._plan_with_advice(part, task, advice))
 
-    async def _worked(self, part: Context, task: Labelled[str], advice: Labelled[SkillAdvice]) -> Labelled[Any]:
+    async def _plan_with_advice(
+        self, part: Context, task: Labelled[str], advice: Labelled[SkillAdvice]
+    ) -> Labelled[Any]:
         given = part.read(advice)
         if given["skill"] is None:
             return await self.planner.execute(part, task)
-        known = text_fingerprint(part.read(task))
+        fingerprint = text_fingerprint(part.read(task))
         before = part.meter.usage.tokens
-        told = format_text("{task}\n\nThis has worked for such tasks:\n{plan}", task=task, plan=advice.field("plan"))
-        result = await part.run_part("skill", lambda inner: self.planner.execute(inner, told))
-        ok = await part.run_part("verdict", partial(self._judged, result=result))
-        well, tokens = part.read(ok), part.meter.usage.tokens - before
+        advised = format_text("{task}\n\nThis has worked for such tasks:\n{plan}", task=task, plan=advice.field("plan"))
+        result = await part.run_part("skill", lambda inner: self.planner.execute(inner, advised))
+        ok = await part.run_part("verdict", partial(self._check_result, result=result))
+        succeeded, tokens = part.read(ok), part.meter.usage.tokens - before
         self.skills.store.record_use(
-            given["skill"], task=known, values=given["values"], ok=well, tokens=tokens, label=ok.label
+            given["skill"], task=fingerprint, values=given["values"], ok=succeeded, tokens=tokens, label=ok.label
         )
-        part.note("used", ok=well, tokens=tokens)
-        if well:
+        part.note("used", ok=succeeded, tokens=tokens)
+        if succeeded:
             return result
         part.note("planned-afresh")
         return await self.planner.execute(part, task)
 
-    async def _judged(self, part: Context, result: Labelled[Any]) -> Labelled[bool]:
+    async def _check_result(self, part: Context, result: Labelled[Any]) -> Labelled[bool]:
         return part.derive(self.succeeded(part.read(result)) == "success")
 
 

@@ -1,8 +1,8 @@
-"""I4, command line: the model writes the words of commands it knows; code checks them, and a sandbox runs them.
+"""I4, command line: the model writes commands as lists of words; code checks them, and a sandbox runs them.
 
-Use it where a mature program does the work and the model knows how to call it: one line a command is all it is told.
-A command is a list of words and never a line for a shell. Only commands that are named run, only with options that
-their manifests write, only confined; what changes something waits for a person, whoever asked for it.
+Use it where a mature program does the work and the model knows how to call it: each command costs one line of prompt.
+A command is a list of words and never a line for a shell. Only named commands run, only with options from their
+manifests, and only confined. A command that changes something needs a person's approval, whoever asked for it.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from bicameral.tools import (
 )
 from bicameral.types import type_from_annotation
 
+# Programs that run other programs or code: their arguments could not be checked.
 _INTERPRETERS = re.compile(
     r"((ba|da|z|k|c|tc|fi|a)?sh|busybox|python|perl|ruby|node|lua|php|tclsh|[gmn]?awk|env|xargs|sudo|doas|su)[\d.]*"
 )
@@ -56,9 +57,10 @@ _FAILURE_WORDS = {
 
 
 def checked_usage(tool: Tool, seconds: float) -> str:
-    """The command in one line, if it is one that may run here."""
+    """The usage of a command in one line; refused if it must not run here."""
     command = require_command(tool)
     program = command.start[0]
+    # A link to an interpreter is one, whatever it is called.
     if any(_INTERPRETERS.fullmatch(basename(each)) for each in (program, realpath(program))):
         raise _unfit_command_error(
             f"{tool.name!r} runs {basename(program)}, which runs whatever it is given",
@@ -81,15 +83,15 @@ def _unfit_command_error(message: str, fix: str) -> RunError:
     return RunError("pattern.unfit-command", message, fix=fix)
 
 
-def parse_command(stage: Context, words: Sequence[str], printed: Labelled[Any] | None) -> tuple[Tool, dict[str, Any]]:
-    """The tool and the arguments that the words of a command mean; `printed` is what the command before it printed."""
+def parse_command(context: Context, words: Sequence[str], printed: Labelled[Any] | None) -> tuple[Tool, dict[str, Any]]:
+    """The tool and the arguments of a command; `printed` is the output of the command before it in a pipe."""
     name = words[0] if words else ""
-    tool = stage.registry.get(name)
+    tool = context.registry.get(name)
     if tool is None:
         raise ToolError(
             "pattern.not-listed",
-            f"there is no command {name[:60]!r}; there are {', '.join(stage.registry.names)}",
-            nearest=nearest_name(name[:60], stage.registry.names),
+            f"there is no command {name[:60]!r}; there are {', '.join(context.registry.names)}",
+            nearest=nearest_name(name[:60], context.registry.names),
         )
     arguments, spec = command_arguments(tool, words[1:]), require_command(tool).spec
     piped: dict[str, Any] = {}
@@ -100,32 +102,36 @@ def parse_command(stage: Context, words: Sequence[str], printed: Labelled[Any] |
         whole = printed.map(printed_text)
         arguments[spec.stdin] = whole.map(str.splitlines) if lines else whole.map(_end_with_newline)
         piped = {spec.stdin: [] if lines else ""}
+    # Checked with an empty text in place of the output, which stays closed: its label must not be opened for a check.
     tool.bind(arguments | piped)
     return tool, arguments
 
 
-def describe_command_failure(stage: Context, tool: Tool, error: ToolError) -> Labelled[str]:
-    """What may be told of a failure. A message may quote whatever the program has read, so it is told to those alone
-    who read strangers already; all others hear the exit status, or our own words."""
+def describe_command_failure(context: Context, tool: Tool, error: ToolError) -> Labelled[str]:
+    """What a model reads of a failure: the exit status or fixed words.
+
+    The message may quote whatever the program has read, so it is added only if the context is untrusted already.
+    """
+    # Without a sandbox no other command can run either.
     if error.code == "tools.cannot-confine":
         raise error
     status = error.exit_code if isinstance(error, CommandFailed) else None
-    stage.note("command-failed", command=tool.name, code=error.code, **({} if status is None else {"status": status}))
+    context.note("command-failed", command=tool.name, code=error.code, **({} if status is None else {"status": status}))
     what = (
         f"failed: {_FAILURE_WORDS.get(error.code) or describe_failure(error.code)}"
         if status is None
         else f"exit status {status}"
     )
-    return stage.derive(what if stage.read_label.trusted else f"{what}: {error.message[:_LONGEST_COMPLAINT]}")
+    return context.derive(what if context.read_label.trusted else f"{what}: {error.message[:_LONGEST_COMPLAINT]}")
 
 
 def _end_with_newline(text: str) -> str:
-    """As it was printed: the end of the last line is no part of a result, and the next command counts it."""
+    """The text as it was printed. Results lack the last newline, and commands such as `wc -l` count it."""
     return f"{text}\n" if text and not text.endswith("\n") else text
 
 
 def printed_text(value: Any) -> str:
-    """What a command printed, however its manifest reads it."""
+    """The output of a command as text, whatever type its manifest gives it."""
     match value:
         case str():
             return value
@@ -146,7 +152,8 @@ AGENT = Role(
     max_tokens=256,
 )
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-# Of a command that changes something nobody has read the words before: they count as nobody's whom the user knows.
+# A model wrote the words of a command and no person has read them: a command that changes something is judged as
+# untrusted, so that policy asks for approval.
 _UNREAD_LABEL = untrusted_value("", "command line").label
 
 
@@ -166,11 +173,17 @@ _FIRST, _NEXT, _LAST = type_from_annotation(_First), type_from_annotation(_Next)
 
 @dataclass(frozen=True)
 class CommandLine(Pattern[[Labelled[str]], str]):
-    """`commands` are the names of command tools; no other tool can be called while it runs.
+    """Do a task with commands.
+
+    Args:
+        commands: The names of command tools; no other tool can be called meanwhile.
+        seconds: The longest time-out that a command may have.
+        max_output: How many characters of a command's output the model reads.
+        calls: How many commands may run.
 
     Example:
-        >>> outcome = await CommandLine(("grep", "wc")).run(desk, program_text("How many lines of app.log say ERROR?"))
-        >>> [each.tool for each in outcome.called]
+        >>> outcome = await CommandLine(("grep", "wc")).run(runtime, program_text("Which lines of app.log say ERROR?"))
+        >>> [each.tool for each in outcome.tool_calls]
         ['grep']
     """
 
@@ -181,58 +194,55 @@ class CommandLine(Pattern[[Labelled[str]], str]):
     calls: int = 8
     agent: Role = AGENT
 
-    async def execute(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
-        stage.restrict_tools(self.commands)
-        usage = stage.derive("Commands:\n" + "\n".join(checked_usage(each, self.seconds) for each in stage.registry))
-        told: list[PromptText] = []
+    async def execute(self, context: Context, /, task: Labelled[str]) -> Labelled[str]:
+        context.restrict_tools(self.commands)
+        usage = context.derive(
+            "Commands:\n" + "\n".join(checked_usage(each, self.seconds) for each in context.registry)
+        )
+        outputs: list[PromptText] = []
         left = self.calls
         while True:
-            # At first there is nothing to answer from, and at last no command left to ask for.
-            wanted = _FIRST if not told else _NEXT if left else _LAST
-            parts = ("Task: ", task, *told, *_next_step_prompt(left, told))
-            step: dict[str, Any] = await stage.read_form(self.agent, *parts, wanted=wanted, stable=[usage]) or {}
+            # The first reply must have a command, since there is nothing to answer from; the last must have the answer.
+            wanted = _FIRST if not outputs else _NEXT if left else _LAST
+            ask = "\n\nNo more commands: answer now." if left == 0 else "\n\nThe answer, or the next command?"
+            parts: list[PromptText] = ["Task: ", task, *outputs, *([ask] if outputs or left == 0 else [])]
+            step: dict[str, Any] = await context.read_form(self.agent, *parts, wanted=wanted, stable=[usage]) or {}
             if answer := step.get("answer"):
-                return stage.derive(answer)
+                return context.derive(answer)
             if left == 0:
                 raise RunError("pattern.calls-spent", f"there is no answer after {self.calls} commands")
             pipe = step.get("pipe", [])[:left]
-            told.append(await self._run_pipe(stage, pipe) if pipe else "\n\n(This reply was not of the form.)")
+            outputs.append(await self._run_pipe(context, pipe) if pipe else "\n\n(This reply was not of the form.)")
             left -= max(1, len(pipe))
 
-    async def _run_pipe(self, stage: Context, pipe: Sequence[Sequence[str]]) -> Labelled[str]:
-        """What the commands came to, as the model is told: the first that fails ends the pipe."""
-        typed = stage.derive(" | ".join(json.dumps(words, ensure_ascii=False) for words in pipe))
+    async def _run_pipe(self, context: Context, pipe: Sequence[Sequence[str]]) -> Labelled[str]:
+        """The commands and their outcome as the model reads them; the first command that fails ends the pipe."""
+        typed = context.derive(" | ".join(json.dumps(words, ensure_ascii=False) for words in pipe))
         printed: Labelled[Any] | None = None
-        came = stage.derive("")
+        shown = context.derive("")
         for words in pipe:
             try:
-                tool, arguments = parse_command(stage, words, printed)
+                tool, arguments = parse_command(context, words, printed)
             except ToolError as error:
-                # It says only what the model itself wrote and what commands there are.
-                stage.note("command-refused", code=error.code)
-                came = stage.derive(f"refused: {error.message}")
+                # The message quotes only what the model itself wrote and the names of the commands.
+                context.note("command-refused", code=error.code)
+                shown = context.derive(f"refused: {error.message}")
                 break
             try:
-                printed = await stage.call(tool.name, arguments, because=_UNREAD_LABEL if tool.changes else NOTHING)
+                printed = await context.call(tool.name, arguments, because=_UNREAD_LABEL if tool.changes else NOTHING)
             except ToolError as error:
-                came = describe_command_failure(stage, tool, error)
+                shown = describe_command_failure(context, tool, error)
                 break
-            came = self._shape_output(stage, tool, printed)
-        return format_text("\n\n$ {typed}\n{came}", typed=typed, came=came)
+            shown = self._shape_output(context, tool, printed)
+        return format_text("\n\n$ {typed}\n{came}", typed=typed, came=shown)
 
-    def _shape_output(self, stage: Context, tool: Tool, printed: Labelled[Any]) -> Labelled[str]:
-        whole = _ANSI.sub("", printed_text(stage.read(printed)))
+    def _shape_output(self, context: Context, tool: Tool, printed: Labelled[Any]) -> Labelled[str]:
+        whole = _ANSI.sub("", printed_text(context.read(printed)))
         cut = max(len(whole) - self.max_output, 0)
-        stage.note("command-ended", command=tool.name, status=0, characters=len(whole), cut=cut)
+        context.note("command-ended", command=tool.name, status=0, characters=len(whole), cut=cut)
         head = self.max_output * 2 // 3
         shown = f"{whole[:head]}\n… ({cut:,} characters are left out) …\n{whole[head + cut :]}" if cut else whole
-        return stage.derive(f"exit status 0\n{shown}" if shown else "exit status 0, nothing was printed")
-
-
-def _next_step_prompt(left: int, told: Sequence[PromptText]) -> tuple[PromptText, ...]:
-    if left == 0:
-        return ("\n\nNo more commands: answer now.",)
-    return ("\n\nThe answer, or the next command?",) if told else ()
+        return context.derive(f"exit status 0\n{shown}" if shown else "exit status 0, nothing was printed")
 
 
 # An example ---------------------------------------------------------------------------------------------------------
@@ -248,7 +258,7 @@ _LOG = """\
 """
 _FLAG: dict[str, Any] = {"type": "bool", "default": False}
 _READ_ARGUMENTS: dict[str, Any] = {"files": {"type": "list[path]", "default": []}, "text": {"optional": True}}
-# The files are the user's own.
+# The files are the user's own, so their content is trusted.
 _OWN_FILES: dict[str, Any] = {
     "effect": "read",
     "outbound": False,

@@ -1,8 +1,8 @@
-"""I2, function or tool call: the model is shown tools and picks one with its arguments; code does the rest, once.
+"""I2, function or tool call: the model picks one tool and its arguments; code makes the call, once.
 
-Use it where words decide which action it is, out of a few. The model runs nothing: whatever it asks for is held to the
-tool's declaration, whichever provider promised strict arguments, and then policy decides. A model that has read
-untrusted text may pick what that text wants, so its pick is judged as untrusted.
+Use it where a text decides which of a few actions is meant. The model runs nothing: whatever it asks for is checked
+against the tool's declaration, even if the provider promises strict arguments, and then policy decides. A model that
+has read untrusted text may pick what that text asks for, so its pick is judged as untrusted.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ ROUTER = Role(
     max_tokens=256,
 )
 NO_TOOL = "none"
-"""What is picked where no tool is."""
+"""The pick of a reply without a tool."""
 _REPLY = RecordType((Field("call", ANY),))
 MAX_TOOLS = 15
-"""With more of them the wrong one is picked too often."""
+"""With more tools the wrong one is picked too often."""
 
 
 class RoutedCall(TypedDict):
-    """What came of it: the tool that was called and with what, or no tool and a text as the result."""
+    """The tool that was called, its arguments and its result; or no tool, and the answer as the result."""
 
     tool: str | None
     arguments: dict[str, Any]
@@ -56,11 +56,11 @@ class RoutedCall(TypedDict):
 
 @dataclass(frozen=True)
 class ToolCalling(Pattern[[Labelled[str]], RoutedCall]):
-    """One call of a tool, or an answer in words. `tools` are the names of those that are shown; left out: all.
+    """One call of a tool, or an answer in words. `tools` are the names of the tools to pick from; by default all.
 
     Example:
         >>> request = program_text("Put lunch with Ada into my calendar: 5 March, 12 o'clock")
-        >>> outcome = await ToolCalling().run(desk, request)
+        >>> outcome = await ToolCalling().run(runtime, request)
         >>> outcome.value["tool"]
         'add_event'
     """
@@ -70,40 +70,44 @@ class ToolCalling(Pattern[[Labelled[str]], RoutedCall]):
     tools: tuple[str, ...] | None = None
     router: Role = ROUTER
 
-    async def execute(self, stage: Context, /, task: Labelled[str]) -> Labelled[RoutedCall]:
+    async def execute(self, context: Context, /, task: Labelled[str]) -> Labelled[RoutedCall]:
         if self.tools is not None:
-            stage.restrict_tools(self.tools)
-        _check_count(stage.registry)
-        schema = _pick_schema(stage.registry)
-        tools = stage.derive(f"Tools:\n{list_tools(stage.registry)}")
+            context.restrict_tools(self.tools)
+        if not 0 < len(context.registry) <= MAX_TOOLS:
+            raise RunError(
+                "pattern.tool-count",
+                f"there are {len(context.registry)} tools to pick from",
+                expected=f"1 to {MAX_TOOLS}",
+                fix="Name those that are needed with `tools`, or split the work (O17).",
+            )
+        schema = _pick_schema(context.registry)
+        tools = context.derive(f"Tools:\n{list_tools(context.registry)}")
         wrong: tuple[PromptText, ...] = ()
         for left in range(self.retries, -1, -1):
-            reply = await stage.ask(self.router, task, *wrong, stable=[tools], schema=schema)
+            reply = await context.ask(self.router, task, *wrong, stable=[tools], schema=schema)
             try:
-                found, arguments = _parse_pick(stage.read(reply), stage.registry)
+                found, arguments = _parse_pick(context.read(reply), context.registry)
             except ToolError as error:
-                stage.note("call-rejected", code=error.code, retries=left)
+                context.note("call-rejected", code=error.code, retries=left)
                 if left == 0:
                     raise
-                # It says only what the model itself wrote and what tools there are.
-                wrong = ("\n\nYour last reply does not fit: ", stage.derive(str(error)))
+                # The message quotes only what the model itself wrote and the names of the tools.
+                wrong = ("\n\nYour last reply does not fit: ", context.derive(str(error)))
                 continue
             if found is None:
-                return stage.derive(RoutedCall(tool=None, arguments={}, result=arguments["answer"]))
-            given = await stage.call(found.name, arguments)
-            return map_labelled(given, partial(_routed_call, found.name, arguments))
+                return context.derive(RoutedCall(tool=None, arguments={}, result=arguments["answer"]))
+            result = await context.call(found.name, arguments)
+            return map_labelled(result, partial(_routed_call, found.name, arguments))
         raise ToolError("tools.wrong-type", "nothing was asked for")
 
 
 def _pick_schema(registry: Registry) -> dict[str, Any]:
-    """One call of one of the tools, or an answer: what a reply is held to while it is written, if the provider can."""
-    choices = [_choice_schema(each.name, "arguments", each.parameters) for each in tool_schemas(registry)]
-    choices.append(_choice_schema(NO_TOOL, "answer", {"type": "string"}))
+    """The schema of a reply, one call or an answer, for providers that constrain the reply to it."""
+    choices = [
+        _object_schema({"tool": {"const": each.name}, "arguments": each.parameters}) for each in tool_schemas(registry)
+    ]
+    choices.append(_object_schema({"tool": {"const": NO_TOOL}, "answer": {"type": "string"}}))
     return _object_schema({"call": {"anyOf": choices}})
-
-
-def _choice_schema(tool: str, field: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return _object_schema({"tool": {"const": tool}, field: schema})
 
 
 def _object_schema(properties: dict[str, Any]) -> dict[str, Any]:
@@ -112,7 +116,7 @@ def _object_schema(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parse_pick(reply: str, registry: Registry) -> tuple[Tool | None, dict[str, Any]]:
-    """The tool and the arguments that a reply means, or no tool and the answer; held to the declaration in any case."""
+    """The tool and the arguments in a reply, checked against the declaration; or no tool, and the answer."""
     try:
         call = parse_reply(reply, _REPLY)["call"]
     except ValueError as error:
@@ -131,16 +135,6 @@ def _parse_pick(reply: str, registry: Registry) -> tuple[Tool | None, dict[str, 
 
 def _routed_call(tool: str, arguments: dict[str, Any], result: Any) -> RoutedCall:
     return RoutedCall(tool=tool, arguments=arguments, result=result)
-
-
-def _check_count(registry: Registry) -> None:
-    if not 0 < len(registry) <= MAX_TOOLS:
-        raise RunError(
-            "pattern.tool-count",
-            f"there are {len(registry)} tools to pick from",
-            expected=f"1 to {MAX_TOOLS}",
-            fix="Name those that are needed with `tools`, or split the work (O17).",
-        )
 
 
 # An example ---------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""The kernel of patterns: models, tools, bounds and labels as a pattern gets them, and nothing beside them.
+"""The kernel of patterns: the only access that a pattern has to models, tools, limits and labels.
 
-A pattern is given a `Context`; values come and go as `Labelled`, which only the stage opens, and what it has opened is
-the label of everything it does from then on. So no pattern can step outside the law, whatever it does.
+A pattern is given a `Context`. Values are `Labelled`; only the context opens them, and the labels of what it has opened
+are joined to everything that it does from then on. So the label rules hold whatever a pattern does.
 """
 
 from bicameral.labels import (
@@ -37,11 +37,14 @@ from bicameral.patterns.kernel._conversation import (
     approximate_tokens as approximate_tokens,
     cut_to_tokens as cut_to_tokens,
     format_text as format_text,
+    indent_lines as indent_lines,
     join_labelled as join_labelled,
     map_labelled as map_labelled,
 )
 from bicameral.patterns.kernel._pattern import (
     Pattern as Pattern,
     PatternExample as PatternExample,
+    Responder as Responder,
+    ask_responder as ask_responder,
     run_pattern as run_pattern,
 )

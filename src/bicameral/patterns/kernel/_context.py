@@ -32,7 +32,7 @@ from bicameral.labels import (
 )
 from bicameral.limits import STRATEGY, BudgetSpent, LimitReached, Limits, Meter
 from bicameral.models import Message, ModelReply
-from bicameral.patterns._conversation import FINAL_CODES, note_written
+from bicameral.patterns._conversation import FINAL_CODES, join_written_labels
 from bicameral.patterns._outcome import ModelCallEvent, NoteEvent, ToolCallEvent, TraceEvent
 from bicameral.patterns.kernel._conversation import (
     UNKNOWN_TOOL,
@@ -79,60 +79,60 @@ class CallGuard(Protocol):
 class GuardedCallGate:
     """The call gate of a run for one context: every call passes the guards that the context has at that time."""
 
-    def __init__(self, stage: Context, door: CallPath) -> None:
-        self._stage = stage
-        self._door = door
+    def __init__(self, context: Context, gate: CallPath) -> None:
+        self._context = context
+        self._gate = gate
 
     @property
     def failure(self) -> BaseException | None:
-        return self._door.failure
+        return self._gate.failure
 
     async def make_call(
         self,
         step: str,
         tool: Tool,
         arguments: dict[str, Any],
-        shades: Mapping[str, LabelTree],
+        trees: Mapping[str, LabelTree],
         pc: Label,
         places: dict[str, LabelTree],
         note: Callable[[dict[str, LabelTree]], None],
         *,
         needed: bool,
     ) -> tuple[Any, LabelTree] | None:
-        guards = self._stage.guards
+        guards = self._context.guards
         if guards:
-            label = join_all((pc, *(shade.flat for shade in shades.values())))
+            label = join_all((pc, *(tree.flat for tree in trees.values())))
             # A copy: what the guards check is what runs, even if other code holds parts of the arguments.
             arguments = {name: to_plain(value) for name, value in arguments.items()}
             for guard in guards:
                 self._ask_guard(
                     guard.before, label, tool, {name: to_plain(each) for name, each in arguments.items()}, label
                 )
-        given = await self._door.make_call(step, tool, arguments, shades, pc, places, note, needed=needed)
+        given = await self._gate.make_call(step, tool, arguments, trees, pc, places, note, needed=needed)
         if given is None:
             return None
-        value, shade = given
+        value, tree = given
         for guard in guards:
-            looked = self._ask_guard(guard.after, shade.flat, tool, to_plain(value), shade.flat)
+            looked = self._ask_guard(guard.after, tree.flat, tool, to_plain(value), tree.flat)
             if looked != value:
                 # A label tree belongs to the places of the old value, so only the joined label is kept.
-                value, shade = self._check_result_type(tool, looked, shade), shade.flat
-        return value, shade
+                value, tree = self._check_result_type(tool, looked, tree), tree.flat
+        return value, tree
 
     def _ask_guard(self, look: Callable[..., R], label: Label, *what: Any) -> R:
         """The result of a guard. If it refuses or fails, the context gets the label of what the guard has read."""
         try:
             return look(*what)
         except BicameralError:
-            self._stage.read_label = join(self._stage.read_label, label)
+            self._context.read_label = join(self._context.read_label, label)
             raise
         except Exception as error:
-            self._stage.read_label = join(self._stage.read_label, label)
+            self._context.read_label = join(self._context.read_label, label)
             raise guard_failed_error(error) from None
 
-    def _check_result_type(self, tool: Tool, value: Any, shade: LabelTree) -> Any:
+    def _check_result_type(self, tool: Tool, value: Any, tree: LabelTree) -> Any:
         if mismatch(value, tool.result):
-            self._stage.read_label = join(self._stage.read_label, shade.flat)
+            self._context.read_label = join(self._context.read_label, tree.flat)
             raise RunError(
                 "pattern.guard-failed",
                 f"a guard made something else of what {tool.name!r} gave",
@@ -161,7 +161,7 @@ class SharedState:
     registry: Registry
     trace: list[TraceEvent] = field(default_factory=list[TraceEvent])
     places: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
-    written: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
+    written_labels: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
     audience: ConversationObserver = field(default_factory=ConversationObserver)
     model_call_count: int = 0
     tool_call_count: int = 0
@@ -315,9 +315,9 @@ class Context:
     async def _ask_model(
         self, role: Role, messages: tuple[Message, ...], label: Label, schema: Mapping[str, Any] | None, sample: int
     ) -> ModelReply:
-        voices = replace(self.shared.models, max_tokens=role.max_tokens)
+        models = replace(self.shared.models, max_tokens=role.max_tokens)
         try:
-            reply, model, charges = await voices.ask(
+            reply, model, charges = await models.ask(
                 role.job,
                 messages,
                 label,
@@ -349,35 +349,35 @@ class Context:
         found = self._tool(tool)
         decided = join_all((TRUSTED_USER, self.read_label, because))
         given_for = {name: self._argument(each).with_label(decided) for name, each in arguments.items()}
-        shades = {name: each.label_tree for name, each in given_for.items()}
+        trees = {name: each.label_tree for name, each in given_for.items()}
         values = {name: open_labelled(each) for name, each in given_for.items()}
         self.meter.count_tool_call()
         self.shared.tool_call_count += 1
         step, begun = f"{self.path}call {self.shared.tool_call_count}", time.perf_counter()
-        label = join_all((decided, *(shade.flat for shade in shades.values())))
+        label = join_all((decided, *(tree.flat for tree in trees.values())))
         try:
             given = await self.call_gate.make_call(
                 step,
                 found,
                 parse_arguments(found, values),
-                shades,
+                trees,
                 decided,
                 self.shared.places,
-                partial(note_written, self.shared.written),
+                partial(join_written_labels, self.shared.written_labels),
                 needed=True,
             )
         except BicameralError as error:
             if error.code not in _NOT_CALLED_CODES:
                 # The source of a result may decide whether the tool returns anything at all.
-                label = join(label, labels_after_call(found, shades, None, step, decided).flat)
+                label = join(label, labels_after_call(found, trees, None, step, decided).flat)
             self.read_label = join(self.read_label, label)
             self.shared.trace.append(ToolCallEvent(self.path, tool, label, time.perf_counter() - begun, error.code))
             raise
         if given is None:
             raise ToolError("tools.failed", f"{tool!r} was not called")
-        value, shade = given
-        self.shared.trace.append(ToolCallEvent(self.path, tool, shade.flat, time.perf_counter() - begun))
-        return make_labelled(value, shade)
+        value, tree = given
+        self.shared.trace.append(ToolCallEvent(self.path, tool, tree.flat, time.perf_counter() - begun))
+        return make_labelled(value, tree)
 
     def _argument(self, value: Any) -> Labelled[Any]:
         if isinstance(value, Labelled):
@@ -415,7 +415,7 @@ class Context:
             registry,
             self.meter,
             replace(shared.audience, turn=turned, call=called),
-            written=shared.written,
+            written_labels=shared.written_labels,
             label=self.read_label,
             places=shared.places,
             path=f"{self.path}talk {shared.conversation_count}/",
@@ -426,15 +426,7 @@ class Context:
 
     def part(self, name: str) -> Context:
         """A part with its own context: it starts with the label of this one, and adds nothing to it."""
-        return Context(
-            self.shared,
-            self.meter,
-            f"{self.path}{name}/",
-            self.read_label,
-            self.restricted_registry,
-            self.prompt_heads,
-            self.guards,
-        )
+        return replace(self, path=f"{self.path}{name}/", own_read_label=self.read_label, last_model="")
 
     async def run_part(self, name: str, work: Callable[[Context], Awaitable[Labelled[T]]]) -> Labelled[T]:
         """Run work in a part; its result carries the label of everything that the part has opened."""
@@ -487,9 +479,7 @@ class Context:
     async def within_limits(self, bounds: Limits) -> AsyncGenerator[Context]:
         """This context with its own limits, in addition to those around it."""
         meter = Meter(bounds, above=self.meter)
-        inner = Context(
-            self.shared, meter, self.path, self.read_label, self.restricted_registry, self.prompt_heads, self.guards
-        )
+        inner = replace(self, meter=meter, own_read_label=self.read_label, last_model="")
         try:
             async with meter.running():
                 yield inner

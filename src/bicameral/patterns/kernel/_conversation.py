@@ -1,7 +1,6 @@
-"""Roles, the labelled text they are given, conversations in which a role asks for tools, and the trace of it all.
+"""Roles, labelled text for their prompts, and conversations in which a role asks for tools.
 
-Token counts are estimates, for whoever keeps something short; no tokenizer is asked. The trace holds names, numbers and
-labels, in order, and no word of an untrusted text.
+Token counts are estimates without a tokenizer, for limits on the length of texts.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _CHARACTERS_PER_TOKEN = 16
 
 
 def approximate_tokens(text: str) -> int:
-    """A guess that is rather too high: words by their length, each digit, mark and letter of other scripts as one.
+    """An estimate that is rather too high: words by length; each digit, mark and letter of other scripts as one.
 
     Example:
         >>> approximate_tokens("The fee is 40 euros.")
@@ -54,9 +53,9 @@ def approximate_tokens(text: str) -> int:
 
 
 def cut_to_tokens(text: str, most: int) -> str:
-    """The beginning of a text that is no longer than so many tokens, by the same guess.
+    """The beginning of a text, at most `most` tokens by the same estimate.
 
-    Space counts as nothing, so that there is an end to the characters as well.
+    White space counts as nothing, so the number of characters has a limit as well.
     """
     left = most
     for found in _PIECE.finditer(text):
@@ -72,23 +71,23 @@ U = TypeVar("U")
 
 
 def map_labelled(closed: Labelled[T], change: Callable[[T], U]) -> Labelled[U]:
-    """The same as `map` for a function of ours that keeps nothing, and whose errors say what may be said."""
+    """Like `map`, for a function of this package: it stores nothing, and its errors do not quote the value."""
     return make_labelled(change(open_labelled(closed)), closed.label)
 
 
 def join_labelled(values: Iterable[Labelled[T]]) -> Labelled[list[T]]:
     """Several values as one list, each with all labels of all of them."""
     found = list(values)
-    shade: LabelTree = TRUSTED_USER
+    tree: LabelTree = TRUSTED_USER
     for each in found:
-        shade = join_trees(shade, each.label)
-    return make_labelled([open_labelled(each) for each in found], shade.flat)
+        tree = join_trees(tree, each.label)
+    return make_labelled([open_labelled(each) for each in found], tree.flat)
 
 
 def format_text(words: LiteralString, **parts: Labelled[Any]) -> Labelled[str]:
-    """A text of fixed words with values in it: `format_text("Question: {question}", question=question)`.
+    """A fixed text with labelled values in it: `format_text("Question: {question}", question=question)`.
 
-    The words must stand in the program as they are, which the type checker holds; what varies goes in by name.
+    The text must be a literal of the program, which the type checker enforces; values are passed by name.
     """
     names = {name for _, name, _, _ in Formatter().parse(words) if name is not None}
     if names != set(parts):
@@ -102,6 +101,11 @@ def format_text(words: LiteralString, **parts: Labelled[Any]) -> Labelled[str]:
     )
 
 
+def indent_lines(text: str) -> str:
+    """The text with all lines but the first indented: no line of a result can pass for a line of the prompt."""
+    return "\n  ".join(text.splitlines())
+
+
 def render_value(value: object) -> str:
     """A value as a model reads it."""
     from bicameral.patterns.strategies import render_result
@@ -110,7 +114,7 @@ def render_value(value: object) -> str:
 
 
 PromptText = Labelled[Any] | LiteralString
-"""A part of a question: a value with its label, or words that stand in the program."""
+"""A part of a prompt: a labelled value, or a literal of the program."""
 
 
 def part_text(part: PromptText) -> str:
@@ -119,7 +123,7 @@ def part_text(part: PromptText) -> str:
 
 
 def part_label(part: PromptText) -> Label:
-    """The label of a part; words that stand in the program are the program's own."""
+    """The label of a part; a literal of the program is trusted."""
     if isinstance(part, Labelled):
         return part.label
     label = unlabelled_value_label(part)
@@ -145,10 +149,11 @@ RoleTier = Literal["small", "mid", "large"]
 class Role:
     """One participant that is a model, by the name it has in the catalogue.
 
-    `setup` is what it is told first in every call, always the same, so that its beginning can be cached. With `reads`
-    "trusted" a stranger's text is refused instead of being given to the quarantined model: the participant must never
-    see one. `job` and `phase` are what routers choose a model by. Above a `temperature` of 0 each sample is a reply of
-    its own.
+    Args:
+        setup: The beginning of every prompt, always the same, so that it can be cached.
+        reads: With "trusted", a prompt with untrusted text is refused instead of being sent to the quarantined model.
+        job: With `phase`, what routers choose a model by.
+        temperature: Above 0 each `sample` is another reply.
     """
 
     name: str
@@ -161,7 +166,7 @@ class Role:
     temperature: float = 0.0
 
     def __post_init__(self) -> None:
-        # A setup opens every prompt as the program's own words, in the privileged chamber, too.
+        # A setup is trusted text in every prompt, also in those of the privileged chamber.
         vouched_value(self.setup)
 
 
@@ -169,22 +174,22 @@ class RoleConversation:
     """A conversation of one role; it and its context have one label.
 
     A pattern gets replies and results here without labels, so they count as opened: from the first untrusted text on
-    everything that the context does carries its label, and what the context has opened elsewhere is joined to whatever
-    is said here.
+    everything that the context does carries its label, and the label of what the context has opened elsewhere is joined
+    to this conversation.
     """
 
-    def __init__(self, stage: Context, role: Role, talk: ToolConversation) -> None:
-        self._stage = stage
+    def __init__(self, context: Context, role: Role, talk: ToolConversation) -> None:
+        self._context = context
         self._role = role
         self._talk = talk
-        for part in stage.prompt_heads:
-            stage.read_label = join(stage.read_label, part_label(part))
-        talk.system(stage.prompt_head(role))
+        for part in context.prompt_heads:
+            context.read_label = join(context.read_label, part_label(part))
+        talk.system(context.prompt_head(role))
 
     def tell(self, *parts: PromptText) -> None:
-        """Say something to the participant, in one message."""
+        """Add one message to the participant."""
         for part in parts:
-            self._stage.read_label = join(self._stage.read_label, part_label(part))
+            self._context.read_label = join(self._context.read_label, part_label(part))
         self._join_labels()
         self._talk.tell("".join(part_text(part) for part in parts))
 
@@ -199,14 +204,14 @@ class RoleConversation:
             self._join_labels()
 
     async def make_calls(self, reply: ModelReply, *, most: int | None = None) -> int:
-        """Make the calls that a reply asks for, as policy allows; of more than `most` it is said that they are not.
+        """Make the calls that a reply asks for, as policy allows; how many gave a result.
 
-        How many gave a result.
+        Of more than `most` calls the model reads that the rest were not made.
         """
         self._join_labels()
         made = reply.calls[:most]
         try:
-            gave = await self._talk.make_calls(replace(reply, calls=made), because=self._stage.read_label)
+            gave = await self._talk.make_calls(replace(reply, calls=made), because=self._context.read_label)
             for call in reply.calls[len(made) :]:
                 self._talk.decline_call(
                     call, f"not made: {len(made)} at a time. Ask for it again if it is still needed."
@@ -216,13 +221,13 @@ class RoleConversation:
             self._join_labels()
 
     def decline_calls(self, reply: ModelReply, why: LiteralString) -> None:
-        """Say of the calls that a reply asks for that they are not made, in words that stand in the program."""
+        """Tell the model that the calls of a reply are not made; the reason is a literal of the program."""
         for call in reply.calls:
             self._talk.decline_call(call, why)
 
     def _join_labels(self) -> None:
-        both = join(self._stage.read_label, self._talk.label)
-        self._stage.read_label = self._talk.label = both
+        both = join(self._context.read_label, self._talk.label)
+        self._context.read_label = self._talk.label = both
 
 
 def must_not_read_error(role: Role) -> RunError:

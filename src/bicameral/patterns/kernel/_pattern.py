@@ -13,6 +13,7 @@ from bicameral.labels import Labelled, LabelTree, listen_for_escapes, open_label
 from bicameral.limits import STRATEGY, LimitUsage, Meter
 from bicameral.patterns._outcome import Answered, Outcome, outcome_of
 from bicameral.patterns.kernel._context import Context, SharedState
+from bicameral.patterns.kernel._conversation import Role
 from bicameral.patterns.strategies import Runtime, run_recorded
 from bicameral.runs import CallGate, Decider, LiveEffectHandler
 from bicameral.tools import Tool
@@ -25,23 +26,23 @@ T = TypeVar("T")
 
 
 async def run_pattern(
-    pattern: str, knobs: Mapping[str, Any], desk: Runtime, work: Callable[[Context], Awaitable[Labelled[T]]]
+    pattern: str, knobs: Mapping[str, Any], runtime: Runtime, work: Callable[[Context], Awaitable[Labelled[T]]]
 ) -> Outcome[T]:
     """Run `work` with a context, and return the outcome. Stopping the task that awaits this gives a `GaveUp`."""
     outcome, show = await run_recorded(
-        lambda judge, hands: _PatternRun(desk, judge, hands, work),
+        lambda decider, handler: _PatternRun(runtime, decider, handler, work),
         lambda: {"request": f"pattern {pattern}", "pattern": pattern, "knobs": dict(knobs)},
-        desk,
+        runtime,
         {"bicameral.pattern": pattern},
     )
-    stage = None if show is None else show.stage
+    context = None if show is None else show.context
     return outcome_of(
         outcome,
         limits=STRATEGY,
         subject="it",
         way=pattern,
-        taken=LimitUsage(scope=STRATEGY) if stage is None else stage.meter.usage,
-        trace=() if stage is None else tuple(stage.shared.trace),
+        taken=LimitUsage(scope=STRATEGY) if context is None else context.meter.usage,
+        trace=() if context is None else tuple(context.shared.trace),
     )
 
 
@@ -49,25 +50,32 @@ async def run_pattern(
 class _PatternRun:
     """The workload of one pattern."""
 
-    desk: Runtime
-    judge: Decider
-    hands: LiveEffectHandler
+    runtime: Runtime
+    decider: Decider
+    handler: LiveEffectHandler
     work: Callable[[Context], Awaitable[Labelled[Any]]]
-    stage: Context | None = None
+    context: Context | None = None
     given: Labelled[Any] | None = None
-    written: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
+    written_labels: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
 
     async def run(self) -> Any:
-        desk = self.desk
-        meter = Meter(desk.bounds)
-        door = CallGate(self.judge, self.hands)
-        shared = SharedState(desk.models, door, self.hands, desk.registry, written=self.written, audience=desk.audience)
-        self.stage = Context(shared, meter)
+        runtime = self.runtime
+        meter = Meter(runtime.bounds)
+        gate = CallGate(self.decider, self.handler)
+        shared = SharedState(
+            runtime.models,
+            gate,
+            self.handler,
+            runtime.registry,
+            written_labels=self.written_labels,
+            audience=runtime.audience,
+        )
+        self.context = Context(shared, meter)
         async with meter.running():
             with listen_for_escapes(shared.note_escape):
-                given = await self.work(self.stage)
-        # Everything that was opened on the way may have decided which value it is.
-        self.given = given.with_label(self.stage.read_label)
+                given = await self.work(self.context)
+        # Whatever the pattern opened may have decided which value it returns, so its labels are joined to the answer.
+        self.given = given.with_label(self.context.read_label)
         return open_labelled(self.given)
 
     @property
@@ -88,19 +96,19 @@ class Pattern(ABC, Generic[P, T]):
     id: ClassVar[str]
 
     @abstractmethod
-    async def execute(self, stage: Context, /, *args: P.args, **kwargs: P.kwargs) -> Labelled[T]:
+    async def execute(self, context: Context, /, *args: P.args, **kwargs: P.kwargs) -> Labelled[T]:
         """Do the work in a context."""
 
-    async def run(self, desk: Runtime, /, *args: P.args, **kwargs: P.kwargs) -> Outcome[T]:
+    async def run(self, runtime: Runtime, /, *args: P.args, **kwargs: P.kwargs) -> Outcome[T]:
         """Do the work as a run of its own. Texts must have labels: the source of one without is unknown."""
         if any(isinstance(each, str) for each in (*args, *kwargs.values())):
             raise LabelError(
                 "labels.naked",
                 f"{self.id} was given a naked text",
                 expected="a labelled value",
-                fix="Use `said` for a literal, `from_user` for what the user gave, and of an outcome `labelled`.",
+                fix="Use `program_text` for a literal, `from_user` for what the user gave, `labelled` of an outcome.",
             )
-        return await run_pattern(self.id, self.knobs, desk, lambda stage: self.execute(stage, *args, **kwargs))
+        return await run_pattern(self.id, self.knobs, runtime, lambda context: self.execute(context, *args, **kwargs))
 
     @property
     def facts(self) -> PatternFacts:
@@ -131,6 +139,14 @@ class Pattern(ABC, Generic[P, T]):
                         expected=f"{low if low is not None else 'anything'} to {high if high is not None else 'any'}",
                         fix=f"`bicameral patterns show {self.id}` says what {name} is.",
                     )
+
+
+Responder = Role | Pattern[[Labelled[str]], Any]
+
+
+async def ask_responder(context: Context, responder: Responder, text: Labelled[str]) -> Labelled[Any]:
+    """The reply of a role, or the result of a pattern, that is given this text and nothing else."""
+    return await (context.ask(responder, text) if isinstance(responder, Role) else responder.execute(context, text))
 
 
 @dataclass(frozen=True, slots=True)

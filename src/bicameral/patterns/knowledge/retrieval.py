@@ -1,10 +1,10 @@
-"""K1, vanilla RAG: passages found for a question carry the answer, and every statement of it cites one of them.
+"""K1, vanilla RAG: a question is answered from passages of documents, and every statement cites a passage.
 
-Use it where the answers stand in documents that change now and then, and have to name their source. The generator fills
-in statements, each with the citation of a passage that it was shown, or none where the passages do not answer the
-question: that is an answer too. Whatever cites anything else is asked for once more and then refused. Which passages
-are shown was decided by everything that was searched, so one untrusted document in an index makes all its answers
-untrusted; documents of the user's own belong into an index of their own, and their answers stay trusted.
+Use it where the answers are in documents that change now and then, and must name their source. The generator writes
+statements, each with the citation of a passage that it was shown, or none if the passages do not answer the question,
+which is a valid answer. A reply with any other citation is asked for once more and then refused. Every document that
+was searched has a part in which passages are shown, so one untrusted document makes all answers from its index
+untrusted. Keep the user's own documents in a separate index, so that answers from them stay trusted.
 """
 
 from __future__ import annotations
@@ -54,32 +54,36 @@ GENERATOR = Role(
 )
 NOT_COVERED = "This is not in the documents."
 CANDIDATES = 30
-"""So many passages a reranker chooses from."""
+"""How many passages a reranker chooses from."""
 
 Reranker = Callable[[str, Sequence[Chunk]], Sequence[Chunk]]
-"""Puts the chunks that were found into a better order, and may leave some out."""
+"""Returns the chunks that were found in a better order; it may leave some out."""
 CurrentText = Callable[[str], str | None]
-"""The text of a document as it is now, by its id; None if it is gone."""
+"""Returns the current text of the document with this id, or None if it is gone."""
 
 
 class CitedAnswer(TypedDict):
-    """An answer with its citations in it, or the news that the documents do not hold one."""
+    """An answer with citations in its text, or the statement that the documents do not contain one."""
 
     answer: str
     covered: bool
     citations: list[str]
     stale: list[str]
-    """The cited documents that are not any more as they were indexed."""
+    """The cited documents that have changed since they were indexed."""
 
 
 @dataclass(frozen=True)
 class Retrieval(Pattern[[Labelled[str]], CitedAnswer]):
-    """Search, show the best `k` passages, answer with citations: one call of a model, two if it cites wrongly at first.
+    """Search, show the best `k` passages, answer with citations: one model call, two if it cites wrongly at first.
+
+    Args:
+        lexical_weight: The weight of search by words, 0 to 1; the rest is search by meaning.
+        now: Tells whether a cited document has changed since; without it none counts as stale.
 
     Example:
         >>> index = DocumentIndex(LocalEmbedder())
-        >>> index.add([TextDocument("travel.md", words, TRUSTED_USER)])
-        >>> outcome = await Retrieval(index).run(desk, program_text("What may a hotel cost?"))
+        >>> index.add([TextDocument("travel.md", text, TRUSTED_USER)])
+        >>> outcome = await Retrieval(index).run(runtime, program_text("What may a hotel cost?"))
         >>> outcome.value["citations"]
         ['travel.md#3f2a91c07b64']
     """
@@ -97,11 +101,13 @@ class Retrieval(Pattern[[Labelled[str]], CitedAnswer]):
         chunking = self.index.chunking
         return {**super().knobs, "chunk_tokens": chunking.tokens, "overlap_tokens": chunking.overlap}
 
-    async def execute(self, stage: Context, /, question: Labelled[str]) -> Labelled[CitedAnswer]:
-        return await stage.run_part("answer", lambda part: self._answered(part, question))
+    async def execute(self, context: Context, /, question: Labelled[str]) -> Labelled[CitedAnswer]:
+        return await context.run_part("answer", lambda part: self._answer(part, question))
 
-    async def _answered(self, part: Context, question: Labelled[str]) -> Labelled[CitedAnswer]:
-        found, chunks = await self._found(part, question)
+    async def _answer(self, part: Context, question: Labelled[str]) -> Labelled[CitedAnswer]:
+        found, chunks = await self._search(part, question)
+        # An empty text with the label of the whole index, in the prompt or joined to the answer: any document that was
+        # searched may have decided which passages were found.
         chosen = program_text("").with_label(found.searched_label)
         part.note("searched", found=len(chunks), words=self.lexical_weight > 0, meaning=self.lexical_weight < 1)
         if not chunks:
@@ -110,7 +116,7 @@ class Retrieval(Pattern[[Labelled[str]], CitedAnswer]):
             make_labelled(f"{render_passage(chunk)}\n\n", join(TRUSTED_USER, chunk.label))
             for chunk in _edge_order(chunks)
         ]
-        statements = await self._stated(part, (chosen, *passages, "Question: ", question), chunks)
+        statements = await self._ask_statements(part, (chosen, *passages, "Question: ", question), chunks)
         if not statements:
             part.note("not-covered")
             return part.derive(_uncovered_answer())
@@ -120,30 +126,33 @@ class Retrieval(Pattern[[Labelled[str]], CitedAnswer]):
                 answer=_render_statements(statements),
                 covered=True,
                 citations=citations,
-                stale=self._stale(part, citations, chunks),
+                stale=self._stale_documents(part, citations, chunks),
             )
         )
 
-    async def _found(self, part: Context, question: Labelled[str]) -> tuple[SearchResults, Sequence[Chunk]]:
-        """What the search gave; neither it nor a reranker says whether that is enough."""
-        words = part.read(question)
-        wide = self.k if self.rerank is None else max(self.k, CANDIDATES)
-        # Embedding the question takes the processor for a moment.
-        found = await asyncio.to_thread(self.index.search, words, wide, lexical_weight=self.lexical_weight)
+    async def _search(self, part: Context, question: Labelled[str]) -> tuple[SearchResults, Sequence[Chunk]]:
+        """The results of the search, and the chunks to show from them."""
+        text = part.read(question)
+        count = self.k if self.rerank is None else max(self.k, CANDIDATES)
+        # Embedding the question is computation; in a thread it does not block the event loop.
+        found = await asyncio.to_thread(self.index.search, text, count, lexical_weight=self.lexical_weight)
         if self.rerank is None:
             return found, found.chunks
-        better = list(self.rerank(words, found.chunks))[: self.k]
+        better = list(self.rerank(text, found.chunks))[: self.k]
+        # A reranker chooses among the results: it can neither add a passage nor show one twice.
         if any(chunk not in found.chunks for chunk in better) or len({cite(chunk) for chunk in better}) < len(better):
             raise RunError("pattern.bad-reranking", "the reranker gave something that it was not given")
         return found, better
 
-    async def _stated(self, part: Context, asked: Sequence[Any], chunks: Sequence[Chunk]) -> list[dict[str, str]]:
-        """The statements, each of which cites a passage that was shown and still stands in the index."""
+    async def _ask_statements(
+        self, part: Context, prompt: Sequence[Any], chunks: Sequence[Chunk]
+    ) -> list[dict[str, str]]:
+        """The statements, each with the citation of a passage that was shown and is still in the index."""
         wanted = _answer_form([cite(chunk) for chunk in chunks])
         again: Labelled[str] = program_text("")
         for left in (1, 0):
-            reply = await part.read_form(self.generator, *asked, again, wanted=wanted)
-            if reply is not None and self._resolved(reply["statements"], chunks):
+            reply = await part.read_form(self.generator, *prompt, again, wanted=wanted)
+            if reply is not None and self._are_cited(reply["statements"], chunks):
                 return reply["statements"]
             part.note("answer-rejected", retries=left)
             again = program_text(
@@ -156,35 +165,37 @@ class Retrieval(Pattern[[Labelled[str]], CitedAnswer]):
             fix="Ask more narrowly, or give the generator a larger model.",
         )
 
-    def _resolved(self, statements: Sequence[Mapping[str, str]], chunks: Sequence[Chunk]) -> bool:
-        """Whether every citation, in the statements too, is one of a chunk that was shown and is as it was."""
+    def _are_cited(self, statements: Sequence[Mapping[str, str]], chunks: Sequence[Chunk]) -> bool:
+        """Whether every citation, also one inside a statement, is of a chunk that was shown and has not changed."""
         if not all(each["text"].strip() for each in statements):
             return False
         checked = check_citations(_render_statements(statements), chunks, self.index)
         labels = {cite(chunk): chunk.label for chunk in chunks}
-        there = {each["source"]: self.index.resolve(each["source"]) for each in statements}
+        current = {each["source"]: self.index.resolve(each["source"]) for each in statements}
+        # The index may have been filled anew meanwhile: the same text under another label is another source.
         return checked.ok and all(
-            isinstance(now, ResolvedCitation) and now.chunk.label is labels[source] for source, now in there.items()
+            isinstance(now, ResolvedCitation) and now.chunk.label is labels[source] for source, now in current.items()
         )
 
-    def _stale(self, part: Context, citations: Sequence[str], chunks: Sequence[Chunk]) -> list[str]:
+    def _stale_documents(self, part: Context, citations: Sequence[str], chunks: Sequence[Chunk]) -> list[str]:
         if self.now is None:
             return []
         indexed = {chunk.document: chunk.document_fingerprint for chunk in chunks if cite(chunk) in citations}
-        found = [name for name, known in indexed.items() if not _is_unchanged(self.now(name), known)]
-        if found:
-            part.note("stale", documents=len(found))
-        return found
+        current = {name: self.now(name) for name in indexed}
+        stale = [name for name, text in current.items() if text is None or text_fingerprint(text) != indexed[name]]
+        if stale:
+            part.note("stale", documents=len(stale))
+        return stale
 
 
 def _answer_form(citations: Sequence[str]) -> Type:
-    """The form of an answer: only the citations of the passages that are shown can be written into it."""
+    """The form of an answer, in which only citations of the shown passages can be written."""
     statement = RecordType((Field("text", STR), Field("source", LiteralType(tuple(citations)))))
     return RecordType((Field("statements", ListType(statement)),))
 
 
 def _edge_order(chunks: Sequence[Chunk]) -> list[Chunk]:
-    """The best at the beginning and at the end: what stands in the middle of a prompt is overlooked first."""
+    """The best chunks at the beginning and the end: models overlook the middle of a prompt first."""
     return [*chunks[0::2], *reversed(chunks[1::2])]
 
 
@@ -194,10 +205,6 @@ def _render_statements(statements: Sequence[Mapping[str, str]]) -> str:
 
 def _uncovered_answer() -> CitedAnswer:
     return CitedAnswer(answer=NOT_COVERED, covered=False, citations=[], stale=[])
-
-
-def _is_unchanged(words: str | None, known: str) -> bool:
-    return words is not None and text_fingerprint(words) == known
 
 
 # An example ---------------------------------------------------------------------------------------------------------
@@ -215,7 +222,7 @@ _QUESTION: Final = "What is paid for a night in a hotel in Oslo?"
 
 def _build_example(folder: Path) -> Retrieval:
     index = DocumentIndex(LocalEmbedder(), Chunking(tokens=50, overlap=0))
-    index.add(TextDocument(name, words, TRUSTED_USER) for name, words in _PAGES.items())
+    index.add(TextDocument(name, text, TRUSTED_USER) for name, text in _PAGES.items())
     return Retrieval(index, k=2)
 
 

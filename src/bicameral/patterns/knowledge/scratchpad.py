@@ -1,9 +1,9 @@
-"""K8, scratchpad: what a step finds out is noted, and later steps read the notes instead of finding it out again.
+"""K8, scratchpad: each step writes notes on what it finds out, and later steps read them instead of repeating the work.
 
-Use it for three or more steps that need each other. Each step is asked alone, with the notes of the steps that it reads
-between marks behind the fixed part of its prompt; it fills in its result and its own notes. A note is never changed:
-another one may take its place, by naming it. Notes have the label of what their writer had read. A step that reads
-untrusted notes is untrusted too, and one that does not stays trusted.
+Use it for three or more steps that depend on each other. Each step is a separate question with the notes of the steps
+that it reads; the reply has its result and its own notes. A note is never changed: a later one may replace it by naming
+it. Notes have the label of what their step had read, so a step that reads untrusted notes is untrusted too, and one
+that reads none of them stays trusted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MARKS = re.compile(r"\[\s*(/?)\s*notes\s*\]", re.IGNORECASE)
 
 
 class PadNote(TypedDict):
-    """A note: its number, its words in one line, and the number of the note whose place it takes."""
+    """A note: its id, its text in one line, and the id of the note that it replaces."""
 
     id: str
     text: str
@@ -43,9 +43,9 @@ class PadNote(TypedDict):
 
 @dataclass(slots=True)
 class Pad:
-    """The notes of one task, page by page: a step writes one page, once, and nobody else does.
+    """The notes of one task: a page for each step, which only that step writes, once.
 
-    Every page has the same share of the room, so what one step writes never decides what another may write.
+    Every page has the same share of the limits, so an untrusted step cannot use up what another may write.
     """
 
     steps: tuple[str, ...]
@@ -56,13 +56,13 @@ class Pad:
     def write(self, step: str, page: Labelled[list[PadNote]]) -> None:
         if step in self._pages or step not in self.steps:
             raise RunError("pattern.pad-closed", f"the notes of {step!r} are not open", expected="one writer, once")
-        self._pages[step] = map_labelled(page, self._within)
+        self._pages[step] = map_labelled(page, self._check_share)
 
     def pages(self, steps: Sequence[str]) -> Mapping[str, Labelled[list[PadNote]]]:
         return {step: self._pages[step] for step in steps}
 
     def drop(self) -> None:
-        """At the end of the task: nothing can be read or written any more."""
+        """Clear the pad at the end of the task; nothing can be read or written afterwards."""
         self._pages.clear()
         self.steps = ()
 
@@ -71,14 +71,14 @@ class Pad:
         """How many notes, and how many tokens, a step may write."""
         return self.max_notes // len(self.steps), self.max_tokens // len(self.steps)
 
-    def _within(self, notes: list[PadNote]) -> list[PadNote]:
+    def _check_share(self, notes: list[PadNote]) -> list[PadNote]:
         if (why := excess_reason(notes, self.share)) is not None:
             raise RunError("pattern.bad-notes", f"these notes are too much for a step: {why}")
         return notes
 
 
 def excess_reason(notes: Sequence[PadNote], share: tuple[int, int]) -> str | None:
-    """Why these notes do not fit into a share of the pad."""
+    """Why these notes do not fit into a share of the pad, or None."""
     most, tokens = share
     if len(notes) > most:
         return f"at most {most} notes"
@@ -88,13 +88,13 @@ def excess_reason(notes: Sequence[PadNote], share: tuple[int, int]) -> str | Non
 
 
 def render_note(note: PadNote) -> str:
-    """A note as it is shown: one line, behind a number that was given to it."""
+    """A note as a step reads it: one line that begins with its id."""
     return f"{note['id']} {note['text']}"
 
 
-def strip_marks(words: str) -> str:
-    """Without anything that passes for the marks of the notes: there is one pad in a prompt."""
-    return _MARKS.sub(r"(\1notes)", words)
+def strip_marks(text: str) -> str:
+    """The text without anything that looks like the marks around the notes, so that it cannot imitate notes."""
+    return _MARKS.sub(r"(\1notes)", text)
 
 
 HOST = Role(
@@ -111,9 +111,12 @@ _EMPTY_REPLY: Mapping[str, Any] = {"note": {"text": ""}, "more": [], "result": N
 
 @dataclass(frozen=True, slots=True)
 class PadStep:
-    """One step: its name, what is to be done, the steps whose notes it reads (left out: all before it), and material.
+    """One step of a task.
 
-    Material is a value, or a function that gets one when its turn has come, such as a call of a tool.
+    Args:
+        do: What is to be done.
+        reads: The steps whose notes it reads; by default all before it.
+        material: A value, or a function that gets one when the step begins, for example by calling a tool.
     """
 
     name: str
@@ -124,12 +127,12 @@ class PadStep:
 
 @dataclass(frozen=True)
 class Scratchpad(Pattern[[Sequence[PadStep]], str]):
-    """The result of the last step; the notes are gone when it is there. Runs side by side have a pad each.
+    """Do the steps in order; the value is the result of the last one. Each run has its own pad, dropped at the end.
 
     Example:
         >>> due, tip = program_text("What is due?"), program_text("And a tenth more?")
         >>> steps = [PadStep("bill", due, material=bill), PadStep("tip", tip)]
-        >>> outcome = await Scratchpad().run(desk, steps)
+        >>> outcome = await Scratchpad().run(runtime, steps)
     """
 
     id: ClassVar[str] = "K8"
@@ -137,7 +140,7 @@ class Scratchpad(Pattern[[Sequence[PadStep]], str]):
     max_tokens: int = 800
     host: Role = HOST
 
-    async def execute(self, stage: Context, /, steps: Sequence[PadStep]) -> Labelled[str]:
+    async def execute(self, context: Context, /, steps: Sequence[PadStep]) -> Labelled[str]:
         _check_steps(steps, self.max_notes)
         pad = Pad(tuple(step.name for step in steps), self.max_notes, self.max_tokens)
         result = program_text("")
@@ -145,7 +148,7 @@ class Scratchpad(Pattern[[Sequence[PadStep]], str]):
             for number, step in enumerate(steps, 1):
                 before = pad.steps[: number - 1] if step.reads is None else step.reads
                 work = _StepWork(self.host, step, number, pad.pages(before), pad.share, number == len(steps))
-                done = await stage.run_part(f"step {number}", work)
+                done = await context.run_part(f"step {number}", work)
                 pad.write(step.name, done.field("notes"))
                 result = done.field("result")
             return result
@@ -155,7 +158,7 @@ class Scratchpad(Pattern[[Sequence[PadStep]], str]):
 
 @dataclass(frozen=True, slots=True)
 class _StepWork:
-    """One step at work, on a part of its own: what it reads is opened there and nowhere else."""
+    """The work of one step, in its own part of the context: what it reads adds no label to other steps."""
 
     host: Role
     step: PadStep
@@ -176,16 +179,16 @@ class _StepWork:
         head = (format_text("[notes]\n{pad}[/notes]\n\n", pad=pad), *parts)
         again: Labelled[str] = program_text("")
         for left in (1, 0):
-            # A reply without readable notes counts as one without any.
+            # A reply that is not of the form counts as one without notes.
             reply = await part.read_form(self.host, *head, again, wanted=wanted) or _EMPTY_REPLY
             forms = [] if self.last else [reply["note"], *reply["more"]]
-            written = [_make_note(each, self.number, at) for at, each in enumerate(forms, 1)]
-            why = self._refusal_reason(written, reply["result"])
+            new = [_make_note(each, self.number, at) for at, each in enumerate(forms, 1)]
+            why = self._refusal_reason(new, reply["result"])
             if why is None:
-                replaced = sum(note["replaces"] is not None for note in written)
-                part.note("noted", notes=len(written), replaced=replaced, shown=len(notes))
-                return part.derive({"notes": written, "result": reply["result"]})
-            part.note("notes-rejected", notes=len(written), retries=left)
+                replaced = sum(note["replaces"] is not None for note in new)
+                part.note("noted", notes=len(new), replaced=replaced, shown=len(notes))
+                return part.derive({"notes": new, "result": reply["result"]})
+            part.note("notes-rejected", notes=len(new), retries=left)
             again = part.derive(f"\n\nYour reply does not do: {why}.")
         raise RunError("pattern.bad-notes", f"{self.step.name!r} has not noted what it found as it should")
 
@@ -195,34 +198,33 @@ class _StepWork:
         return excess_reason(notes, self.share)
 
     def _visible_notes(self, part: Context) -> list[PadNote]:
-        """The notes that this step reads, without those whose place another one has taken.
-
-        A note never takes the place of one that is more trusted than itself: then both are shown.
-        """
+        """The notes that this step reads, without those that another note replaces."""
         labels: dict[str, Label] = {}
-        found: dict[str, PadNote] = {}
+        visible: dict[str, PadNote] = {}
         for page in self.pages.values():
             for note in part.read(page):
                 old = note["replaces"]
-                if old in found and (page.label.trusted or not labels[old].trusted):
-                    del found[old]
-                labels[note["id"]], found[note["id"]] = page.label, note
-        return list(found.values())
+                # An untrusted note cannot remove a trusted one: then both are shown.
+                if old in visible and (page.label.trusted or not labels[old].trusted):
+                    del visible[old]
+                labels[note["id"]], visible[note["id"]] = page.label, note
+        return list(visible.values())
 
 
 def _reply_form(known: Sequence[str], *, last: bool) -> Type:
-    """The form of a reply: each step but the last has a note, which can name only one that its writer was shown."""
+    """The form of a reply. Each step but the last has a note, which can replace only a note that the step was shown."""
     result = Field("result", STR)
     if last:
         return RecordType((result,))
-    taken = (Field("replaces", optional_type(LiteralType(tuple(known)))),) if known else ()
-    note = RecordType((Field("text", STR), *taken))
+    replaces = (Field("replaces", optional_type(LiteralType(tuple(known)))),) if known else ()
+    note = RecordType((Field("text", STR), *replaces))
     return RecordType((Field("note", note), Field("more", ListType(note)), result))
 
 
-def _make_note(written: Mapping[str, Any], step: int, number: int) -> PadNote:
-    words = strip_marks(_SPACE.sub(" ", written["text"]).strip())
-    return PadNote(id=f"{step}.{number}", text=words, replaces=cast("str | None", written.get("replaces")))
+def _make_note(form: Mapping[str, Any], step: int, number: int) -> PadNote:
+    # One line without marks, with an id of ours: a note cannot imitate another note.
+    text = strip_marks(_SPACE.sub(" ", form["text"]).strip())
+    return PadNote(id=f"{step}.{number}", text=text, replaces=cast("str | None", form.get("replaces")))
 
 
 def _check_steps(steps: Sequence[PadStep], most: int) -> None:

@@ -1,9 +1,9 @@
-"""O6, orchestrator-workers: a model writes briefs for the sub-tasks it sees, workers do them, one more call sums up.
+"""O6, orchestrator-workers: a model splits a goal into briefs, workers do them, and one more call sums up.
 
 Use it where the sub-tasks differ from input to input; where code can list them, O4 is cheaper. The Orchestrator reads
-the goal and the list of workers, and never a result: untrusted text can change what a worker says, but not which
-workers there are. A worker sees its brief and nothing else; the Synthesis sees what came of each brief, cut to size.
-How many workers may be started, and how deep, is one count for the whole tree.
+the goal and the list of workers, and never a result: untrusted text can change what a worker returns, but not which
+workers are started. A worker sees only its brief; the Synthesis sees the result of each brief, cut to size. The limits
+on workers and on depth hold for the whole tree of workers.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from bicameral.patterns.kernel import (
     Labelled,
     Pattern,
     PatternExample,
+    Responder,
     Role,
+    ask_responder,
     cut_to_tokens,
     format_text,
+    indent_lines,
 )
-from bicameral.patterns.orchestration.parallelization import Responder, ask_responder
 from bicameral.types import STR, Field, ListType, LiteralType, RecordType
 
 
@@ -40,17 +42,20 @@ class _WorkerCount:
 
 @dataclass(frozen=True, slots=True)
 class SpawnAllowance:
-    """What whoever delegates may still do. Counts of those around it hold as well, whatever is set further in."""
+    """How many workers may still be started here, and how many levels deep.
+
+    The counts of all patterns around this one apply as well, so an inner pattern cannot raise the limit.
+    """
 
     counts: tuple[_WorkerCount, ...]
     levels: int
 
     def take(self, wanted: int) -> int:
-        """So many of those that are wanted may be started."""
-        given = min(wanted, *(count.left for count in self.counts))
+        """Take up to `wanted` workers from every count; how many may be started."""
+        taken = min(wanted, *(count.left for count in self.counts))
         for count in self.counts:
-            count.left -= given
-        return given
+            count.left -= taken
+        return taken
 
 
 _OUTER_ALLOWANCE: ContextVar[SpawnAllowance | None] = ContextVar("bicameral-spawning", default=None)
@@ -58,21 +63,22 @@ _OUTER_ALLOWANCE: ContextVar[SpawnAllowance | None] = ContextVar("bicameral-spaw
 
 @contextmanager
 def spawn_allowance(most: int, depth: int) -> Generator[SpawnAllowance]:
-    """Delegate inside this: whoever does so further in, however far, is a level deeper and takes of the same count."""
-    around = _OUTER_ALLOWANCE.get()
-    levels = depth if around is None else min(depth, around.levels - 1)
+    """The allowance for a block of code. One inside it, at any distance, is a level deeper and shares its count."""
+    outer = _OUTER_ALLOWANCE.get()
+    levels = depth if outer is None else min(depth, outer.levels - 1)
     if levels < 1:
         raise RunError(
             "pattern.too-deep",
             "a worker wants workers of its own, deeper than is allowed",
             fix="Raise `max_depth` of the outermost one, or give this worker something that delegates nothing.",
         )
-    here = SpawnAllowance(((around.counts if around else ()) + (_WorkerCount(most),)), levels)
-    before = _OUTER_ALLOWANCE.set(here)
+    inner = SpawnAllowance((*(outer.counts if outer else ()), _WorkerCount(most)), levels)
+    # A context variable: workers run as tasks, which copy it, and need not pass it on through patterns in between.
+    token = _OUTER_ALLOWANCE.set(inner)
     try:
-        yield here
+        yield inner
     finally:
-        _OUTER_ALLOWANCE.reset(before)
+        _OUTER_ALLOWANCE.reset(token)
 
 
 _BRIEF = (
@@ -105,10 +111,12 @@ SMALL_LIMITS = strategy_limits(rounds=8, calls=8, tool_calls=16, tokens=40_000, 
 
 @dataclass(frozen=True)
 class WorkerSpec:
-    """One entry of the workers' list: who it is, what it can do, what does it, with which tools and within what.
+    """One entry in the list of workers.
 
-    The Orchestrator is told the name and `can`. The work is done by a participant that is asked once and has no tools,
-    or by any pattern that takes a text.
+    Args:
+        can: What it can do; the Orchestrator reads this and the name.
+        by: A role that is asked once and has no tools, or any pattern that takes a text.
+        tools: The tools that it may call.
     """
 
     name: str
@@ -127,7 +135,7 @@ class WorkerSpec:
 
 
 class Brief(TypedDict):
-    """All that a worker is told."""
+    """Everything that a worker reads."""
 
     worker: str
     objective: str
@@ -146,13 +154,13 @@ class _WorkerResult(TypedDict):
 
 @dataclass(frozen=True)
 class OrchestratorWorkers(Pattern[[Labelled[str]], str]):
-    """One plan, at most `max_workers` workers side by side, one synthesis.
+    """One plan, at most `max_workers` workers in parallel, one synthesis.
 
-    `max_workers` and `max_depth` are those of the whole tree: a worker that delegates itself takes of the same count.
+    `max_workers` and `max_depth` hold for the whole tree: a worker that delegates takes from the same count.
 
     Example:
         >>> workers = [WorkerSpec("papers", "searches papers", ReAct(), ["search"]), WorkerSpec("law", "knows the law")]
-        >>> outcome = await OrchestratorWorkers(workers).run(desk, program_text("May we print this chart?"))
+        >>> outcome = await OrchestratorWorkers(workers).run(runtime, program_text("May we print this chart?"))
     """
 
     id: ClassVar[str] = "O6"
@@ -172,6 +180,7 @@ class OrchestratorWorkers(Pattern[[Labelled[str]], str]):
                 f"{self.id}: {len(names)} workers are listed, {len(set(names))} names",
                 expected=f"1 to {MAX_LISTED_WORKERS} workers with names of their own",
             )
+        # The Orchestrator decides which workers run with which tools, so it must not read untrusted text.
         if self.orchestrator.reads != "trusted":
             raise CatalogError(
                 "pattern.bad-worker",
@@ -179,31 +188,31 @@ class OrchestratorWorkers(Pattern[[Labelled[str]], str]):
                 expected='a Role with reads="trusted"',
             )
 
-    async def execute(self, stage: Context, /, goal: Labelled[str]) -> Labelled[str]:
-        with spawn_allowance(self.max_workers, self.max_depth) as may:
-            briefs = await self._plan_briefs(stage, goal)
-            started = may.take(len(briefs))
-            stage.note("planned", briefs=len(briefs), left_out=len(briefs) - started)
+    async def execute(self, context: Context, /, goal: Labelled[str]) -> Labelled[str]:
+        with spawn_allowance(self.max_workers, self.max_depth) as allowance:
+            briefs = await self._plan_briefs(context, goal)
+            started = allowance.take(len(briefs))
+            context.note("planned", briefs=len(briefs), left_out=len(briefs) - started)
             works = [
                 (f"{n} {each['worker']}", partial(self._run_worker, brief=each)) for n, each in enumerate(briefs, 1)
             ]
-            gave = await stage.run_parallel(works[:started], width=self.max_workers)
-        for (name, _), each in zip(works[:started], gave, strict=True):
+            results = await context.run_parallel(works[:started], width=self.max_workers)
+        for (name, _), each in zip(works[:started], results, strict=True):
             if isinstance(each, BicameralError):
-                stage.note("worker-failed", worker=name, code=each.code)
-        if not any(isinstance(each, Labelled) for each in gave):
+                context.note("worker-failed", worker=name, code=each.code)
+        if not any(isinstance(each, Labelled) for each in results):
             raise RunError("pattern.all-failed", f"not one of {len(briefs)} sub-tasks came to anything")
-        every = (*gave, *[None] * (len(briefs) - started))
-        outcomes = [_render_sub_task(stage, brief, each) for brief, each in zip(briefs, every, strict=True)]
-        return await stage.ask(self.synthesis, "Goal: ", goal, *outcomes)
+        every = (*results, *[None] * (len(briefs) - started))
+        outcomes = [_render_sub_task(context, brief, each) for brief, each in zip(briefs, every, strict=True)]
+        return await context.ask(self.synthesis, "Goal: ", goal, *outcomes)
 
-    async def _plan_briefs(self, stage: Context, goal: Labelled[str]) -> Sequence[Brief]:
+    async def _plan_briefs(self, context: Context, goal: Labelled[str]) -> Sequence[Brief]:
         names = tuple(each.name for each in self.workers)
         brief = RecordType((Field("worker", LiteralType(names)), *(Field(each, STR) for each in _BRIEF_FIELDS)))
-        head = stage.derive(_worker_list(self.workers, self.max_workers))
+        head = context.derive(_worker_list(self.workers, self.max_workers))
         wanted = RecordType((Field("briefs", ListType(brief)),))
-        plan = await stage.fill(self.orchestrator, "Goal: ", goal, wanted=wanted, stable=[head], retries=0)
-        briefs = cast("list[Brief]", stage.read(plan)["briefs"])
+        plan = await context.fill(self.orchestrator, "Goal: ", goal, wanted=wanted, stable=[head], retries=0)
+        briefs = cast("list[Brief]", context.read(plan)["briefs"])
         if not briefs:
             raise PlanError("pattern.bad-plan", "it has no brief", expected=f"1 to {self.max_workers}")
         return briefs
@@ -212,13 +221,13 @@ class OrchestratorWorkers(Pattern[[Labelled[str]], str]):
         worker = next(each for each in self.workers if each.name == brief["worker"])
         part.restrict_tools(worker.tools)
         async with part.within_limits(worker.bounds) as inner:
-            gave = await ask_responder(inner, worker.by, _render_brief(part, brief, worker))
-        return self._cut(part, gave)
+            result = await ask_responder(inner, worker.by, _render_brief(part, brief, worker))
+        return self._cut_result(part, result)
 
-    def _cut(self, part: Context, gave: Labelled[Any]) -> Labelled[_WorkerResult]:
-        """A result as the Synthesis gets it. That it was cut is told there and in the trace."""
-        value = part.read(gave)
-        whole = value if isinstance(value, str) else part.read(format_text("{gave}", gave=gave))
+    def _cut_result(self, part: Context, result: Labelled[Any]) -> Labelled[_WorkerResult]:
+        """A result as the Synthesis gets it, with a flag if it was cut; the trace has that too."""
+        value = part.read(result)
+        whole = value if isinstance(value, str) else part.read(format_text("{gave}", gave=result))
         kept = cut_to_tokens(whole, self.result_tokens)
         if kept != whole:
             part.note("result-cut", characters=len(whole), kept=len(kept))
@@ -233,32 +242,27 @@ def _render_brief(part: Context, brief: Brief, worker: WorkerSpec) -> Labelled[s
     return format_text(
         "Objective: {objective}\nContext: {context}\nForm: {form}\nLimits: {limits}\nTools: {tools}",
         tools=part.derive(", ".join(worker.tools) or "none"),
-        objective=part.derive(brief["objective"]),
-        context=part.derive(brief["context"]),
-        form=part.derive(brief["form"]),
-        limits=part.derive(brief["limits"]),
+        **{name: part.derive(brief[name]) for name in _BRIEF_FIELDS},
     )
 
 
 def _render_sub_task(
-    stage: Context, brief: Brief, gave: Labelled[_WorkerResult] | BicameralError | None
+    context: Context, brief: Brief, result: Labelled[_WorkerResult] | BicameralError | None
 ) -> Labelled[str]:
-    """What became of one brief. Lines of a result are set in, so that none of them looks like one of ours."""
-    objective = stage.derive(brief["objective"])
-    match gave:
+    """One brief and its result as the Synthesis reads them; None stands for a brief that was not started."""
+    objective = context.derive(brief["objective"])
+    match result:
         case None:
             return format_text("\n\nSub-task: {objective}\nNot done: there were too many.", objective=objective)
         case BicameralError():
             return format_text(
-                "\n\nSub-task: {objective}\nFailed: {code}", objective=objective, code=stage.derive(gave.code)
+                "\n\nSub-task: {objective}\nFailed: {code}", objective=objective, code=context.derive(result.code)
             )
         case _:
-            shown = gave.map(lambda each: ("Cut result: " if each["cut"] else "Result: ") + _indent_lines(each["text"]))
+            shown = result.map(
+                lambda each: ("Cut result: " if each["cut"] else "Result: ") + indent_lines(each["text"])
+            )
             return format_text("\n\nSub-task: {objective}\n{shown}", objective=objective, shown=shown)
-
-
-def _indent_lines(words: str) -> str:
-    return "\n  ".join(words.splitlines())
 
 
 # An example ---------------------------------------------------------------------------------------------------------

@@ -1,13 +1,14 @@
-"""O4, parallelization: parts that need nothing of each other run side by side, and code puts together what they give.
+"""O4, parallelization: independent parts run in parallel, and code combines their results.
 
-Use it where code can cut the work: `sections` are different parts of one request, `votes` are several tries at the same
-question, of which the most frequent answer counts. Each part has a context of its own and sees the request and nothing
-of the others. One that fails does not end the rest, and whatever puts the results together is told of it.
+Use it where code can divide the work: `sections` are different parts of one request, `votes` are several tries at the
+same question, of which the most frequent answer counts. Each part has its own context and sees the request and nothing
+of the others. A part that fails does not end the rest; the combining function or model gets its error code.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,21 +21,13 @@ from bicameral.patterns.kernel import (
     Labelled,
     Pattern,
     PatternExample,
+    Responder,
     Role,
+    ask_responder,
     format_text,
     join_labelled,
 )
 from bicameral.types import BOOL, LiteralType, Type, value_to_json
-
-Responder = Role | Pattern[[Labelled[str]], Any]
-
-
-async def ask_responder(stage: Context, doer: Responder, words: Labelled[str]) -> Labelled[Any]:
-    """What comes of these words, and of nothing else."""
-    if isinstance(doer, Role):
-        return await stage.ask(doer, words)
-    return await doer.execute(stage, words)
-
 
 VOTER = Role("Worker", "Answer the question by filling in the form.", max_tokens=64, temperature=0.7)
 JUDGE = Role(
@@ -48,7 +41,7 @@ NO_CANDIDATE = "none"
 
 
 class PartResult(TypedDict):
-    """What became of one part: what it gave, or the code of what failed."""
+    """The result of one part, or the code of its error."""
 
     part: str
     gave: Any
@@ -56,7 +49,7 @@ class PartResult(TypedDict):
 
 
 class VoteTally(TypedDict):
-    """What a vote came to. Without a majority there is no winner, and `tied` are those that had the most."""
+    """The result of a vote. If several answers have the most votes there is no winner, and they are in `tied`."""
 
     winner: Any
     votes: int
@@ -66,7 +59,7 @@ class VoteTally(TypedDict):
 
 
 def join_parts(slots: Sequence[PartResult]) -> str:
-    """The parts one after another, each under its name."""
+    """The results of all parts in order, each after its name."""
     return "\n".join(f"{each['part']}: {_render_part(each)}" for each in slots)
 
 
@@ -76,16 +69,16 @@ PartsRequest = Labelled[str] | Mapping[str, Labelled[str]]
 
 @dataclass(frozen=True)
 class Parallelization(Pattern[[PartsRequest], Any]):
-    """Made with `sections` or with `votes`. No more than `width` parts are at work at once.
+    """Made with `sections` or with `votes`. At most `width` parts run at once.
 
     Example:
         >>> review = Parallelization.sections({"security": SECURITY, "style": STYLE})
-        >>> print((await review.run(desk, program_text(diff))).value)
+        >>> print((await review.run(runtime, program_text(diff))).value)
         security: No findings.
         style: (this part failed: models.timeout)
 
-        >>> vote = Parallelization.votes(from_annotation(bool), n=5)
-        >>> (await vote.run(desk, program_text("Is 51 a prime number?"))).value["winner"]
+        >>> vote = Parallelization.votes(type_from_annotation(bool), n=5)
+        >>> (await vote.run(runtime, program_text("Is 51 a prime number?"))).value["winner"]
         False
     """
 
@@ -103,9 +96,9 @@ class Parallelization(Pattern[[PartsRequest], Any]):
     def sections(
         cls, parts: Mapping[str, Responder], *, combine: CombineParts | Role = join_parts, width: int = 8
     ) -> Parallelization:
-        """Different parts, put together by a function of what all gave, or by a model that is named for it.
+        """Different parts, combined by a function of all results or by a role.
 
-        A request is for all parts, or it is cut already: one text for each by its name.
+        A request is one text for all parts, or a mapping with a text for each part by its name.
         """
         return cls(width, "sections", parts=parts, combine=combine)
 
@@ -113,7 +106,7 @@ class Parallelization(Pattern[[PartsRequest], Any]):
     def votes(
         cls, wanted: Type, *, n: int = 3, worker: Role = VOTER, judge: Role | None = None, width: int = 8
     ) -> Parallelization:
-        """The same question `n` times. Equal answers are counted; with a judge it is he who chooses among them."""
+        """The same question `n` times. Equal answers are counted; with a judge, the judge chooses among them."""
         return cls(width, "votes", n, wanted=wanted, worker=worker, judge=judge)
 
     def __post_init__(self) -> None:
@@ -127,14 +120,16 @@ class Parallelization(Pattern[[PartsRequest], Any]):
         if self.mode == "sections" and not self.parts:
             raise CatalogError("pattern.bad-knob", f"{self.id}: there are no parts", expected="one part or more")
 
-    async def execute(self, stage: Context, /, request: PartsRequest) -> Labelled[Any]:
+    async def execute(self, context: Context, /, request: PartsRequest) -> Labelled[Any]:
         if self.mode == "votes":
-            return await self._run_vote(stage, _single_question(request))
-        return await self._run_sections(stage, self._cut(request))
+            if not isinstance(request, Labelled):
+                raise RunError("pattern.wrong-parts", "a vote is on one question", expected="one labelled text")
+            return await self._run_vote(context, request)
+        return await self._run_sections(context, self._texts_by_part(request))
 
     # Sections -------------------------------------------------------------------------------------------------------
 
-    def _cut(self, request: PartsRequest) -> Mapping[str, Labelled[str]]:
+    def _texts_by_part(self, request: PartsRequest) -> Mapping[str, Labelled[str]]:
         if isinstance(request, Labelled):
             return dict.fromkeys(self.parts, request)
         if request.keys() != self.parts.keys():
@@ -142,64 +137,63 @@ class Parallelization(Pattern[[PartsRequest], Any]):
             raise RunError("pattern.wrong-parts", f"the request is not cut into the parts that there are: {wrong}")
         return request
 
-    async def _run_sections(self, stage: Context, pieces: Mapping[str, Labelled[str]]) -> Labelled[Any]:
-        works = [(name, partial(ask_responder, doer=doer, words=pieces[name])) for name, doer in self.parts.items()]
-        gave = await self._run_parts(stage, works)
-        slots = [_part_result(stage, name, each) for name, each in zip(self.parts, gave, strict=True)]
+    async def _run_sections(self, context: Context, texts: Mapping[str, Labelled[str]]) -> Labelled[Any]:
+        works = [(name, partial(ask_responder, responder=each, text=texts[name])) for name, each in self.parts.items()]
+        results = await self._run_parts(context, works)
+        slots = [_part_result(context, name, each) for name, each in zip(self.parts, results, strict=True)]
         if not isinstance(self.combine, Role):
             return join_labelled(slots).map(self.combine)
         lines = [
-            format_text("{part}: {told}\n", part=stage.derive(name), told=slot.map(_render_part))
+            format_text("{part}: {told}\n", part=context.derive(name), told=slot.map(_render_part))
             for name, slot in zip(self.parts, slots, strict=True)
         ]
-        return await stage.ask(self.combine, *lines)
+        return await context.ask(self.combine, *lines)
 
-    async def _run_parts(self, stage: Context, works: Sequence[Any]) -> list[Labelled[Any] | BicameralError]:
-        gave = await stage.run_parallel(works, width=self.width)
-        failed = [name for (name, _), each in zip(works, gave, strict=True) if isinstance(each, BicameralError)]
-        for (name, _), each in zip(works, gave, strict=True):
-            if isinstance(each, BicameralError):
-                stage.note("part-failed", part=name, code=each.code)
-        stage.note("parts", parts=len(works), failed=len(failed))
+    async def _run_parts(self, context: Context, works: Sequence[Any]) -> list[Labelled[Any] | BicameralError]:
+        results = await context.run_parallel(works, width=self.width)
+        failed = [
+            (name, each) for (name, _), each in zip(works, results, strict=True) if isinstance(each, BicameralError)
+        ]
+        for name, error in failed:
+            context.note("part-failed", part=name, code=error.code)
+        context.note("parts", parts=len(works), failed=len(failed))
         if len(failed) == len(works):
             raise RunError("pattern.all-failed", f"not one of {len(works)} parts came to anything")
-        return gave
+        return results
 
     # Votes ----------------------------------------------------------------------------------------------------------
 
-    async def _run_vote(self, stage: Context, question: Labelled[str]) -> Labelled[VoteTally]:
+    async def _run_vote(self, context: Context, question: Labelled[str]) -> Labelled[VoteTally]:
         def vote(part: Context, sample: int) -> Any:
             return part.fill(self.worker, question, wanted=self.wanted, retries=0, sample=sample)
 
-        gave = await self._run_parts(
-            stage, [(f"vote {each + 1}", partial(vote, sample=each)) for each in range(self.n)]
-        )
-        votes = join_labelled(each for each in gave if isinstance(each, Labelled))
-        return await stage.run_part("count", lambda part: self._count_votes(part, question, votes))
+        works = [(f"vote {each + 1}", partial(vote, sample=each)) for each in range(self.n)]
+        votes = join_labelled(each for each in await self._run_parts(context, works) if isinstance(each, Labelled))
+        return await context.run_part("count", lambda part: self._count_votes(part, question, votes))
 
     async def _count_votes(
         self, part: Context, question: Labelled[str], votes: Labelled[list[Any]]
     ) -> Labelled[VoteTally]:
-        found = part.read(votes)
-        answers = {_answer_key(each): each for each in found}
-        counts = {key: sum(_answer_key(each) == key for each in found) for key in answers}
+        cast_votes = part.read(votes)
+        answers = {_answer_key(each): each for each in cast_votes}
+        counts = Counter(_answer_key(each) for each in cast_votes)
         most = [key for key in counts if counts[key] == max(counts.values())]
         chosen = most[0] if len(most) == 1 else None
         if self.judge is not None:
             chosen = await _ask_judge(part, self.judge, question, answers)
-        part.note("counted", votes=max(counts.values()), of=len(found), answers=len(answers), tied=len(most) > 1)
+        part.note("counted", votes=max(counts.values()), of=len(cast_votes), answers=len(answers), tied=len(most) > 1)
         tally = VoteTally(
             winner=None if chosen is None else answers[chosen],
             votes=0 if chosen is None else counts[chosen],
-            of=len(found),
+            of=len(cast_votes),
             tied=[answers[key] for key in most] if len(most) > 1 else [],
-            failed=self.n - len(found),
+            failed=self.n - len(cast_votes),
         )
         return part.derive(tally)
 
 
 async def _ask_judge(part: Context, judge: Role, question: Labelled[str], answers: Mapping[str, Any]) -> str | None:
-    """The key of the answer that the judge points to; he has no way to write one himself."""
+    """The key of the answer that the judge chooses by its number; the form leaves no way to write another answer."""
     keys = list(answers)
     lines = [
         format_text("{n}. {answer}\n", n=part.derive(n), answer=part.derive(answers[key]))
@@ -211,20 +205,14 @@ async def _ask_judge(part: Context, judge: Role, question: Labelled[str], answer
     return None if number == NO_CANDIDATE else keys[int(number) - 1]
 
 
-def _part_result(stage: Context, name: str, gave: Labelled[Any] | BicameralError) -> Labelled[PartResult]:
-    if isinstance(gave, BicameralError):
-        return stage.derive(PartResult(part=name, gave=None, failed=gave.code))
-    return gave.map(lambda value: PartResult(part=name, gave=value, failed=None))
+def _part_result(context: Context, name: str, result: Labelled[Any] | BicameralError) -> Labelled[PartResult]:
+    if isinstance(result, BicameralError):
+        return context.derive(PartResult(part=name, gave=None, failed=result.code))
+    return result.map(lambda value: PartResult(part=name, gave=value, failed=None))
 
 
 def _render_part(slot: PartResult) -> Any:
     return slot["gave"] if slot["failed"] is None else f"(this part failed: {slot['failed']})"
-
-
-def _single_question(request: PartsRequest) -> Labelled[str]:
-    if isinstance(request, Labelled):
-        return request
-    raise RunError("pattern.wrong-parts", "a vote is on one question", expected="one labelled text")
 
 
 def _answer_key(answer: Any) -> str:

@@ -1,8 +1,8 @@
-"""R4, ReAct: a thought, a call, what came of it, and so on until there is an answer.
+"""R4, ReAct: the model thinks, calls a tool and reads the result, until it has an answer.
 
-Use it where what to call next depends on what the last call gave; lookups that do not depend on each other are cheaper
-with R5. Each step asks the model again with all that came before. From the first untrusted word on the quarantined
-model goes on, and a call that has consequences is then untrusted, so that a person must approve it.
+Use it where the next call depends on the last result; lookups that do not depend on each other are cheaper with R5.
+Each step asks the model again with everything before it. From the first untrusted text on the quarantined model
+continues, and its calls are untrusted, so that a person must approve those with consequences.
 """
 
 from __future__ import annotations
@@ -43,14 +43,13 @@ AGENT = Role(
 class ReAct(Pattern[[Labelled[str]], str]):
     """At most `max_steps` replies of one model, each with one call or with the answer.
 
-    The trace tells of each step how many words the thought had and which tool was called, and never what was said.
-    Without an answer after so many steps it ends as `Exhausted`. Where the same call comes for the `repeats`th time, it
-    is not made: the Agent has to answer with what it has, or, if no call has given anything, it ends as `GaveUp` with
-    `pattern.stalled`.
+    The trace has the number of words and the tool of each step, and none of the text. Without an answer after
+    `max_steps` the outcome is `Exhausted`. When the same call is asked for the `repeats`th time, it is not made: the
+    Agent must answer from the results so far. If there are none, the outcome is `GaveUp` with `pattern.stalled`.
 
     Example:
-        >>> outcome = await ReAct(max_steps=6).run(desk, program_text("Who wrote the page that 'start' points to?"))
-        >>> [each.tool for each in outcome.called]
+        >>> outcome = await ReAct(max_steps=6).run(runtime, program_text("Who wrote the page that 'start' points to?"))
+        >>> [each.tool for each in outcome.tool_calls]
         ['page', 'page']
     """
 
@@ -59,42 +58,42 @@ class ReAct(Pattern[[Labelled[str]], str]):
     repeats: int = 2
     agent: Role = AGENT
 
-    async def execute(self, stage: Context, /, question: Labelled[str]) -> Labelled[str]:
-        talk = stage.conversation(self.agent)
+    async def execute(self, context: Context, /, question: Labelled[str]) -> Labelled[str]:
+        talk = context.conversation(self.agent)
         talk.tell(question)
 
         def note(number: int, reply: ModelReply) -> None:
             words = len(reply.text.split())
             if not reply.calls:
-                stage.note("answered", step=number, words=words)
+                context.note("answered", step=number, words=words)
             else:
-                called = _tool_name(reply.calls[0], stage.registry)
-                stage.note("step", step=number, thought=words, call=called, dropped=len(reply.calls) - 1)
+                called = _tool_name(reply.calls[0], context.registry)
+                context.note("step", step=number, thought=words, call=called, dropped=len(reply.calls) - 1)
 
         steps, make_call = self.max_steps, partial(talk.make_calls, most=1)
         reply, number, gave = await react_loop(
-            talk.ask, make_call, stage.registry, repeats=self.repeats, steps=steps, calls=1, note=note
+            talk.ask, make_call, context.registry, repeats=self.repeats, steps=steps, calls=1, note=note
         )
         if not reply.calls:
-            return stage.derive(reply.text)
+            return context.derive(reply.text)
         if not gave:
-            raise _stalled_error(_tool_name(reply.calls[0], stage.registry), self.repeats)
+            raise _stalled_error(_tool_name(reply.calls[0], context.registry), self.repeats)
         if number == steps:
             raise LimitReached(STRATEGY, "rounds", steps, steps)
-        return await _ask_last_answer(talk, stage, reply, number + 1)
+        return await _ask_last_answer(talk, context, reply, number + 1)
 
 
-async def _ask_last_answer(talk: RoleConversation, stage: Context, reply: ModelReply, number: int) -> Labelled[str]:
-    """The answer of an Agent that asks for what it has been told already: small models see late that they are done."""
+async def _ask_last_answer(talk: RoleConversation, context: Context, reply: ModelReply, number: int) -> Labelled[str]:
+    """Ask for the answer of an Agent that repeats a call: small models often do not notice that they are done."""
     talk.decline_calls(reply, "the same as before.")
     talk.tell("Answer now from the results above, as plain text in one short sentence. Say what they do not tell.")
     reply = await talk.ask(tools=False)
-    stage.note("answered", step=number, words=len(reply.text.split()), stalled=True)
-    return stage.derive(reply.text)
+    context.note("answered", step=number, words=len(reply.text.split()), stalled=True)
+    return context.derive(reply.text)
 
 
 def _tool_name(call: ToolCall, registry: Registry) -> str:
-    """The tool's name; one that does not exist was named by the model, perhaps with a stranger's words."""
+    """The tool's name for the trace. A name that does not exist was made up by a model, perhaps from untrusted text."""
     return str(call.name) if str(call.name) in registry else UNKNOWN_TOOL
 
 

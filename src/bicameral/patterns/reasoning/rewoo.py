@@ -1,7 +1,7 @@
-"""R5, ReWOO: all calls are planned before the first one is made, and the answer is written once, from what they gave.
+"""R5, ReWOO: all calls are planned before the first is made, and the answer is written once, from their results.
 
-Use it where what is to be called can be known at the outset and only values go from one call to the next. The planner
-never sees a result, so no untrusted text can change which tools are called; the solver sees results and no tools.
+Use it where the calls can be planned in advance and only values pass from one to the next. The planner never sees a
+result, so untrusted text cannot change which tools are called; the solver sees the results and has no tools.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from bicameral.patterns.kernel import (
     PatternExample,
     Role,
     format_text,
+    indent_lines,
     join_labelled,
     make_labelled,
     map_labelled,
@@ -67,7 +68,7 @@ class _PlannedCall(TypedDict):
 
 
 def _plan_form(registry: Registry) -> Type:
-    """The form of a plan over these tools: one that does not exist cannot be written."""
+    """The form of a plan over these tools; a tool that does not exist cannot be written in it."""
     arguments = sorted({argument.name for tool in registry for argument in tool.arguments})
     argument = RecordType((Field("name", LiteralType(tuple(arguments)) if arguments else STR), Field("value", STR)))
     call = RecordType((Field("tool", LiteralType(registry.names)), Field("arguments", ListType(argument))))
@@ -76,11 +77,11 @@ def _plan_form(registry: Registry) -> Type:
 
 @dataclass(frozen=True)
 class ReWOO(Pattern[[Labelled[str]], str]):
-    """Plan, call, answer: two calls of a model however many tools are called, three if the first plan does not check.
+    """Plan, call, answer: two model calls for any number of tools, and one more for each plan that is rejected.
 
     Example:
-        >>> outcome = await ReWOO().run(desk, program_text("How many people live in Ghent and Bruges join_labelled?"))
-        >>> len(outcome.asked)
+        >>> outcome = await ReWOO().run(runtime, program_text("How many people live in Ghent and Bruges together?"))
+        >>> len(outcome.model_calls)
         2
     """
 
@@ -91,67 +92,67 @@ class ReWOO(Pattern[[Labelled[str]], str]):
     solver: Role = SOLVER
     width: int = 8
 
-    async def execute(self, stage: Context, /, question: Labelled[str]) -> Labelled[str]:
-        plan = await self._plan(stage, question)
-        found = await self._run_calls(stage, plan)
-        lines = [_evidence_line(stage, number, call, found) for number, call in enumerate(plan)]
+    async def execute(self, context: Context, /, question: Labelled[str]) -> Labelled[str]:
+        plan = await self._plan(context, question)
+        found = await self._run_calls(context, plan)
+        lines = [_evidence_line(context, number, call, found) for number, call in enumerate(plan)]
         gaps = "\nIf the answer needs a call that failed, reply INSUFFICIENT." if len(found) < len(plan) else ""
-        return await stage.ask(self.solver, "Evidence:\n", *lines, "\nQuestion: ", question, gaps)
+        return await context.ask(self.solver, "Evidence:\n", *lines, "\nQuestion: ", question, gaps)
 
-    async def _plan(self, stage: Context, question: Labelled[str]) -> Sequence[_PlannedCall]:
-        """The calls, checked: a plan that does not check is written once more and never run."""
-        if not len(stage.registry):
+    async def _plan(self, context: Context, question: Labelled[str]) -> Sequence[_PlannedCall]:
+        """The planned calls, checked. A rejected plan is never run; the planner gets the reason and writes another."""
+        if not len(context.registry):
             raise PlanError("pattern.bad-plan", "there are no tools to plan with")
-        tools, form = stage.derive(f"Tools:\n{list_tools(stage.registry)}"), _plan_form(stage.registry)
+        tools, form = context.derive(f"Tools:\n{list_tools(context.registry)}"), _plan_form(context.registry)
         wrong = program_text("")
         for left in range(self.max_replans, -1, -1):
             try:
-                plan = await stage.fill(
+                plan = await context.fill(
                     self.planner, "Question: ", question, wrong, wanted=form, stable=[tools], retries=0
                 )
-                calls = cast("list[_PlannedCall]", stage.read(plan)["calls"])
-                _check_plan(calls, stage.registry, self.max_calls)
+                calls = cast("list[_PlannedCall]", context.read(plan)["calls"])
+                _check_plan(calls, context.registry, self.max_calls)
             except (PlanError, ModelError) as error:
                 if left == 0 or error.code not in ("pattern.bad-plan", "models.bad-reply"):
                     raise
-                stage.note("plan-rejected", code=error.code)
-                wrong = stage.derive(f"\n\nThis plan is wrong: {error.message}.")
+                context.note("plan-rejected", code=error.code)
+                wrong = context.derive(f"\n\nThis plan is wrong: {error.message}.")
             else:
-                stage.note("planned", calls=len(calls), depth=max(_call_depths(calls)))
+                context.note("planned", calls=len(calls), depth=max(_call_depths(calls)))
                 return calls
         raise PlanError("pattern.bad-plan", "there is no plan")
 
-    async def _run_calls(self, stage: Context, calls: Sequence[_PlannedCall]) -> Mapping[int, Labelled[Any]]:
-        """What calls gave, without those that failed or needed one that did; side by side as far as can be."""
+    async def _run_calls(self, context: Context, calls: Sequence[_PlannedCall]) -> Mapping[int, Labelled[Any]]:
+        """The results by call, without calls that failed or needed one that did. Independent calls run in parallel."""
         found: dict[int, Labelled[Any]] = {}
         depths = _call_depths(calls)
         for level in range(max(depths) + 1):
             batch = [number for number, depth in enumerate(depths) if depth == level]
             ready = [number for number in batch if _referenced_calls(calls[number]) <= found.keys()]
             for number in set(batch) - set(ready):
-                stage.note("node-blocked", node=number + 1)
+                context.note("node-blocked", node=number + 1)
             works = [(f"E{number + 1}", partial(_run_call, call=calls[number], found=found)) for number in ready]
-            made = await stage.run_parallel(works, width=self.width)
-            for number, gave in zip(ready, made, strict=True):
-                if isinstance(gave, BicameralError):
-                    stage.note("node-failed", node=number + 1, code=gave.code)
+            results = await context.run_parallel(works, width=self.width)
+            for number, result in zip(ready, results, strict=True):
+                if isinstance(result, BicameralError):
+                    context.note("node-failed", node=number + 1, code=result.code)
                 else:
-                    found[number] = gave
+                    found[number] = result
         return found
 
 
 def _evidence_line(
-    stage: Context, number: int, call: _PlannedCall, found: Mapping[int, Labelled[Any]]
+    context: Context, number: int, call: _PlannedCall, found: Mapping[int, Labelled[Any]]
 ) -> Labelled[str]:
-    """One call as the Solver is told of it. Lines of a result are set in, so that none looks like one of ours."""
+    """One call as the Solver reads it. Lines of a result are indented, so that none looks like another call."""
     if number in found:
-        gave = format_text("{gave}", gave=found[number]).map(lambda words: "\n  ".join(words.splitlines()))
+        result = format_text("{gave}", gave=found[number]).map(indent_lines)
     else:
         blocked = not _referenced_calls(call) <= found.keys()
-        gave = stage.derive("(not called: it needs a call that failed)" if blocked else "(this call failed)")
+        result = context.derive("(not called: it needs a call that failed)" if blocked else "(this call failed)")
     arguments = ", ".join(f"{each['name']}={each['value']}" for each in call["arguments"])
-    asked = stage.derive(f"#E{number + 1} = {call['tool']}({arguments})")
-    return format_text("{asked}: {gave}\n", asked=asked, gave=gave)
+    asked = context.derive(f"#E{number + 1} = {call['tool']}({arguments})")
+    return format_text("{asked}: {gave}\n", asked=asked, gave=result)
 
 
 async def _run_call(part: Context, call: _PlannedCall, found: Mapping[int, Labelled[Any]]) -> Labelled[Any]:
@@ -162,28 +163,30 @@ async def _run_call(part: Context, call: _PlannedCall, found: Mapping[int, Label
 
 
 def _substitute_results(argument: _PlannedArgument, tool: Tool, found: Mapping[int, Labelled[Any]]) -> Labelled[Any]:
-    """An argument with the results that it refers to; nobody looks into them, and what they say refers to nothing."""
-    name, written = argument["name"], argument["value"]
-    numbers = _references(written)
+    """An argument with results in place of its references. They stay closed; a reference inside one is not followed."""
+    name, text = argument["name"], argument["value"]
+    numbers = _references(text)
     if not numbers:
-        return make_labelled(_parse_argument(written, name, tool), TRUSTED_USER)
-    if written.strip() == f"#E{numbers[0] + 1}":
+        # The planner wrote it, and a planner reads only trusted text.
+        return make_labelled(_parse_argument(text, name, tool), TRUSTED_USER)
+    if text.strip() == f"#E{numbers[0] + 1}":
         return found[numbers[0]]
 
-    def put_in(gave: list[Any]) -> Any:
-        by_number = {each: str(value) for each, value in zip(numbers, gave, strict=True)}
-        return _parse_argument(_REFERENCE.sub(lambda match: by_number[int(match[1]) - 1], written), name, tool)
+    def substitute(results: list[Any]) -> Any:
+        by_number = {each: str(value) for each, value in zip(numbers, results, strict=True)}
+        return _parse_argument(_REFERENCE.sub(lambda match: by_number[int(match[1]) - 1], text), name, tool)
 
-    return map_labelled(join_labelled(found[each] for each in numbers), put_in)
+    return map_labelled(join_labelled(found[each] for each in numbers), substitute)
 
 
-def _parse_argument(written: str, name: str, tool: Tool) -> Any:
-    """What a text means as this argument: the text itself, or JSON. What fits neither stays a text, and is refused."""
+def _parse_argument(text: str, name: str, tool: Tool) -> Any:
+    """The value of a text as this argument: the text or, if only that fits, its JSON value."""
     try:
-        meant: Any = json.loads(written, parse_constant=str)  # no NaN, no Infinity
+        value: Any = json.loads(text, parse_constant=str)  # no NaN, no Infinity
     except (ValueError, RecursionError):
-        meant = written
-    return meant if not _is_fitting(written, name, tool) and _is_fitting(meant, name, tool) else written
+        return text
+    # A text that fits neither way stays a text, which the call refuses.
+    return value if not _is_fitting(text, name, tool) and _is_fitting(value, name, tool) else text
 
 
 def _is_fitting(value: Any, name: str, tool: Tool) -> bool:
@@ -191,8 +194,8 @@ def _is_fitting(value: Any, name: str, tool: Tool) -> bool:
     return mismatch(parse_arguments(tool, {name: value})[name], kind) is None
 
 
-def _references(written: str) -> list[int]:
-    return [int(each) - 1 for each in _REFERENCE.findall(written)]
+def _references(text: str) -> list[int]:
+    return [int(each) - 1 for each in _REFERENCE.findall(text)]
 
 
 def _referenced_calls(call: _PlannedCall) -> set[int]:
@@ -200,7 +203,7 @@ def _referenced_calls(call: _PlannedCall) -> set[int]:
 
 
 def _check_plan(calls: Sequence[_PlannedCall], registry: Registry, most: int) -> None:
-    """Every argument is one of its tool's and of its type, every reference points back."""
+    """Refuse arguments that a tool does not take, values of a wrong type, and references that do not point back."""
     if not 0 < len(calls) <= most:
         raise PlanError("pattern.bad-plan", f"it has {len(calls)} calls", expected=f"1 to {most}")
     for number, call in enumerate(calls):
@@ -220,7 +223,7 @@ def _check_plan(calls: Sequence[_PlannedCall], registry: Registry, most: int) ->
 
 
 def _call_depths(calls: Sequence[_PlannedCall]) -> list[int]:
-    """How many calls must come before each, along its references."""
+    """The longest chain of references before each call. Calls of equal depth can run in parallel."""
     known: list[int] = []
     for call in calls:
         known.append(1 + max((known[each] for each in _referenced_calls(call)), default=-1))

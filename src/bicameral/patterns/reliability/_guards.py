@@ -1,6 +1,6 @@
-"""Guards: what one is given, what it can say, those that most stacks need, and how they are run.
+"""Guards: their inputs and verdicts, the guards that most stacks need, and how they are run.
 
-Each guard of a point is asked in order, every verdict is noted, and a guard that fails has said no.
+The guards of a seam run in order, every verdict goes into the trace, and a guard that fails refuses.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ from bicameral.secrets import mask
 from bicameral.types import Type, mismatch
 
 Seam = Literal["input", "call", "result", "output"]
-"""Where a guard stands: at what comes in, before a call, at what a call gave, at what goes out."""
+"""Where a guard runs: on what comes in, before a call, on the result of a call, on what goes out."""
 SEAMS: tuple[Seam, ...] = get_args(Seam)
 REMOVED = "[removed]"
 
 
 @dataclass(frozen=True, slots=True)
 class GuardInput:
-    """What a guard is given, and nothing else: the value at its seam (before a call, the arguments), whether it is free
-    of strangers, and at the seams of a tool which tool it is."""
+    """Everything that a guard gets: the value at its seam (before a call the arguments), its trust, and the tool."""
 
     value: Any
     trusted: bool
@@ -36,12 +35,12 @@ class GuardInput:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """Nothing is wrong with it."""
+    """The value may go on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """It must not go on. The reason stands in the program, so that it can be told to anybody; `found` counts."""
+    """The value must not go on. The reason is a literal of the program, so any model may read it; `found` counts."""
 
     reason: LiteralString
     found: int = 1
@@ -49,7 +48,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Redact:
-    """It may go on as this. Arguments of a call are never changed: there it is a no."""
+    """The value may go on as changed here. Arguments of a call are never changed: before a call this refuses."""
 
     value: Any
     reason: LiteralString
@@ -62,7 +61,7 @@ GuardCheck = Callable[[GuardInput], GuardVerdict]
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """One rule at one seam. A check that raises, or says anything but a verdict, is a no.
+    """One rule at one seam. A check that raises, or returns anything but a verdict, refuses.
 
     Example:
         >>> small = Guard("small", "call", lambda seen: Pass() if seen.value["amount"] < 100 else Refuse("too much"))
@@ -74,7 +73,7 @@ class Guard:
 
 
 def length_guard(at: Seam, most: int) -> Guard:
-    """Texts of `most` characters together."""
+    """A guard that refuses values whose texts have more than `most` characters together."""
 
     def check(seen: GuardInput) -> GuardVerdict:
         length = sum(map(len, texts_in(seen.value)))
@@ -84,7 +83,7 @@ def length_guard(at: Seam, most: int) -> Guard:
 
 
 def type_guard(at: Seam, wanted: Type, *, tool: str = "") -> Guard:
-    """A value of this type; with `tool` only what has to do with that one is looked at."""
+    """A guard that refuses values of another type; with `tool` only at the calls of that tool."""
 
     def check(seen: GuardInput) -> GuardVerdict:
         if tool and seen.tool != tool:
@@ -95,7 +94,7 @@ def type_guard(at: Seam, wanted: Type, *, tool: str = "") -> Guard:
 
 
 def screening_guard(at: Seam) -> Guard:
-    """No stranger's text that looks as if it were meant for a model, or meant not to be seen."""
+    """A guard that refuses untrusted text which addresses a model or hides something."""
 
     def check(seen: GuardInput) -> GuardVerdict:
         alerts = 0 if seen.trusted else sum(screen(text).alert for text in texts_in(seen.value))
@@ -105,7 +104,7 @@ def screening_guard(at: Seam) -> Guard:
 
 
 def words_guard(at: Seam, words: Iterable[str], *, redact: bool = False) -> Guard:
-    """None of these words, whatever is done to their letters. With `redact` they are taken out where they are plain."""
+    """A guard against these words, however their letters are disguised. With `redact` it removes plain ones."""
     listed = sorted({_normalise_text(word) for word in words}, key=len, reverse=True)
     found_in = re.compile(r"(?<!\w)(" + "|".join(map(re.escape, listed)) + r")(?!\w)", re.IGNORECASE)
 
@@ -114,7 +113,7 @@ def words_guard(at: Seam, words: Iterable[str], *, redact: bool = False) -> Guar
         if not count:
             return Pass()
         cleaned = map_texts(seen.value, lambda text: found_in.sub(REMOVED, text)) if redact else seen.value
-        # A word that is still there was written so that nobody should find it.
+        # A word that is still found after normalising was disguised: it cannot be removed reliably, so this refuses.
         if redact and not any(found_in.search(_normalise_text(text)) for text in texts_in(cleaned)):
             return Redact(cleaned, "a word must not be in it", count)
         return Refuse("a word must not be in it", count)
@@ -136,18 +135,15 @@ _CARD = re.compile(r"(?<![\d-])\d(?:[ -]?\d){12,18}(?![\d-])")
 
 
 def secrets_guard(at: Seam, *, redact: bool = True) -> Guard:
-    """No keys, tokens or numbers of cards, and nothing that this process knows as a secret."""
+    """A guard against keys, tokens, card numbers, and every secret that this process has registered."""
 
     def check(seen: GuardInput) -> GuardVerdict:
-        texts = list(texts_in(seen.value))
-        count = sum(_redact_secrets(text) != text for text in texts)
+        count = sum(_redact_secrets(text) != text for text in texts_in(seen.value))
         if not count:
             return Pass()
-        return (
-            Redact(map_texts(seen.value, _redact_secrets), "a secret is in it", count)
-            if redact
-            else Refuse("a secret is in it")
-        )
+        if not redact:
+            return Refuse("a secret is in it")
+        return Redact(map_texts(seen.value, _redact_secrets), "a secret is in it", count)
 
     return Guard("secrets", at, check)
 
@@ -157,20 +153,20 @@ def _redact_secrets(text: str) -> str:
 
 
 def _is_card(number: str) -> bool:
-    """Whether the last digit of a number checks the others, as with every card."""
+    """Whether the number passes the Luhn check, as every card number does."""
     digits = [int(each) for each in number if each.isdigit()]
     doubled = [digit * 2 - 9 * (digit > 4) for digit in digits[-2::-2]]
     return (sum(digits[::-2]) + sum(doubled)) % 10 == 0
 
 
 def _normalise_text(text: str) -> str:
-    """A text as it is meant to be read: one form of each letter, and nothing that nobody sees."""
-    seen = (each for each in unicodedata.normalize("NFKD", text) if unicodedata.category(each) not in ("Cf", "Mn"))
-    return "".join(seen).casefold()
+    """The text with one form of each letter, and without diacritics and invisible characters."""
+    visible = (each for each in unicodedata.normalize("NFKD", text) if unicodedata.category(each) not in ("Cf", "Mn"))
+    return "".join(visible).casefold()
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Every text in a value, the names of its fields among them."""
+    """Every text in a value, with the names of its fields."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -200,7 +196,7 @@ NoteFunction = Callable[..., None]
 
 
 def run_guards(guards: Sequence[Guard], seam: Seam, seen: GuardInput, note: NoteFunction) -> Any:
-    """The value after all guards of a seam; the first that refuses ends it. Every verdict is in the trace."""
+    """The value after all guards of a seam; an error if one refuses. Every verdict goes into the trace."""
     for guard in guards:
         if guard.at != seam:
             continue
@@ -216,12 +212,12 @@ def run_guards(guards: Sequence[Guard], seam: Seam, seen: GuardInput, note: Note
 
 def _ask_guard(guard: Guard, seen: GuardInput, note: NoteFunction) -> GuardVerdict:
     try:
-        # A guard looks at a copy: what it does to that changes nothing.
-        said_so = cast("object", guard.check(replace(seen, value=deepcopy(seen.value))))
+        # A guard gets a copy: only its verdict can change the value.
+        verdict = cast("object", guard.check(replace(seen, value=deepcopy(seen.value))))
     except Exception as error:
         note("guard", at=guard.at, rule=guard.rule, verdict="failed", found=0, tool=seen.tool)
         raise guard_failed_error(error) from None
-    if isinstance(said_so, Pass | Refuse | Redact):
-        return said_so
+    if isinstance(verdict, Pass | Refuse | Redact):
+        return verdict
     note("guard", at=guard.at, rule=guard.rule, verdict="failed", found=0, tool=seen.tool)
     raise guard_failed_error(TypeError("no verdict"))

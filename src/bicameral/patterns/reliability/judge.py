@@ -1,8 +1,8 @@
-"""V15, judge: a model of its own says which of two outputs is better, or whether one will do, by a written rubric.
+"""V15, judge: a separate model decides by a written rubric which of two outputs is better, or whether one passes.
 
-Use it where nothing on file says what is right and people cannot look at everything. Two outputs are judged in both
-orders, and if these disagree it is a tie. No model judges what it wrote itself, and no judge is used before it has
-agreed with people well enough on labelled cases. Untrusted text is read in quarantine, and the verdict is untrusted.
+Use it where there is no reference answer and people cannot check everything. Two outputs are judged in both orders; if
+the verdicts differ it is a tie. No model judges its own output, and no judge is used before it has agreed with people
+well enough on labelled cases. The quarantined model reads untrusted text, and the verdict is then untrusted.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Ruling = Winner | Literal["pass", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """One thing that is asked of an output, to be answered with yes or no. A no to a `blocking` one fails the whole."""
+    """One yes-or-no question about an output. A no to a `blocking` one fails the whole."""
 
     name: str
     asks: str
@@ -57,7 +57,7 @@ class Dimension:
 
 @dataclass(frozen=True)
 class Rubric:
-    """Two to six dimensions, and the share of them that an output must meet to pass."""
+    """Two to six dimensions; `pass_at` is the share of them that an output must meet to pass."""
 
     name: str
     dimensions: tuple[Dimension, ...]
@@ -81,18 +81,18 @@ class Rubric:
 
     @property
     def hash(self) -> str:
-        """The same as long as nothing in it changes; verdicts with different ones are not compared."""
+        """A hash of the whole rubric; verdicts with different hashes are not comparable."""
         parts = [[each.name, each.asks, each.blocking] for each in self.dimensions]
         return judge_fingerprint(self.name, parts, self.pass_at)
 
     @property
     def form(self) -> RecordType:
-        """What is filled in for one output: the reason first, since what is written later follows from it."""
+        """The form for one output. The reason comes first, since the answers after it then follow from it."""
         fields = (Field(each.name, _YES_OR_NO) for each in self.dimensions)
         return RecordType((Field("reason", STR), *fields), "Judged")
 
     def share(self, judged: Mapping[str, Any]) -> float:
-        """How much of it an output meets; nothing, if it fails what is blocking."""
+        """The share of dimensions that an output meets; 0 if it fails a blocking one."""
         if any(each.blocking and judged[each.name] != "yes" for each in self.dimensions):
             return 0.0
         return sum(judged[each.name] == "yes" for each in self.dimensions) / len(self.dimensions)
@@ -103,7 +103,7 @@ class Rubric:
 
 @dataclass(frozen=True, slots=True)
 class JudgeCase:
-    """A case that a person has judged: two outputs and which is better, or one and whether it passes."""
+    """A case with the verdict of a person: two outputs and which is better, or one output and whether it passes."""
 
     id: str
     task: str
@@ -113,16 +113,16 @@ class JudgeCase:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How well a judge agrees with people, and which judge that was."""
+    """How well a judge agrees with people, and the version of that judge."""
 
     cases: int
     agreement: float
     kappa: float
-    """Agreement beyond chance (Cohen): 0 is chance, 1 is always."""
+    """Cohen's kappa, the agreement beyond chance: 0 is chance, 1 is full agreement."""
     position_bias: float
-    """Of two outputs, how much oftener the one that is shown first is taken: 0 is never because of that, 1 always."""
+    """How much more often the output that is shown first wins: 0 if position makes no difference, 1 if it decides."""
     order_disagreement: float
-    """The share of cases in which the two orders came to different verdicts."""
+    """The share of cases in which the two orders had different verdicts."""
     failed: int
     judge: str
     models: frozenset[str]
@@ -135,7 +135,7 @@ def calibration(
     judge: str,
     models: frozenset[str],
 ) -> Calibration:
-    """Rulings against the labels of people; None is a ruling that did not come, which agrees with nobody."""
+    """Compare rulings with the labels of people; None is a run without a ruling and counts as disagreement."""
     agreed = sum(label == ruling for label, ruling in zip(labels, rulings, strict=True)) / len(labels)
     at_first = sum((one == "first") + (other == "second") for one, other in orders)
     at_second = sum((one == "second") + (other == "first") for one, other in orders)
@@ -152,17 +152,12 @@ def calibration(
 
 
 def cohens_kappa(labels: Sequence[Ruling], rulings: Sequence[Ruling | None]) -> float:
-    """Cohen's kappa: how much of the agreement that chance leaves open there is."""
+    """Cohen's kappa: the agreement beyond chance as a share of what chance leaves open."""
     count = len(labels)
     observed = sum(label == ruling for label, ruling in zip(labels, rulings, strict=True)) / count
     left, right = Counter(labels), Counter(rulings)
     by_chance = sum(left[each] * right[each] for each in left) / count**2
     return 1.0 if by_chance == observed == 1 else 0.0 if by_chance == 1 else (observed - by_chance) / (1 - by_chance)
-
-
-def escape_judged_marks(text: str) -> str:
-    """A text in which nothing looks like the marks that stand around it."""
-    return _MARKS.sub("‹", text)
 
 
 def judge_fingerprint(*parts: Any) -> str:
@@ -189,10 +184,14 @@ JUDGE = Role(
 
 @dataclass(frozen=True)
 class CalibratedJudge(Pattern[P, V], Generic[P, V]):
-    """What all ways of judging have in common. `author` is the participant that wrote the outputs, or its model.
+    """The base of both judges.
 
-    `calibration` is what `calibrate` gave; without one that is good enough a judge is used only if `uncalibrated` says
-    why.
+    Args:
+        author: The role that wrote the outputs, or the name of its model.
+        calibration: The result of `calibrate`.
+        uncalibrated: The reason for using the judge without a calibration that is good enough.
+        margin: A lead of at most this much is a tie.
+        min_agreement: The agreement that a calibration needs, over at least `min_labels` cases.
     """
 
     id: ClassVar[str] = "V15"
@@ -214,28 +213,28 @@ class CalibratedJudge(Pattern[P, V], Generic[P, V]):
 
     @property
     def version(self) -> str:
-        """The same as long as the rubric, the words of the judge and the way of judging are."""
+        """A hash of the rubric, the prompt of the judge and the way of judging."""
         way = type(self).__name__
         return judge_fingerprint(
             way, self.rubric.hash, self.judge.setup, self.judge.temperature, self.swaps, self.margin
         )
 
-    async def calibrate(self, desk: Runtime, cases: Sequence[JudgeCase], *, quarantined: bool = False) -> Calibration:
-        """Judge what people have judged, each case in a run of its own, and see how often it comes to the same.
+    async def calibrate(
+        self, runtime: Runtime, cases: Sequence[JudgeCase], *, quarantined: bool = False
+    ) -> Calibration:
+        """Judge cases that people have judged, each in a separate run, and measure the agreement.
 
-        With `quarantined` the outputs are read as those of strangers are, by the model that will read those.
+        With `quarantined` the outputs are labelled untrusted, so that the quarantined model is calibrated.
         """
         if not cases or len({case.id for case in cases}) < len(cases):
-            raise CatalogError(
-                "pattern.bad-rubric", "there are no cases, or two with one id", expected="labelled cases"
-            )
-        trying = replace(self, calibration=None, uncalibrated="it is being calibrated")
+            raise _bad_rubric("there are no cases, or two with one id", "labelled cases")
+        trial = replace(self, calibration=None, uncalibrated="it is being calibrated")
         rulings: list[Ruling | None] = []
         orders: list[tuple[Winner, Winner]] = []
         models: set[str] = set()
         for case in cases:
             outputs = [untrusted_value(each, "case") if quarantined else from_user(each) for each in case.outputs]
-            outcome: Outcome[Any] = await cast("Any", trying).run(desk, from_user(case.task), *outputs)
+            outcome: Outcome[Any] = await cast("Any", trial).run(runtime, from_user(case.task), *outputs)
             if not isinstance(outcome, Answered):
                 rulings.append(None)
                 continue
@@ -248,12 +247,13 @@ class CalibratedJudge(Pattern[P, V], Generic[P, V]):
 
     @abstractmethod
     def ruling(self, verdict: Any) -> Ruling:
-        """A verdict in the words of labels."""
+        """A verdict as a label of the kind that people give."""
 
     async def ask_judge(self, part: Context, *parts: PromptText, wanted: RecordType) -> Labelled[dict[str, Any]]:
-        """What the judge filled in, with the model that it was; refused if that may not judge this."""
+        """The filled form with the name of the model; an error if this model must not judge this output."""
         rubric = part.derive(self.rubric.text)
         filled = await part.fill(self.judge, *parts, wanted=wanted, stable=[rubric], max_text=LONGEST_REASON)
+        # A router chooses the model, so only now is it known which model has judged.
         model = part.last_model
         if isinstance(self.author, str) and model.casefold() == self.author.casefold():
             raise RunError(
@@ -263,21 +263,21 @@ class CalibratedJudge(Pattern[P, V], Generic[P, V]):
             raise _uncalibrated_error(f"it was calibrated with another model than {model}")
         return filled.map(lambda value: {**value, "model": model})
 
-    def check_calibration(self, stage: Context) -> None:
-        """No verdict of a judge of whom nobody knows whether it judges as people do."""
+    def check_calibration(self, context: Context) -> None:
+        """Refuse a judge that has not been calibrated, unless there is a stated reason, which goes into the trace."""
         if self.uncalibrated.strip():
-            stage.note("uncalibrated", reason=self.uncalibrated)
+            context.note("uncalibrated", reason=self.uncalibrated)
             return
-        found = self.calibration
-        if found is None:
+        measured = self.calibration
+        if measured is None:
             raise _uncalibrated_error("it has never been held against labels of people")
-        if found.judge != self.version:
+        if measured.judge != self.version:
             raise _uncalibrated_error("its rubric, its words or its way of judging have changed since")
-        if found.cases < self.min_labels:
-            raise _uncalibrated_error(f"{found.cases} labels are too few", f"{self.min_labels} or more")
-        if found.agreement < self.min_agreement:
+        if measured.cases < self.min_labels:
+            raise _uncalibrated_error(f"{measured.cases} labels are too few", f"{self.min_labels} or more")
+        if measured.agreement < self.min_agreement:
             raise _uncalibrated_error(
-                f"it agrees with people in {found.agreement:.0%}", f"{self.min_agreement:.0%} or more"
+                f"it agrees with people in {measured.agreement:.0%}", f"{self.min_agreement:.0%} or more"
             )
 
 
@@ -291,7 +291,7 @@ def _uncalibrated_error(why: str, expected: str | None = None) -> RunError:
 
 
 class PairVerdict(TypedDict):
-    """Which of two outputs is better; `orders` is what each order came to, by itself."""
+    """Which of two outputs is better; `orders` has the verdict of each order."""
 
     winner: Winner
     orders: list[Winner]
@@ -301,7 +301,7 @@ class PairVerdict(TypedDict):
 
 
 class ScoreVerdict(TypedDict):
-    """Whether an output will do, and why."""
+    """Whether an output passes, and why."""
 
     passed: bool
     share: float
@@ -313,19 +313,19 @@ class ScoreVerdict(TypedDict):
 
 @dataclass(frozen=True)
 class Judge(CalibratedJudge[[Labelled[str], Labelled[str], Labelled[str]], PairVerdict]):
-    """Which of two outputs is better: two calls, one for each order.
+    """Which of two outputs is better: two model calls, one for each order.
 
     Example:
         >>> judge = Judge(rubric, author=WRITER, calibration=measured)
-        >>> outcome = await judge.run(desk, program_text("Answer the customer."), one, another)
+        >>> outcome = await judge.run(runtime, program_text("Answer the customer."), one, another)
         >>> outcome.value["winner"]
         'first'
     """
 
     async def execute(
-        self, stage: Context, /, task: Labelled[str], first: Labelled[str], second: Labelled[str]
+        self, context: Context, /, task: Labelled[str], first: Labelled[str], second: Labelled[str]
     ) -> Labelled[PairVerdict]:
-        self.check_calibration(stage)
+        self.check_calibration(context)
         outputs = [(first, second), (second, first)] if self.swaps else [(first, second)]
         form = RecordType((Field("a", self.rubric.form), Field("b", self.rubric.form)), "Both")
 
@@ -336,17 +336,18 @@ class Judge(CalibratedJudge[[Labelled[str], Labelled[str], Labelled[str]], PairV
         works = [(f"order {number}", asking(*pair)) for number, pair in enumerate(outputs, 1)]
         leads: list[float] = []
         models: list[str] = []
-        for number, judged in enumerate(await stage.run_parallel(works, width=2)):
+        for number, judged in enumerate(await context.run_parallel(works, width=2)):
             if isinstance(judged, BicameralError):
                 raise judged
-            value = stage.read(judged)
+            value = context.read(judged)
             lead = self.rubric.share(value["a"]) - self.rubric.share(value["b"])
+            # The second order shows the outputs the other way round.
             leads.append(-lead if number else lead)
             models.append(value["model"])
         orders: list[Winner] = [self._winner(lead) for lead in leads]
         winner: Winner = orders[0] if len(set(orders)) == 1 else "tie"
-        stage.note("compared", winner=winner, agreed=len(set(orders)) == 1, orders=len(orders))
-        return stage.derive(
+        context.note("compared", winner=winner, agreed=len(set(orders)) == 1, orders=len(orders))
+        return context.derive(
             PairVerdict(winner=winner, orders=orders, leads=leads, rubric=self.rubric.hash, models=models),
             task,
             first,
@@ -362,22 +363,22 @@ class Judge(CalibratedJudge[[Labelled[str], Labelled[str], Labelled[str]], PairV
 
 @dataclass(frozen=True)
 class SingleJudge(CalibratedJudge[[Labelled[str], Labelled[str]], ScoreVerdict]):
-    """Whether one output will do: one call.
+    """Whether one output passes: one model call.
 
     Example:
-        >>> outcome = await SingleJudge(rubric, author=WRITER, calibration=measured).run(desk, task, answer)
+        >>> outcome = await SingleJudge(rubric, author=WRITER, calibration=measured).run(runtime, task, answer)
         >>> outcome.value["passed"]
         True
     """
 
-    async def execute(self, stage: Context, /, task: Labelled[str], output: Labelled[str]) -> Labelled[ScoreVerdict]:
-        self.check_calibration(stage)
+    async def execute(self, context: Context, /, task: Labelled[str], output: Labelled[str]) -> Labelled[ScoreVerdict]:
+        self.check_calibration(context)
         judged = await self.ask_judge(
-            stage, _enclose_marks("task", task), _enclose_marks("answer", output), wanted=self.rubric.form
+            context, _enclose_marks("task", task), _enclose_marks("answer", output), wanted=self.rubric.form
         )
-        return map_labelled(judged, self._scored)
+        return map_labelled(judged, self._verdict)
 
-    def _scored(self, judged: dict[str, Any]) -> ScoreVerdict:
+    def _verdict(self, judged: dict[str, Any]) -> ScoreVerdict:
         rubric = self.rubric
         return ScoreVerdict(
             passed=rubric.passes(judged),
@@ -393,7 +394,8 @@ class SingleJudge(CalibratedJudge[[Labelled[str], Labelled[str]], ScoreVerdict])
 
 
 def _enclose_marks(mark: str, value: Labelled[str]) -> Labelled[str]:
-    return value.map(lambda words: f"<{mark}>\n{escape_judged_marks(words)}\n</{mark}>\n")
+    # Anything in the text that looks like a mark is escaped, so that it cannot end its block.
+    return value.map(lambda text: f"<{mark}>\n{_MARKS.sub('‹', text)}\n</{mark}>\n")
 
 
 # An example ---------------------------------------------------------------------------------------------------------

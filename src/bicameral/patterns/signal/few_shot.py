@@ -1,9 +1,9 @@
-"""S2, few-shot: worked pairs stand before the task, and the model answers in the way that they show.
+"""S2, few-shot: pairs of input and output stand before the task, and the model answers in the same way.
 
-Use it where a form, a style or a borderline is easier shown than told, and a bare call is not steady enough. A static
-block belongs to the fixed beginning of the prompt and never changes; pairs that are picked for each task come after
-everything fixed. A pool is checked when it is made, has a version, and must agree with itself; whether it helps at all
-is for `compare` to say.
+Use it where a form, a style or a borderline is easier to show than to describe, and a call without examples varies too
+much. A static block of pairs is part of the fixed beginning of the prompt, which can be cached; pairs that are picked
+for each task come after it. A pool is checked for contradictions when it is made and has a version; `compare` measures
+whether it helps.
 """
 
 from __future__ import annotations
@@ -28,16 +28,19 @@ if TYPE_CHECKING:
 
 
 MAX_PAIRS = 8
-"""Of so many at most a block is made; more of them gain little."""
+"""The most pairs that a block has; more gain little."""
 _MARKS = re.compile(r"<(?=\s*/?\s*(example|input|output|task)\b)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One input and the output that is right for it.
+    """One input and its correct output.
 
-    `kind` is what kind of answer it shows, where answers have kinds. A `typical` one may stand last, where it counts
-    most; an `odd` one never does. `label` is a stranger's where a stranger wrote any of it.
+    Args:
+        kind: The kind of answer that it shows, where answers have kinds.
+        typical: Whether it may stand last in a block, where a pair has the most influence.
+        odd: Whether it is unusual and must never stand last.
+        label: Untrusted if a third party wrote any of it.
     """
 
     id: str
@@ -50,13 +53,13 @@ class Pair:
 
     def __post_init__(self) -> None:
         if self.label.trusted:
-            # Whoever shows a pair as his own must not have it from an outcome that a stranger had a hand in.
+            # A pair that is labelled as the user's own must not be the text of an outcome that read untrusted text.
             vouched_value((self.input, self.output))
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Pairs that agree with each other. `kinds` are all kinds of answer that may come; each must be shown.
+    """Pairs that do not contradict each other. `kinds` are all possible kinds of answer; a pair must show each.
 
     Example:
         >>> pool = Pool("mail", (Pair("1", "It crashes.", "bug", "bug"), Pair("2", "Thanks!", "praise", "praise")))
@@ -96,19 +99,19 @@ class Pool:
 
     @cached_property
     def version(self) -> str:
-        """The same as long as every pair is."""
+        """A hash of all pairs."""
         parts = [[pair.id, pair.input, pair.output, pair.kind, pair.typical, pair.odd] for pair in self.pairs]
         return hashlib.sha256(json.dumps([self.name, parts, self.kinds]).encode()).hexdigest()[:12]
 
     @property
     def label(self) -> Label:
-        """The join of all labels in it: which pairs are picked is for all of them to say."""
+        """The join of the labels of all pairs: every one of them has a part in which pairs are picked."""
         return join_all((TRUSTED_USER, *(pair.label for pair in self.pairs)))
 
     def pick(self, k: int, ranked: Sequence[Pair] | None = None) -> tuple[Pair, ...]:
-        """`k` pairs, as many of each kind as of any other (give or take one), the most telling last.
+        """`k` pairs in the order of the block, with equally many of each kind (give or take one).
 
-        `ranked` are those that may be picked, the best first; left out: all, in their order, typical ones first.
+        `ranked` are the pairs that may be picked, the best first; by default all of them, typical ones first.
         """
         best = sorted(self.pairs, key=lambda pair: not pair.typical) if ranked is None else list(ranked)
         kinds = self.kinds or ("",)
@@ -116,7 +119,7 @@ class Pool:
             raise bad_pool_error(f"{k} pairs cannot show {len(kinds)} kinds", f"{len(kinds)} to {MAX_PAIRS}")
         of_kind = {kind: [pair for pair in best if not self.kinds or pair.kind == kind] for kind in kinds}
         least, more = divmod(k, len(kinds))
-        # The kinds whose best pairs come first get the one more.
+        # The remainder goes to the kinds whose best pairs rank first.
         order = sorted(kinds, key=lambda kind: best.index(of_kind[kind][0]) if of_kind[kind] else len(best))
         wanted = dict.fromkeys(kinds, least)
         for kind in [kind for kind in order if len(of_kind[kind]) > least][:more]:
@@ -131,7 +134,7 @@ class Pool:
 
 
 def _order_best_last(pairs: Sequence[Pair], *, by_rank: bool) -> tuple[Pair, ...]:
-    """The best last: the one that ranks first, or is typical; never an odd one."""
+    """The pairs with the best one last: the first by rank, or a typical one, and never an odd one."""
     sound = [pair for pair in pairs if not pair.odd]
     if not sound:
         raise bad_pool_error("all pairs of the block are odd, and one would have to stand last")
@@ -141,7 +144,7 @@ def _order_best_last(pairs: Sequence[Pair], *, by_rank: bool) -> tuple[Pair, ...
 
 
 def render_pairs(pairs: Iterable[Pair]) -> str:
-    """Pairs as a model reads them, each between marks of its own."""
+    """Pairs as a model reads them, each between marks."""
     return "\n".join(
         f"<example>\n<input>{escape_pair_marks(pair.input)}</input>\n<output>{escape_pair_marks(pair.output)}</output>\n</example>"
         for pair in pairs
@@ -149,12 +152,12 @@ def render_pairs(pairs: Iterable[Pair]) -> str:
 
 
 def escape_pair_marks(text: str) -> str:
-    """A text in which nothing looks like the marks that stand around it."""
+    """The text without anything that looks like the marks around it, so that it cannot end its block."""
     return _MARKS.sub("‹", text)
 
 
 def normalise_input(text: str) -> str:
-    """An input without what makes no difference: case and spaces."""
+    """An input without differences of case and white space."""
     return " ".join(text.casefold().split())
 
 
@@ -167,7 +170,7 @@ HOST = Role("Host", "Answer the task as the examples do. Reply with the output a
 
 @dataclass(frozen=True, slots=True)
 class HeldOutCase:
-    """A case to measure with, which no pair of the pool may be."""
+    """A case to measure a pool with; it must not be a pair of the pool."""
 
     id: str
     input: str
@@ -176,7 +179,7 @@ class HeldOutCase:
 
 @dataclass(frozen=True, slots=True)
 class PoolComparison:
-    """How a pool did against no examples at all (S1), on cases that are not in it."""
+    """The scores with a pool and without any examples (S1), on cases that are not in the pool."""
 
     version: str
     cases: int
@@ -186,17 +189,22 @@ class PoolComparison:
 
     @property
     def ships(self) -> bool:
-        """Whether the pairs are worth their tokens."""
+        """Whether the replies are better with the pairs."""
         return self.with_pairs > self.without
 
 
 @dataclass(frozen=True)
 class FewShot(Pattern[[Labelled[str]], str]):
-    """A pool of pairs and how many of them are shown. `embedder` is for dynamic mode; left out: the local one.
+    """Answer a task with `k` pairs of a pool shown before it.
+
+    Args:
+        mode: "static" shows the same pairs for every task, "dynamic" those most similar to the task.
+        similarity_cap: Pairs that are more similar to the task than this are not shown in dynamic mode.
+        embedder: Measures similarity in dynamic mode; by default the local one.
 
     Example:
         >>> sorting = FewShot(Pool("mail", pairs), k=3)
-        >>> outcome = await sorting.run(desk, program_text("The app closes when I print."))
+        >>> outcome = await sorting.run(runtime, program_text("The app closes when I print."))
         >>> outcome.value
         'bug'
     """
@@ -213,41 +221,47 @@ class FewShot(Pattern[[Labelled[str]], str]):
         super().__post_init__()
         if self.mode not in ("static", "dynamic"):
             raise CatalogError("pattern.bad-knob", f"S2: mode is {self.mode!r}", expected="'static' or 'dynamic'")
-        # A pool that cannot fill its block is found out now, and not at the first task.
+        # Picked once now, so that a pool which cannot fill a block fails here and not at the first task.
         self.pool.pick(self.k)
 
-    async def execute(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
-        pairs = self.pool.pick(self.k) if self.mode == "static" else await self._nearest(stage, task)
-        block = stage.derive(render_pairs(pairs)).with_label(self.pool.label)
-        stage.note("examples", version=self.pool.version, pairs=len(pairs), block=_short_hash(render_pairs(pairs)))
+    async def execute(self, context: Context, /, task: Labelled[str]) -> Labelled[str]:
+        pairs = self.pool.pick(self.k) if self.mode == "static" else await self._nearest(context, task)
+        text = render_pairs(pairs)
+        block = context.derive(text).with_label(self.pool.label)
+        hash = hashlib.sha256(text.encode()).hexdigest()[:12]
+        context.note("examples", version=self.pool.version, pairs=len(pairs), block=hash)
         query = ("<task>\n", task.map(escape_pair_marks), "\n</task>")
         if self.mode == "static":
-            reply = await stage.ask(self.host, *query, stable=[block])
+            reply = await context.ask(self.host, *query, stable=[block])
         else:
-            reply = await stage.ask(self.host, block, "\n\n", *query)
+            reply = await context.ask(self.host, block, "\n\n", *query)
         return reply.map(_strip_output)
 
-    async def _nearest(self, stage: Context, task: Labelled[str]) -> tuple[Pair, ...]:
-        """The pairs that are most like the task, and not almost the task itself, of every kind."""
-        likenesses = await asyncio.to_thread(
-            _similarities, self.embedder or _local_embedder(), self.pool, stage.read(task)
+    async def _nearest(self, context: Context, task: Labelled[str]) -> tuple[Pair, ...]:
+        """The pairs of every kind that are most similar to the task, without near copies of it."""
+        # Embedding is computation; in a thread it does not block the event loop.
+        similarities = await asyncio.to_thread(
+            _similarities, self.embedder or _local_embedder(), self.pool, context.read(task)
         )
-        near = sorted(zip(likenesses, self.pool.pairs, strict=True), key=lambda each: -each[0])
-        fit = [pair for likeness, pair in near if likeness <= self.similarity_cap]
-        stage.note("pairs-found", fit=len(fit), too_like=len(near) - len(fit))
+        near = sorted(zip(similarities, self.pool.pairs, strict=True), key=lambda each: -each[0])
+        fit = [pair for similarity, pair in near if similarity <= self.similarity_cap]
+        context.note("pairs-found", fit=len(fit), too_like=len(near) - len(fit))
         return self.pool.pick(self.k, fit)
 
     async def compare(
-        self, desk: Runtime, held: Sequence[HeldOutCase], score: Callable[[str, str], float] | None = None
+        self, runtime: Runtime, held: Sequence[HeldOutCase], score: Callable[[str, str], float] | None = None
     ) -> PoolComparison:
-        """Measure the pool against no examples, each case in a run of its own. `score` is given a reply and the right
-        output, and not who it was that replied; left out: whether they are the same."""
+        """Measure the pool against no examples, with a separate run for each case.
+
+        `score` gets a reply and the correct output, and not whether the reply was made with pairs; by default it is 1
+        if they are equal.
+        """
         _check_apart(self.pool, held)
         marks: dict[str, list[float]] = {"with": [], "without": []}
         failed = 0
         for case in held:
             for arm, pattern in (("with", self), ("without", _WithoutExamples(self.host))):
-                outcome = await pattern.run(desk, from_user(case.input))
+                outcome = await pattern.run(runtime, from_user(case.input))
                 failed += not isinstance(outcome, Answered)
                 right = (score or _exact_score)(outcome.value, case.output) if isinstance(outcome, Answered) else 0.0
                 marks[arm].append(right)
@@ -257,18 +271,18 @@ class FewShot(Pattern[[Labelled[str]], str]):
 
 @dataclass(frozen=True)
 class _WithoutExamples(Pattern[[Labelled[str]], str]):
-    """The same question without a pair, to measure against."""
+    """The same question without pairs, as the baseline."""
 
     id: ClassVar[str] = "S1"
     host: Role
 
-    async def execute(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
-        reply = await stage.ask(self.host, "<task>\n", task.map(escape_pair_marks), "\n</task>")
+    async def execute(self, context: Context, /, task: Labelled[str]) -> Labelled[str]:
+        reply = await context.ask(self.host, "<task>\n", task.map(escape_pair_marks), "\n</task>")
         return reply.map(_strip_output)
 
 
 def _check_apart(pool: Pool, held: Sequence[HeldOutCase]) -> None:
-    """Nothing is measured on what was shown."""
+    """Refuse cases that are pairs of the pool: they would measure copying."""
     ids, inputs = {pair.id for pair in pool.pairs}, {normalise_input(pair.input) for pair in pool.pairs}
     if not held:
         raise bad_pool_error("there is no case to measure with")
@@ -292,7 +306,7 @@ def _pool_vectors(embedder: Embedder, pool: Pool) -> Any:
 
 
 def _similarities(embedder: Embedder, pool: Pool, task: str) -> list[float]:
-    """How like the task each pair of the pool is."""
+    """The similarity of each pair of the pool to the task."""
     return [float(each) for each in _pool_vectors(embedder, pool) @ embedder.vectors([task])[0]]
 
 
@@ -302,10 +316,6 @@ def _strip_output(reply: str) -> str:
 
 def _exact_score(reply: str, wanted: str) -> float:
     return float(normalise_input(reply) == normalise_input(wanted))
-
-
-def _short_hash(block: str) -> str:
-    return hashlib.sha256(block.encode()).hexdigest()[:12]
 
 
 # An example ---------------------------------------------------------------------------------------------------------

@@ -1,14 +1,15 @@
-"""S6, output template: the reply has a fixed shape, which code can rely on.
+"""S6, output template: the reply is a value of a fixed type, on which code can rely.
 
-Use it wherever a program reads what a model wrote. The shape is a type, the model is held to it while it writes, and
-what does not fit all the same is written again, never mended: a value that was bent into shape hides a failure. That
-the shape is right says nothing of the values, so there is room for a check of them.
+Use it wherever a program reads what a model wrote. The model is constrained to the type while it writes. A reply that
+still does not fit is written again and never coerced: a coerced value hides a failure. A value of the right type can
+still be wrong, so `check` can test it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Final, Literal, TypedDict
 
 from bicameral.errors import RunError
@@ -23,19 +24,19 @@ REPAIR = Role(
     max_tokens=256,
 )
 ValueCheck = Callable[[Any], str | None]
-"""Says what is wrong with a value, in words of its own, or nothing."""
+"""Returns what is wrong with a value, in words that do not quote it, or None."""
 
 
 @dataclass(frozen=True)
 class OutputTemplate(Pattern[[Labelled[str]], dict[str, Any]]):
-    """The form is a `TypedDict` (or any record type); the value that comes is one of it, with the labels of the task.
+    """Fill in a form, which is a `TypedDict` or any record type. The value has the label of the task.
 
-    A reply that does not fit goes to the Repair, who does not see the task, at most `retries` times. A value that fits
-    and that `check` finds wrong ends it: nobody may guess another one.
+    A reply that does not fit goes at most `retries` times to the Repair role, which does not see the task. A value that
+    fits and fails `check` ends the run with `pattern.bad-value`, and no other value is guessed.
 
     Example:
         >>> ticket = OutputTemplate.of(Ticket)
-        >>> outcome = await ticket.run(desk, program_text("The app crashes when I print."))
+        >>> outcome = await ticket.run(runtime, program_text("The app crashes when I print."))
         >>> outcome.value["kind"]
         'bug'
     """
@@ -49,29 +50,24 @@ class OutputTemplate(Pattern[[Labelled[str]], dict[str, Any]]):
 
     @classmethod
     def of(cls, form: Any, *, retries: int = 1, check: ValueCheck | None = None) -> OutputTemplate:
-        """For a form that is written as a Python annotation."""
+        """An output template for a Python annotation."""
         return cls(type_from_annotation(form), retries, check=check)
 
-    async def execute(self, stage: Context, /, task: Labelled[str]) -> Labelled[dict[str, Any]]:
-        # The form stands in the fixed beginning of the prompt, so that it is read once however many tasks there are.
-        form = stage.derive(_render_form(self.wanted))
-        made = await stage.fill(
+    async def execute(self, context: Context, /, task: Labelled[str]) -> Labelled[dict[str, Any]]:
+        # In the fixed beginning of the prompt, which can be cached for all tasks.
+        form = context.derive(_render_form(self.wanted))
+        value = await context.fill(
             self.host, task, wanted=self.wanted, stable=[form], retries=self.retries, repair=self.repair
         )
-        return (
-            made
-            if self.check is None
-            else await stage.run_part("check", lambda part: _check_value(part, made, self.check))
-        )
+        check = self.check
+        return value if check is None else await context.run_part("check", partial(_check_value, value, check))
 
 
-async def _check_value(
-    part: Context, made: Labelled[dict[str, Any]], check: ValueCheck | None
-) -> Labelled[dict[str, Any]]:
-    problem = check(part.read(made)) if check is not None else None
+async def _check_value(value: Labelled[dict[str, Any]], check: ValueCheck, part: Context) -> Labelled[dict[str, Any]]:
+    problem = check(part.read(value))
     if problem is not None:
         raise RunError("pattern.bad-value", f"the reply has the wanted form and a wrong value: {problem}")
-    return made
+    return value
 
 
 def _render_form(wanted: Type) -> str:
