@@ -243,7 +243,8 @@ _ACCEPT_FIX = "Look at it, then run `bicameral config accept`, or name it with -
 def confirm_config(out: Output, found: UnacceptedConfig) -> bool:
     """Whether the person at the terminal accepts a configuration; without a person the answer is no, with a warning."""
     if not out.is_interactive:
-        out.add_notice("unaccepted", unaccepted_json(found))
+        facts = {"code": "config.unaccepted", "file": str(found.file), "withheld": list(found.withheld)}
+        out.add_notice("unaccepted", {**facts, "fix": _ACCEPT_FIX})
         out.say(f"warning: {found}. {_ACCEPT_FIX} [config.unaccepted]", style="yellow")
         return False
     show_unaccepted(out, found)
@@ -258,17 +259,10 @@ def confirm_config(out: Output, found: UnacceptedConfig) -> bool:
 
 def show_unaccepted(out: Output, found: UnacceptedConfig) -> None:
     """Show what a configuration would change, each setting and file on a line of its own."""
-    out.heading(
-        f"{found.file} has changed since you accepted it:" if found.was_accepted else f"{found.file} is new to you:"
-    )
+    out.heading(f"{found.file} {'has changed since you accepted it' if found.was_accepted else 'is new to you'}:")
     for line in found.describe():
         out.say(f"  {line}")
     out.say("Whoever wrote this file decides with it what runs as you, what may be reached, and what you are asked.")
-
-
-def unaccepted_json(found: UnacceptedConfig) -> dict[str, Any]:
-    """An unaccepted configuration as JSON."""
-    return {"code": "config.unaccepted", "file": str(found.file), "withheld": list(found.withheld), "fix": _ACCEPT_FIX}
 
 
 _UNIT_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -369,7 +363,10 @@ def complete_runs() -> Mapping[str, str]:
 
         requests |= asyncio.run(_submitted_requests())
     with suppress(Exception):
-        requests |= _recorded_requests()
+        from bicameral.config import open_journal
+
+        with open_journal(load_config_quietly()) as journal:
+            requests |= {run.run: run.request for run in journal.runs(_MAX_COMPLETIONS)}
     return {**requests, "last": ""}
 
 
@@ -378,13 +375,6 @@ def load_config_quietly() -> Config:
     from bicameral.config import load_config
 
     return load_config(confirm=lambda _: False)
-
-
-def _recorded_requests() -> dict[str, str]:
-    from bicameral.config import open_journal
-
-    with open_journal(load_config_quietly()) as journal:
-        return {run.run: run.request for run in journal.runs(_MAX_COMPLETIONS)}
 
 
 async def _submitted_requests() -> dict[str, str]:

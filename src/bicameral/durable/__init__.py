@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from bicameral.durable._views import (
     ENDED_STATES as ENDED_STATES,
-    RUN_STATES as RUN_STATES,
     Approval as Approval,
     RunState as RunState,
     RunView as RunView,

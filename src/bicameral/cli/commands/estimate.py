@@ -237,15 +237,11 @@ def _month_text(estimate: Estimate, calls: int, currency: str) -> str:
 def plan_estimate(config: Config, file: str, sizes: Mapping[str, float], rates: Rates) -> Estimate:
     """A plan file in numbers. What is expected takes lists of unknown length for `items` items; the worst case is that
     of the check, with every blank asked for as often as it may be, at its longest."""
-    from bicameral.agent import check_plan
-    from bicameral.cli.commands.check import read_plan
-    from bicameral.config import open_policy, open_registry
+    from bicameral.cli.commands.check import load_checked
     from bicameral.plans import check
 
-    registry = open_registry(config)
-    read = read_plan(file, registry)
-    policy, limits = open_policy(config, registry), config.plan_limits
-    checked = check_plan(read.plan, registry, policy, limits=limits, places=read.places)
+    read, checked, registry = load_checked(config, file)
+    limits = config.plan_limits
     if not checked.report.ok:
         first = checked.report.errors[0]
         raise PlanError(first.code, first.message, place=first.place, nearest=first.nearest, fix=first.fix)

@@ -10,7 +10,6 @@ import click
 
 from bicameral.cli._main import CommonOptions, common_options
 from bicameral.cli._output import OK
-from bicameral.errors import ConfigError, nearest_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,16 +59,11 @@ class ExplainedRoute:
 
 def explain_route(config: Config, role: str, **facts: Any) -> ExplainedRoute:
     """The model that a call of this role gets, and the choices that did not apply."""
-    from bicameral.config import open_router
+    from bicameral.config import open_router, unknown_role_error
     from bicameral.routing import ROLES
 
     if role not in ROLES:
-        raise ConfigError(
-            "routing.unknown-role",
-            f"there is no role {role!r}",
-            expected=f"one of {', '.join(ROLES)}",
-            nearest=nearest_name(role, ROLES),
-        )
+        raise unknown_role_error(role)
     chamber = "quarantined" if role == "quarantined" else "privileged"
     router = open_router(config, chamber)
     request, here = _sample_call(role, facts)
@@ -191,16 +185,12 @@ def recorded_calls(events: Iterable[Event]) -> list[dict[str, Any]]:
         if event.kind == "run-started":
             found += [{"step": "", **call} for call in event.body.get("planning_calls", [])]
         elif event.kind == "model-called":
-            found.append({"step": event.step, **_call_facts(event.body)})
+            found.append({"step": event.step} | {name: event.body[name] for name in _CALL_FIELDS if name in event.body})
     return [{"call": number, **call} for number, call in enumerate(found)]
 
 
 _CALL_FIELDS = ("role", "phase", "model", "answered", "seconds", "charges", "route", "degraded")
-
-
-def _call_facts(body: dict[str, Any]) -> dict[str, Any]:
-    """The facts of a call, without its messages."""
-    return {name: body[name] for name in _CALL_FIELDS if name in body}
+"""The facts of a call, without its messages."""
 
 
 def _pick_call(calls: list[dict[str, Any]], number: str, run: str) -> dict[str, Any]:
