@@ -294,13 +294,13 @@ def show_outcome(out: Output, outcome: RunOutcome, planning: ChamberUsage | None
             say_usage(out, outcome, planning)
 
 
-def effects_done_text(effects: tuple[EffectDone, ...]) -> str:
-    """The tools that had effects, with how often."""
-    counted = Counter(done.tool for done in effects)
+def effects_done_text(effects: Sequence[EffectDone | str]) -> str:
+    """The tools that had effects, with how often; the effects, or the names of their tools."""
+    counted = Counter(done if isinstance(done, str) else done.tool for done in effects)
     return ", ".join(f"{tool}" + (f" × {times}" if times > 1 else "") for tool, times in counted.items())
 
 
-def effects_before_text(effects: tuple[EffectDone, ...]) -> str:
+def effects_before_text(effects: Sequence[EffectDone | str]) -> str:
     """What was done before a run ended without an answer."""
     return f"done before that: {effects_done_text(effects)}" if effects else "nothing had been changed"
 

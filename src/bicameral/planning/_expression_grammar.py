@@ -319,13 +319,8 @@ class ExpressionGrammar:
         """`sorted(list, key=…, reverse=True)`, for each type of item a rule of its own, since its keys differ."""
         found: list[str] = []
         for item, over in self._lists_by_item(wanted):
-            name = item_name(item)
-            keys = [
-                path.rule
-                for path in reachable_paths(grammar_literal(name), item)
-                if isinstance(path.type, SORTABLE_TYPES)
-            ]
-            key = f"({grammar_literal(f', key=lambda {name}: ')} ({' | '.join(keys)}))" if keys else ""
+            keys = _sort_keys(item)
+            key = f"({keys})" if keys else ""
             if key and isinstance(item, SORTABLE_TYPES):
                 key += "?"
             found.append(f'"sorted(" ({over}) {key} (", reverse=True")? ")"')
@@ -335,16 +330,8 @@ class ExpressionGrammar:
         """`max(list, key=lambda …)`: the item that has most of something."""
         found: list[str] = []
         for item, over in self._lists_by_item(t.ANY):
-            name = item_name(item)
-            keys = [
-                path.rule
-                for path in reachable_paths(grammar_literal(name), item)
-                if isinstance(path.type, SORTABLE_TYPES)
-            ]
-            if keys:
-                found.append(
-                    f'("max(" | "min(") ({over}) {grammar_literal(f", key=lambda {name}: ")} ({" | ".join(keys)}) ")"'
-                )
+            if keys := _sort_keys(item):
+                found.append(f'("max(" | "min(") ({over}) {keys} ")"')
         return found
 
     def _lists_by_item(self, wanted: t.Type) -> list[tuple[t.Type, str]]:
@@ -438,6 +425,14 @@ class ExpressionGrammar:
             f'{grammar_literal(tool.name + "(")} STRING ")"' for tool in self._registry if _is_text_question(tool)
         ]
         return found or ['"True"']
+
+
+def _sort_keys(item: t.Type) -> str:
+    """`, key=lambda x: …` with every part of an item that can be sorted by; empty if there is none."""
+    name = item_name(item)
+    paths = reachable_paths(grammar_literal(name), item)
+    keys = [path.rule for path in paths if isinstance(path.type, SORTABLE_TYPES)]
+    return f"{grammar_literal(f', key=lambda {name}: ')} ({' | '.join(keys)})" if keys else ""
 
 
 def _is_text_question(tool: Tool) -> bool:

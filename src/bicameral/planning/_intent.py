@@ -430,11 +430,8 @@ class Echo:
             return None
         try:
             entry: Any = json.loads(known)
-            found = (
-                _parse_echo_reply(entry["understood"])
-                if (entry["form"], entry["key"]) == (INTENT_CACHE_FORM, key)
-                else None
-            )
+            is_own = (entry["form"], entry["key"]) == (INTENT_CACHE_FORM, key)
+            found = _parse_echo_reply(entry["understood"]) if is_own else None
         except (ValueError, TypeError, KeyError, RecursionError):
             found = None
         if found is None:

@@ -350,8 +350,10 @@ def _make_estimate(
     from bicameral.catalog.costs import estimate
     from bicameral.catalog.stacks import read_stack
 
-    is_stack = len(what) == 1 and Path(what[0]).suffix.lower() in (".yaml", ".yml")
-    is_plan = not is_stack and len(what) == 1 and _is_file(what[0])
+    file = Path(what[0])
+    is_stack = len(what) == 1 and file.suffix.lower() in (".yaml", ".yml")
+    is_file = what[0] == "-" or file.suffix.lower() in (".py", ".json") or file.is_file()
+    is_plan = not is_stack and len(what) == 1 and is_file
     if knobs and (is_stack or is_plan):
         raise click.UsageError("--set goes with ids; a stack says its knobs itself, and a plan has none.")
     if is_stack:
@@ -366,11 +368,6 @@ def _make_estimate(
         raise click.UsageError(f"--set names {strange[0]}, which is none of {', '.join(ids)}.")
     found = estimate([{id: knobs.get(id, {})} for id in ids], sizes, rates)
     return found, _patterns_without_part(ids, found), ", ".join(ids)
-
-
-def _is_file(name: str) -> bool:
-    """Whether a file is meant and no pattern."""
-    return name == "-" or Path(name).suffix.lower() in (".py", ".json") or Path(name).is_file()
 
 
 def _patterns_without_part(ids: list[str], found: Estimate) -> list[str]:

@@ -88,7 +88,9 @@ def plan_summary(report: Report) -> list[str]:
 def _explain_steps(steps: tuple[Step, ...], registry: Registry, at: str, depth: int) -> Iterator[ExplainedStep]:
     for number, step in enumerate(steps):
         path = f"{at}{number}"
-        yield ExplainedStep(path, depth, _step_words(step, registry), _step_effect(step, registry))
+        tool = registry.get(step.tool) if isinstance(step, Call) else None
+        effect = _EFFECT_WORDS[tool.effect] if tool is not None else ""
+        yield ExplainedStep(path, depth, _step_words(step, registry), effect)
         match step:
             case Each():
                 yield from _explain_steps(step.steps, registry, f"{path}/", depth + 1)
@@ -139,11 +141,6 @@ def _update_words(step: Update) -> str:
             return f"Add {_expression_text(step.value)} to {step.name}."
         case "put":
             return f"Set {step.name} at {_expression_text(step.key)} to {_expression_text(step.value)}."
-
-
-def _step_effect(step: Step, registry: Registry) -> str:
-    tool = registry.get(step.tool) if isinstance(step, Call) else None
-    return _EFFECT_WORDS[tool.effect] if tool is not None else ""
 
 
 def _expression_text(expr: Any) -> str:

@@ -195,7 +195,7 @@ def explain(chosen: CommonOptions, role: str, **facts: Any) -> int:
     """Which model a call of this ROLE would get, by what, and why those before it did not apply."""
     from bicameral.cli.commands.route import explain_route
 
-    found = explain_route(chosen.config(), role, **facts)
-    chosen.out.show(found.text)
-    chosen.out.write_json({"ok": True, **found.facts})
+    text, found = explain_route(chosen.config(), role, **facts)
+    chosen.out.show(text)
+    chosen.out.write_json({"ok": True, **found})
     return OK

@@ -49,16 +49,8 @@ def alias_rows(config: Config) -> list[AliasRow]:
     return rows
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainedRoute:
-    """A choice of a model as text, and as JSON."""
-
-    text: str
-    facts: dict[str, Any]
-
-
-def explain_route(config: Config, role: str, **facts: Any) -> ExplainedRoute:
-    """The model that a call of this role gets, and the choices that did not apply."""
+def explain_route(config: Config, role: str, **facts: Any) -> tuple[str, dict[str, Any]]:
+    """The model that a call of this role gets, and the choices that did not apply, as text and as JSON."""
     from bicameral.config import open_router, unknown_role_error
     from bicameral.routing import ROLES
 
@@ -73,7 +65,7 @@ def explain_route(config: Config, role: str, **facts: Any) -> ExplainedRoute:
     lines = [f"{route.alias} ({identity}), by {reason}"]
     lines += [f"  not {passed}" for passed in _skipped_choices(router, request, here, route)]
     route_facts = {"role": role, "chamber": chamber, "model": identity, "route": route.to_json()}
-    return ExplainedRoute("\n".join(lines), route_facts)
+    return "\n".join(lines), route_facts
 
 
 def route_line(call: Mapping[str, Any]) -> str:

@@ -386,7 +386,8 @@ async def _list_rows(chosen: CommonOptions, limit: int) -> list[dict[str, object
     async with open_records(chosen.config()) as known:
         views = {view.run: view for view in await known.views(limit)}
         recorded = await known.summaries(limit)
-    _say_trouble(chosen, known)
+    if known.trouble is not None:
+        chosen.out.say(f"submitted runs are not shown: {known.trouble}", style="yellow")
     rows = [_recorded_row(each, views.pop(each.run, None)) for each in recorded] + [
         _queued_row(view) for view in views.values()
     ]
@@ -412,11 +413,6 @@ def _queued_row(view: RunView) -> dict[str, object]:
         "seconds": None,
         "request": view.request,
     }
-
-
-def _say_trouble(chosen: CommonOptions, known: RunRecords) -> None:
-    if known.trouble is not None:
-        chosen.out.say(f"submitted runs are not shown: {known.trouble}", style="yellow")
 
 
 @command.command("show")

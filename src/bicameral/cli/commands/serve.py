@@ -44,10 +44,7 @@ def command(context: click.Context, chosen: CommonOptions, host: str | None, por
         tokens = TokenFile(config.token_file, [token])
     fetch_missing_weights(chosen.out, config, ["privileged", "quarantined"] if worker else ["privileged"])
 
-    def started(address: str) -> None:
-        _say_started(chosen, address, text)
-
-    return asyncio.run(_serve(config, tokens, worker, started))
+    return asyncio.run(_serve(config, tokens, worker, lambda address: _say_started(chosen, address, text)))
 
 
 def _with_address(config: Config, host: str | None, port: int | None) -> Config:
