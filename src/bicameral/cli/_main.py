@@ -201,7 +201,10 @@ def _parse_profile(context: click.Context, parameter: click.Parameter, value: st
 
 
 def common_options(function: CommandFunction) -> CommandFunction:
-    """`--json`, `--folder`, `--config` and `--profile`; the command gets them as its first argument."""
+    """`--json`, `--folder`, `--config` and `--profile`; the command gets them as its first argument.
+
+    A command returns its exit code, or the facts of its JSON object if it has succeeded.
+    """
 
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for a program to read.")
     @click.option(
@@ -223,7 +226,11 @@ def common_options(function: CommandFunction) -> CommandFunction:
         *args: Any, as_json: bool, folder: Path | None, config_file: Path | None, profile: Any, **rest: Any
     ) -> Any:
         chosen = CommonOptions(config_file, folder, profile, Output(as_json=as_json))
-        return function(chosen, *args, **rest)
+        result = function(chosen, *args, **rest)
+        if not isinstance(result, dict):
+            return result
+        chosen.out.write_json({"ok": True, **cast("dict[str, Any]", result)})
+        return OK
 
     return with_common
 

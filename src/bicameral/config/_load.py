@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -28,7 +28,7 @@ from bicameral.config._acceptance import (
     warn_unaccepted,
 )
 from bicameral.config._config import Config, ConfigFile, Profile
-from bicameral.config._llm_settings import USUAL_KEY_VARIABLES, AliasSettings
+from bicameral.config._llm_settings import USUAL_KEY_VARIABLES
 from bicameral.config._sources import (
     SettingKeys,
     dotted_path,
@@ -181,19 +181,16 @@ def load_config(
         raise settings_error(error, ConfigFile, origin.locate) from None
     settings = {name: getattr(content, name) for name in ConfigFile.model_fields}
     config = Config(**settings, base=folder, source=chosen, withheld=withheld)
-    _register_keys(config.llm.models.values(), variables)
+    aliases = config.llm.models.values()
+    named = {name for each in aliases for name in (each.api_key_env, each.quarantined_api_key_env) if name}
+    # Every key in the environment is masked, whether its model is ever used or not.
+    for name in sorted(named | set(USUAL_KEY_VARIABLES.values())):
+        register_secret(name, variables.get(name, ""))
     if config.is_routed:
         from bicameral.config._routing import check_routing
 
         check_routing(config, origin.locate)
     return config.model_copy(update={"profile": profile}) if isinstance(profile, str) else config
-
-
-def _register_keys(aliases: Iterable[AliasSettings], environment: Mapping[str, str]) -> None:
-    """Mask every key that is in the environment, whether its model is ever used or not."""
-    named = {name for each in aliases for name in (each.api_key_env, each.quarantined_api_key_env) if name}
-    for name in sorted(named | set(USUAL_KEY_VARIABLES.values())):
-        register_secret(name, environment.get(name, ""))
 
 
 def _accepted_settings(

@@ -145,7 +145,10 @@ def open_registry(config: Config, surroundings: Surroundings | None = None) -> R
         'pure'
     """
     origin, installed = settings_origin(config), installed_toolboxes()
-    _check_toolbox_names(config, origin, installed)
+    known = {*installed, *(path.stem for path in config.toolbox_files)}
+    unknown = next((name for name in config.toolbox if name not in known), None)
+    if unknown is not None:
+        raise unknown_key_error(("toolbox", unknown), known, origin.locate)
     around = surroundings or surroundings_of(config)
     loaded = list(_load_toolboxes(config, origin, installed))
     # Before any toolbox is opened: no tool may change what another toolbox keeps.
@@ -236,14 +239,6 @@ def _validate_settings(loaded: LoadedToolbox, settings: Mapping[str, Any], origi
         return model.model_validate(dict(settings))
     except ValidationError as error:
         raise settings_error(error, model, origin.locate, ("toolbox", loaded.name)) from None
-
-
-def _check_toolbox_names(config: Config, origin: SettingsOrigin, installed: Iterable[str]) -> None:
-    """Refuse a table of settings whose name is no toolbox."""
-    known = {*installed, *(path.stem for path in config.toolbox_files)}
-    for name in config.toolbox:
-        if name not in known:
-            raise unknown_key_error(("toolbox", name), known, origin.locate)
 
 
 def _expand_path(name: str) -> Path:

@@ -230,7 +230,7 @@ def command(
     name: str,
     target: Path | None,
     models: tuple[str, ...],
-) -> int:
+) -> int | dict[str, Any]:
     """Advise on an architecture by what is known of the task, and ask for what matters next.
 
     Facts come from --facts, from --fact, and at a terminal from you: one question at a time, with why it is asked; what
@@ -256,8 +256,7 @@ def command(
     if target is not None:
         _write_stack(target, advice.yaml())
         out.say(f"written to {target}; `bicameral lint {target}` holds it against the rules")
-    out.write_json({"ok": True, **advice.to_json()})
-    return OK
+    return advice.to_json()
 
 
 def _known_facts(file: Path | None, given: tuple[str, ...]) -> TaskFacts:

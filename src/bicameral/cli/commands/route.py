@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bicameral.cli._main import CommonOptions, common_options
-from bicameral.cli._output import OK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -149,7 +148,7 @@ def command() -> None:
 @command.command("explain")
 @click.argument("run", metavar="RUN[:CALL]")
 @common_options
-def explain(chosen: CommonOptions, run: str) -> int:
+def explain(chosen: CommonOptions, run: str) -> dict[str, Any]:
     """The model calls of a recorded RUN (its id, the beginning of it, or `last`), each with its route.
 
     With `:CALL` only the one with this number.
@@ -166,8 +165,7 @@ def explain(chosen: CommonOptions, run: str) -> int:
         chosen.out.show(f"{call['call']:>3}  {call['step'] or 'planning':<10} {route_line(call)}")
     if not calls:
         chosen.out.say("no model was asked in this run")
-    chosen.out.write_json({"ok": True, "run": name, "calls": calls})
-    return OK
+    return {"run": name, "calls": calls}
 
 
 def recorded_calls(events: Iterable[Event]) -> list[dict[str, Any]]:
