@@ -10,7 +10,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
 
+    from bicameral.cli._prompts import TerminalApprover, TerminalAsker
     from bicameral.runs import StepProgress
+    from bicameral.tools import Registry
 
 
 OK = 0
@@ -172,6 +174,17 @@ class Output:
             self.write_json({"ok": False, "error": facts})
         else:
             self.say(f"error: {text}", style="red")
+
+
+def terminal_people(
+    out: Output, registry: Registry, quiet: Callable[[], AbstractContextManager[object]]
+) -> tuple[TerminalAsker, TerminalApprover] | tuple[None, None]:
+    """The asker and the approver of a terminal; none where nobody can be asked."""
+    if not out.is_interactive:
+        return None, None
+    from bicameral.cli._prompts import TerminalApprover, TerminalAsker
+
+    return TerminalAsker(out, quiet), TerminalApprover(out, registry, quiet)
 
 
 def error_facts(error: Exception) -> dict[str, str]:

@@ -20,8 +20,8 @@ from bicameral.cli._output import (
     Output,
     ProgressDisplay,
     open_display,
+    terminal_people,
 )
-from bicameral.cli._prompts import terminal_people
 from bicameral.cli._render import (
     answer_text,
     checked_json,

@@ -32,15 +32,6 @@ _YES, _NO = ("y", "yes", "true"), ("n", "no", "false")
 QuietContext = Callable[[], AbstractContextManager[object]]
 
 
-def terminal_people(
-    out: Output, registry: Registry, quiet: QuietContext
-) -> tuple[TerminalAsker, TerminalApprover] | tuple[None, None]:
-    """The asker and the approver of a terminal; none where nobody can be asked."""
-    if not out.is_interactive:
-        return None, None
-    return TerminalAsker(out, quiet), TerminalApprover(out, registry, quiet)
-
-
 class TerminalAsker:
     """Asks on standard error, reads from standard input, and asks again if the reply does not have the type."""
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bicameral.cli._main import CommonOptions, common_options, fetch_missing_weights, open_agent, planning_options
-from bicameral.cli._output import NO_PLAN, OK, Output, open_display
-from bicameral.cli._prompts import terminal_people
+from bicameral.cli._output import NO_PLAN, OK, Output, open_display, terminal_people
 from bicameral.cli._render import planned_json, say_budget, say_degraded, show_intent, show_report
 
 if TYPE_CHECKING:

@@ -25,8 +25,9 @@ from bicameral.cli._output import (
     QUESTIONS,
     ProgressDisplay,
     open_display,
+    terminal_people,
 )
-from bicameral.cli._prompts import confirm_yes, terminal_people
+from bicameral.cli._prompts import confirm_yes
 from bicameral.cli._render import (
     checked_json,
     effects_text,

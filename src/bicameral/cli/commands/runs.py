@@ -17,7 +17,7 @@ from bicameral.cli._main import (
     open_agent,
     run_until_terminated,
 )
-from bicameral.cli._output import FAILED, OK, Output, open_display
+from bicameral.cli._output import FAILED, OK, Output, open_display, terminal_people
 from bicameral.cli._render import (
     answer_text,
     outcome_json,
@@ -166,7 +166,6 @@ async def _retry_submitted(chosen: CommonOptions, runs: Runs, view: RunView) -> 
 
 
 async def _resume_here(chosen: CommonOptions, config: Config, found: FoundRun) -> RunOutcome:
-    from bicameral.cli._prompts import terminal_people
     from bicameral.runs import resume_plan
 
     out = chosen.out
