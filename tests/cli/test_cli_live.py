@@ -22,9 +22,9 @@ def finished(step: str, what: str = "read_lines", seconds: float = 0.0) -> StepP
 def test_the_turns_of_a_loop_share_a_row() -> None:
     rows = StepRows()
     for turn in range(3):
-        rows(started(f"1[{turn}]/0", path=f"{turn}.txt"))
-        rows(finished(f"1[{turn}]/0", seconds=0.5))
-    assert [row.text for row in rows] == ["read_lines × 3 (1.5 s)"]
+        rows.update_row(started(f"1[{turn}]/0", path=f"{turn}.txt"))
+        rows.update_row(finished(f"1[{turn}]/0", seconds=0.5))
+    assert [row.text for row in rows.values()] == ["read_lines × 3 (1.5 s)"]
 
 
 def test_a_log_gets_a_line_a_step_and_one_for_a_whole_loop(capsys: pytest.CaptureFixture[str]) -> None:

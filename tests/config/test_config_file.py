@@ -138,6 +138,15 @@ def test_a_wrong_type_is_refused_with_its_line_and_what_was_expected(home: Path)
     assert error.place.line == 3
 
 
+@pytest.mark.parametrize("table", ["limits", "reason", "llm.budget"])
+@pytest.mark.parametrize("key", ["money", "seconds"])
+@pytest.mark.parametrize("number", ["inf", "nan"])
+def test_a_limit_that_is_not_finite_is_refused(home: Path, table: str, key: str, number: str) -> None:
+    error = refused(written(home, f"[{table}]\n{key} = {number}\n"))
+    assert (error.code, error.expected) == ("config.wrong-type", "a finite number")
+    assert f"{table}.{key}" in error.message
+
+
 def test_nothing_is_coerced(home: Path) -> None:
     assert refused(written(home, '[limits]\nmax_items = "12"\n')).code == "config.wrong-type"
     assert refused(written(home, "[limits]\nmax_items = 1.0\n")).code == "config.wrong-type"

@@ -35,7 +35,6 @@ from bicameral.boundary._reply import (
     Rejected as Rejected,
     RejectionKind as RejectionKind,
     parse_reply as parse_reply,
-    parse_typed as parse_typed,
 )
 from bicameral.boundary._verbatim_check import COPIED_TYPES as COPIED_TYPES
 

@@ -36,14 +36,7 @@ _MULTIPLIER = re.compile(
     r"[ -]?(?:(?P<k>k\b|thousand|tsd|tausend|mille?\b)|(?P<m>m\b|mn\b|mio|million|millón|milion|млн)"
     r"|(?P<b>bn\b|b\b|billion|mrd|milliard|miliard|млрд)|(?P<l>lakh)|(?P<c>crore)|(?P<p>%|per ?cent|prozent|pour cent))"
 )
-_FACTORS = {
-    "k": Decimal(1_000),
-    "m": Decimal(1_000_000),
-    "b": Decimal(1_000_000_000),
-    "l": Decimal(100_000),
-    "c": Decimal(10_000_000),
-    "p": Decimal("0.01"),
-}
+_FACTORS = {key: Decimal(10) ** power for key, power in {"k": 3, "m": 6, "b": 9, "l": 5, "c": 7, "p": -2}.items()}
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(_NUMBER_WORDS)})\b")
 

@@ -43,6 +43,7 @@ MAX_SOURCES = 3
 HandleKind = Literal["text", "email", "url", "id", "path", "code", "list", "record", "dict", "value"]
 _KINDS: tuple[HandleKind, ...] = get_args(HandleKind)
 _TEXT_KINDS: dict[str | None, HandleKind] = {"email": "email", "url": "url", "id": "id", "path": "path", "code": "code"}
+_KINDS_OF: dict[type, HandleKind] = {ListType: "list", TupleType: "list", RecordType: "record", DictType: "dict"}
 _HANDLE_ID = re.compile(r"h[1-9][0-9]{0,5}-[0-9a-f]{8}")
 _PLAIN_PART = re.compile(r"[A-Za-z0-9_.\[\]*]{1,60}")
 
@@ -112,9 +113,10 @@ class HandleTable:
         if len(self._entries) >= MAX_HANDLES:
             raise BoundaryError("boundary.too-many-handles", f"a run has at most {MAX_HANDLES:,} handles")
         plain = to_plain_value(value)
-        handle = Handle(
-            self._id(len(self._entries) + 1), _handle_kind(type_), _value_length(plain), origin_summary(labels.flat)
-        )
+        is_text = isinstance(type_, StrType)
+        kind = _TEXT_KINDS.get(type_.format, "text") if is_text else _KINDS_OF.get(type(type_), "value")
+        length = len(cast("str | list[Any]", plain)) if isinstance(plain, str | list | dict) else 1
+        handle = Handle(self._id(len(self._entries) + 1), kind, length, origin_summary(labels.flat))
         self._entries[handle.id] = handle, HandleContent(plain, type_, labels)
         return handle
 
@@ -182,24 +184,6 @@ def _damaged_table_error() -> BoundaryError:
     return BoundaryError(
         "boundary.bad-handle", "this is not a table of handles", expected="what HandleTable.to_json gives"
     )
-
-
-def _handle_kind(type_: Type) -> HandleKind:
-    match type_:
-        case StrType(format=name):
-            return _TEXT_KINDS.get(name, "text")
-        case ListType() | TupleType():
-            return "list"
-        case RecordType():
-            return "record"
-        case DictType():
-            return "dict"
-        case _:
-            return "value"
-
-
-def _value_length(value: object) -> int:
-    return len(cast("str | list[Any]", value)) if isinstance(value, str | list | dict) else 1
 
 
 def origin_summary(label: Label) -> str:

@@ -201,7 +201,10 @@ def _parse_profile(context: click.Context, parameter: click.Parameter, value: st
 
 
 def common_options(function: CommandFunction) -> CommandFunction:
-    """`--json`, `--folder`, `--config` and `--profile`; the command gets them as its first argument."""
+    """`--json`, `--folder`, `--config` and `--profile`; the command gets them as its first argument.
+
+    A command returns its exit code, or the facts of its JSON object if it has succeeded.
+    """
 
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for a program to read.")
     @click.option(
@@ -223,7 +226,11 @@ def common_options(function: CommandFunction) -> CommandFunction:
         *args: Any, as_json: bool, folder: Path | None, config_file: Path | None, profile: Any, **rest: Any
     ) -> Any:
         chosen = CommonOptions(config_file, folder, profile, Output(as_json=as_json))
-        return function(chosen, *args, **rest)
+        result = function(chosen, *args, **rest)
+        if not isinstance(result, dict):
+            return result
+        chosen.out.write_json({"ok": True, **cast("dict[str, Any]", result)})
+        return OK
 
     return with_common
 
@@ -243,7 +250,8 @@ _ACCEPT_FIX = "Look at it, then run `bicameral config accept`, or name it with -
 def confirm_config(out: Output, found: UnacceptedConfig) -> bool:
     """Whether the person at the terminal accepts a configuration; without a person the answer is no, with a warning."""
     if not out.is_interactive:
-        out.add_notice("unaccepted", unaccepted_json(found))
+        facts = {"code": "config.unaccepted", "file": str(found.file), "withheld": list(found.withheld)}
+        out.add_notice("unaccepted", {**facts, "fix": _ACCEPT_FIX})
         out.say(f"warning: {found}. {_ACCEPT_FIX} [config.unaccepted]", style="yellow")
         return False
     show_unaccepted(out, found)
@@ -258,17 +266,10 @@ def confirm_config(out: Output, found: UnacceptedConfig) -> bool:
 
 def show_unaccepted(out: Output, found: UnacceptedConfig) -> None:
     """Show what a configuration would change, each setting and file on a line of its own."""
-    out.heading(
-        f"{found.file} has changed since you accepted it:" if found.was_accepted else f"{found.file} is new to you:"
-    )
+    out.heading(f"{found.file} {'has changed since you accepted it' if found.was_accepted else 'is new to you'}:")
     for line in found.describe():
         out.say(f"  {line}")
     out.say("Whoever wrote this file decides with it what runs as you, what may be reached, and what you are asked.")
-
-
-def unaccepted_json(found: UnacceptedConfig) -> dict[str, Any]:
-    """An unaccepted configuration as JSON."""
-    return {"code": "config.unaccepted", "file": str(found.file), "withheld": list(found.withheld), "fix": _ACCEPT_FIX}
 
 
 _UNIT_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -369,7 +370,10 @@ def complete_runs() -> Mapping[str, str]:
 
         requests |= asyncio.run(_submitted_requests())
     with suppress(Exception):
-        requests |= _recorded_requests()
+        from bicameral.config import open_journal
+
+        with open_journal(load_config_quietly()) as journal:
+            requests |= {run.run: run.request for run in journal.runs(_MAX_COMPLETIONS)}
     return {**requests, "last": ""}
 
 
@@ -378,13 +382,6 @@ def load_config_quietly() -> Config:
     from bicameral.config import load_config
 
     return load_config(confirm=lambda _: False)
-
-
-def _recorded_requests() -> dict[str, str]:
-    from bicameral.config import open_journal
-
-    with open_journal(load_config_quietly()) as journal:
-        return {run.run: run.request for run in journal.runs(_MAX_COMPLETIONS)}
 
 
 async def _submitted_requests() -> dict[str, str]:

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
 
+    from bicameral.cli._prompts import TerminalApprover, TerminalAsker
     from bicameral.runs import StepProgress
+    from bicameral.tools import Registry
 
 
 OK = 0
@@ -174,6 +176,17 @@ class Output:
             self.say(f"error: {text}", style="red")
 
 
+def terminal_people(
+    out: Output, registry: Registry, quiet: Callable[[], AbstractContextManager[object]]
+) -> tuple[TerminalAsker, TerminalApprover] | tuple[None, None]:
+    """The asker and the approver of a terminal; none where nobody can be asked."""
+    if not out.is_interactive:
+        return None, None
+    from bicameral.cli._prompts import TerminalApprover, TerminalAsker
+
+    return TerminalAsker(out, quiet), TerminalApprover(out, registry, quiet)
+
+
 def error_facts(error: Exception) -> dict[str, str]:
     """An unexpected error as facts that a person can report."""
     if isinstance(error, OSError) and error.errno is not None:
@@ -242,16 +255,13 @@ class StepRow:
         return f"{self.label}{turns}" + (f" ({self.seconds:.1f} s)" if self.done and self.seconds >= 0.05 else "")
 
 
-class StepRows:
-    """The steps of a run that call tools, models or people; the iterations of a loop share a row."""
+class StepRows(dict[str, StepRow]):
+    """The steps of a run that call tools, models or people, by path; the iterations of a loop share a row."""
 
-    def __init__(self) -> None:
-        self._rows: dict[str, StepRow] = {}
-
-    def __call__(self, progress: StepProgress) -> StepRow:
+    def update_row(self, progress: StepProgress) -> StepRow:
         """Update the row of a step, and return it."""
         path = _LOOP_TURN.sub("", progress.step)
-        row = self._rows.setdefault(path, StepRow(_step_label(progress)))
+        row = self.setdefault(path, StepRow(_step_label(progress)))
         match progress.kind:
             case "started":
                 row.running += 1
@@ -265,12 +275,6 @@ class StepRows:
             case "retrying":
                 pass
         return row
-
-    def __iter__(self) -> Iterator[StepRow]:
-        return iter(self._rows.values())
-
-    def clear(self) -> None:
-        self._rows.clear()
 
 
 def _step_label(progress: StepProgress) -> str:
@@ -307,24 +311,21 @@ class LineDisplay(ProgressDisplay):
         self._loops: list[StepRow] = []
 
     def phase(self, text: str) -> None:
-        self._flush()
+        self.close()
         self._out.say(f"{text} …")
 
     def step(self, progress: StepProgress) -> None:
-        row = self._rows(progress)
+        row = self._rows.update_row(progress)
         if progress.kind == "retrying":
             self._out.say(f"  trying again: {progress.what}: {progress.facts.get('error', '')}")
         elif progress.kind != "started":
             if not _LOOP_TURN.search(progress.step):
-                self._flush()
+                self.close()
                 self._say_row(row)
             elif row not in self._loops:
                 self._loops.append(row)
 
     def close(self) -> None:
-        self._flush()
-
-    def _flush(self) -> None:
         for row in self._loops:
             self._say_row(row)
         self._loops.clear()
@@ -345,7 +346,7 @@ class LiveDisplay(ProgressDisplay):
         self._live: Live | None = None
 
     def phase(self, text: str) -> None:
-        self._leave_steps()
+        self.close()
         self._phase = text
         self._statements.clear()
         self._written = ""
@@ -360,7 +361,7 @@ class LiveDisplay(ProgressDisplay):
         self._draw()
 
     def step(self, progress: StepProgress) -> None:
-        self._rows(progress)
+        self._rows.update_row(progress)
         self._draw()
 
     @contextmanager
@@ -370,9 +371,6 @@ class LiveDisplay(ProgressDisplay):
             yield
         finally:
             self._draw()
-
-    def close(self) -> None:
-        self._leave_steps()
 
     def _draw(self) -> None:
         if self._live is None:
@@ -387,7 +385,7 @@ class LiveDisplay(ProgressDisplay):
         from rich.spinner import Spinner
         from rich.text import Text
 
-        rows = list(self._rows)
+        rows = list(self._rows.values())
         drawn: list[RenderableType] = []
         for row in rows[-_MAX_ROWS:]:
             drawn.append(Spinner("dots", Text(make_visible(row.text))) if row.running else self._ended_row(row))
@@ -403,10 +401,10 @@ class LiveDisplay(ProgressDisplay):
         mark, style = ("✗", "red") if row.failed else ("✓", "green")
         return Text.assemble((mark, style), f" {make_visible(row.text)}")
 
-    def _leave_steps(self) -> None:
+    def close(self) -> None:
         """Stop drawing, and leave the steps that were run as plain lines."""
         self._stop()
-        for row in self._rows:
+        for row in self._rows.values():
             if row.done:
                 self._out.console.print(self._ended_row(row))
         self._rows.clear()

@@ -20,14 +20,13 @@ from bicameral.cli._output import (
     Output,
     ProgressDisplay,
     open_display,
+    terminal_people,
 )
-from bicameral.cli._prompts import terminal_people
 from bicameral.cli._render import (
     answer_text,
+    checked_json,
     effects_before_text,
     effects_done_text,
-    effects_json,
-    proof_json,
     say_usage,
     show_intent,
     show_plan,
@@ -85,10 +84,7 @@ class RoundsRunner:
             self._out.heading(f"Round {this.number}")
             show_plan(self._out, this.source)
             show_report(self._out, this.checked.report, this.checked.proof, briefly=True)
-            self._facts[this.number] = {
-                "proof": proof_json(this.checked.proof),
-                "report": this.checked.report.to_json(),
-            }
+            self._facts[this.number] = checked_json(this.checked)
             may = not this.checked.ok or await self._may(this.compiled.plan, this.checked)
             shown.phase("running")
             return may
@@ -121,7 +117,7 @@ def _round_json(this: Round) -> dict[str, Any]:
         "told": list(this.told),
         "left": list(this.left),
         "failed": str(this.failure) if this.failure is not None else None,
-        "effects": effects_json(this.effects),
+        "effects": [done.to_json() for done in this.effects],
         **({} if this.outcome is None else usage_json(this.outcome)),
     }
 
@@ -213,7 +209,11 @@ class PatternRunner:
 
     async def run_request(self, agent: Agent, id: str, request: str, knobs: Mapping[str, Any]) -> int:
         """Run the pattern with the tools of the agent, and return the exit code."""
-        return await self._run_and_show(agent, build_pattern(id, knobs), (user_input(request),))
+        pattern = build_pattern(id, knobs)
+        outcome = await self._run(agent, pattern, (user_input(request),), agent.registry, agent.policy)
+        show_outcome(self._out, outcome, "pattern")
+        self._out.write_json(_pattern_json(outcome))
+        return outcome_exit_code(outcome)
 
     async def run_example(self, agent: Agent, id: str, knobs: Mapping[str, Any]) -> int:
         """Run the example of the pattern with its own tools, in a temporary folder, and return the exit code."""
@@ -234,12 +234,6 @@ class PatternRunner:
             self._out.say("as it should be" if good else "not what it should be", style="green" if good else "yellow")
         self._out.write_json(_pattern_json(outcome) | {"good": good})
         return outcome_exit_code(outcome) if not outcome.ok or good else FAILED
-
-    async def _run_and_show(self, agent: Agent, pattern: Pattern[..., Any], given: tuple[Any, ...]) -> int:
-        outcome = await self._run(agent, pattern, given, agent.registry, agent.policy)
-        show_outcome(self._out, outcome, "pattern")
-        self._out.write_json(_pattern_json(outcome))
-        return outcome_exit_code(outcome)
 
     async def _run(
         self, agent: Agent, pattern: Pattern[..., Any], given: tuple[Any, ...], registry: Any, policy: Any
@@ -321,7 +315,7 @@ def outcome_json(outcome: Outcome[Any], kind: OutcomeKind, history: list[dict[st
     facts: dict[str, Any] = {"ok": outcome.ok} | ({"run": outcome.run, kind: outcome.way} if is_run else {})
     facts |= {} if is_run else {"reason": outcome.run}
     facts |= {_HISTORY_KEYS[kind]: history, "taken": outcome.taken.to_json()}
-    facts |= {"effects": effects_json(outcome.effects)} if is_run else {}
+    facts |= {"effects": [done.to_json() for done in outcome.effects]} if is_run else {}
     match outcome:
         case Answered(value=value, shade=shade):
             facts["value" if kind == "pattern" else "answer"] = to_plain_json(value)

@@ -32,15 +32,6 @@ _YES, _NO = ("y", "yes", "true"), ("n", "no", "false")
 QuietContext = Callable[[], AbstractContextManager[object]]
 
 
-def terminal_people(
-    out: Output, registry: Registry, quiet: QuietContext
-) -> tuple[TerminalAsker, TerminalApprover] | tuple[None, None]:
-    """The asker and the approver of a terminal; none where nobody can be asked."""
-    if not out.is_interactive:
-        return None, None
-    return TerminalAsker(out, quiet), TerminalApprover(out, registry, quiet)
-
-
 class TerminalAsker:
     """Asks on standard error, reads from standard input, and asks again if the reply does not have the type."""
 
@@ -90,29 +81,33 @@ async def read_line(out: Output, prompt: str) -> str | None:
     return line.strip()
 
 
+_SIMPLE_REPLIES: dict[type, tuple[Callable[[str], Any], str]] = {
+    t.StrType: (str, "some text"),
+    # `index` raises the ValueError for a reply that is neither.
+    t.BoolType: (lambda text: [*_YES, *_NO].index(text.lower()) < len(_YES), "yes or no"),
+    t.IntType: (int, "a whole number"),
+    t.FloatType: (float, "a number"),
+    t.DateType: (dt.date.fromisoformat, "a date like 2026-03-01"),
+    t.TimeType: (dt.time.fromisoformat, "a time like 14:30"),
+    t.DateTimeType: (
+        lambda text: dt.datetime.fromisoformat(text).replace(tzinfo=None),
+        "a date and time like 2026-03-01 14:30",
+    ),
+}
+"""How a reply of a simple type is parsed, and what to type for it."""
+
+
 def parse_reply(text: str, type_: t.Type) -> Any:
     """A reply as a value of the type; a ValueError if it is none."""
+    if type(type_) in _SIMPLE_REPLIES:
+        return _SIMPLE_REPLIES[type(type_)][0](text)
     match type_:
-        case t.StrType():
-            return text
         case t.OptionalType(item=item):
             return parse_reply(text, item) if text else None
-        case t.BoolType():
-            return _parse_boolean(text)
-        case t.IntType():
-            return int(text)
-        case t.FloatType():
-            return float(text)
-        case t.DateType():
-            return dt.date.fromisoformat(text)
-        case t.TimeType():
-            return dt.time.fromisoformat(text)
-        case t.DateTimeType():
-            return dt.datetime.fromisoformat(text).replace(tzinfo=None)
         case t.ListType(item=item):
             return [parse_reply(part.strip(), item) for part in text.split(",") if part.strip()]
         case t.LiteralType(values=values):
-            return _parse_choice(text, values)
+            return values[[value.lower() for value in values].index(text.lower())]
         case _:
             value = json.loads(text)
             if reason := t.mismatch(value, type_):
@@ -120,34 +115,11 @@ def parse_reply(text: str, type_: t.Type) -> Any:
             return value
 
 
-def _parse_boolean(text: str) -> bool:
-    if text.lower() not in (*_YES, *_NO):
-        raise ValueError(text)
-    return text.lower() in _YES
-
-
-def _parse_choice(text: str, values: tuple[str, ...]) -> str:
-    for value in values:
-        if value.lower() == text.lower():
-            return value
-    raise ValueError(text)
-
-
 def _type_hint(type_: t.Type) -> str:
     """What to type for a value of the type."""
+    if type(type_) in _SIMPLE_REPLIES:
+        return _SIMPLE_REPLIES[type(type_)][1]
     match type_:
-        case t.BoolType():
-            return "yes or no"
-        case t.IntType():
-            return "a whole number"
-        case t.FloatType():
-            return "a number"
-        case t.DateType():
-            return "a date like 2026-03-01"
-        case t.TimeType():
-            return "a time like 14:30"
-        case t.DateTimeType():
-            return "a date and time like 2026-03-01 14:30"
         case t.LiteralType(values=values):
             return " or ".join(values)
         case t.ListType(item=t.StrType()):
@@ -156,8 +128,6 @@ def _type_hint(type_: t.Type) -> str:
             return f"a list of {_type_hint(item)}, separated by commas"
         case t.OptionalType(item=item):
             return f"{_type_hint(item)}, or nothing"
-        case t.StrType():
-            return "some text"
         case _:
             return f"JSON for {type_}"
 

@@ -12,11 +12,11 @@ from bicameral.cli._output import Output
 from bicameral.display import make_visible
 
 if TYPE_CHECKING:
-    from bicameral.agent import Agent, Planned, WorstCase
+    from bicameral.agent import Agent, Checked, Planned, WorstCase
     from bicameral.limits import Budgets, ChamberUsage
     from bicameral.planning import Intent
     from bicameral.plans import CallProof, Finding, Proof, Report, Verdict
-    from bicameral.runs import EffectDone, Event, RunAlert, RunOutcome
+    from bicameral.runs import EffectDone, Event, RunOutcome
 
 
 def money_text(money: float | None, currency: str) -> str:
@@ -34,7 +34,8 @@ def say_budget(out: Output, agent: Agent, report: Report) -> None:
     if worst.money == 0 and not budgets.is_bounded:
         return
     calls = f"{worst.calls:,} model call{'' if worst.calls == 1 else 's'}"
-    cost = _worst_cost_text(worst, agent.prices.currency)
+    unknown = f"price of {', '.join(worst.unpriced)} not known" if worst.unpriced else ""
+    cost = unknown or money_text(worst.money, agent.prices.currency)
     out.say(f"  budget: at most {calls}, {worst.tokens:,} tokens, {cost}{_budget_text(worst, budgets)}")
 
 
@@ -44,26 +45,14 @@ def say_degraded(out: Output, degraded: Iterable[str]) -> None:
         out.say(f"degraded: {said}", style="yellow")
 
 
-def _worst_cost_text(worst: WorstCase, currency: str) -> str:
-    if worst.unpriced:
-        return f"price of {', '.join(worst.unpriced)} not known"
-    return money_text(worst.money, currency)
-
-
 def _budget_text(worst: WorstCase, budgets: Budgets) -> str:
-    run = budgets.run
-    allowed = [
-        f"{limit:,} {bound}" if bound != "money" else f"{limit:g} in money"
-        for bound in ("calls", "tokens", "money", "seconds")
-        if (limit := getattr(run, bound)) is not None
-    ]
-    if not allowed:
+    bounds = ("calls", "tokens", "money", "seconds")
+    limits = {bound: limit for bound in bounds if (limit := getattr(budgets.run, bound)) is not None}
+    if not limits:
         return ""
-    less = (
-        (run.calls is not None and worst.calls > run.calls)
-        or (run.tokens is not None and worst.tokens > run.tokens)
-        or (run.money is not None and worst.money is not None and worst.money > run.money)
-    )
+    allowed = [f"{limit:g} in money" if bound == "money" else f"{limit:,} {bound}" for bound, limit in limits.items()]
+    # The seconds of a run are not known beforehand, and its money only if all prices are.
+    less = any((getattr(worst, bound, None) or 0) > limit for bound, limit in limits.items())
     return f"; allowed: {', '.join(allowed)}" + (", so it may end early" if less else "")
 
 
@@ -74,7 +63,10 @@ _MIN_ALERT_WEIGHT = 0.2
 
 def say_usage(out: Output, outcome: RunOutcome, planning: ChamberUsage | None = None) -> None:
     """Say the alerts, then what extraction did not fill, then the tokens."""
-    _say_alerts(out, outcome.alerts)
+    weighty = [alert for alert in outcome.alerts if alert.weight >= _MIN_ALERT_WEIGHT]
+    if weighty:
+        notes = [str(alert) for alert in sorted(weighty, key=lambda alert: -alert.weight)]
+        out.say(_alerts_text(notes), style="yellow")
     say_degraded(out, outcome.usage.degraded)
     if outcome.usage.rejected or outcome.usage.not_found:
         out.say(_unfilled_text(outcome.usage.rejected, outcome.usage.not_found), style="dim")
@@ -122,12 +114,6 @@ def recorded_usage_text(facts: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _say_alerts(out: Output, alerts: tuple[RunAlert, ...]) -> None:
-    shown = sorted((alert for alert in alerts if alert.weight >= _MIN_ALERT_WEIGHT), key=lambda alert: -alert.weight)
-    if shown:
-        out.say(_alerts_text([str(alert) for alert in shown]), style="yellow")
-
-
 def _alerts_text(notes: list[str]) -> str:
     """The number of alerts, and the first distinct ones."""
     texts = list(dict.fromkeys(notes))
@@ -153,17 +139,14 @@ def verdict_name(verdict: Verdict) -> str:
     return type(verdict).__name__.lower()
 
 
-def verdict_text(call: CallProof) -> str:
-    """A verdict with the question that may be asked, or the reason of a refusal."""
-    why = verdict_why(call)
-    return verdict_name(call.verdict) + (f": {why}" if why else "")
-
-
 def verdict_lines(proof: Proof) -> list[str]:
-    """Every call of a plan with its verdict, in columns."""
+    """Every call of a plan with its verdict, in columns: with the question that may be asked, or why it is refused."""
     steps = max((len(call.step) for call in proof.calls), default=0)
     tools = max((len(call.tool) for call in proof.calls), default=0)
-    return [f"{call.step:<{steps}}  {call.tool:<{tools}}  {verdict_text(call)}" for call in proof.calls]
+    verdicts = [
+        (call, ": ".join(filter(None, (verdict_name(call.verdict), verdict_why(call))))) for call in proof.calls
+    ]
+    return [f"{call.step:<{steps}}  {call.tool:<{tools}}  {verdict}" for call, verdict in verdicts]
 
 
 def show_verdicts(out: Output, proof: Proof | None) -> None:
@@ -196,9 +179,9 @@ def _say_conditional(out: Output, proof: Proof) -> None:
         out.say("\n".join((f"  This run {who}:", *lines)), style=_VERDICT_STYLES["conditional"])
 
 
-def proof_json(proof: Proof | None) -> dict[str, Any] | None:
-    """The proof as JSON; None for a plan with errors."""
-    return None if proof is None else proof.to_json()
+def checked_json(checked: Checked | Planned) -> dict[str, Any]:
+    """The report of a plan and its proof, None for a plan with errors, as JSON."""
+    return {"report": checked.report.to_json(), "proof": None if checked.proof is None else checked.proof.to_json()}
 
 
 def verdict_why(call: CallProof) -> str:
@@ -252,7 +235,10 @@ def show_report(out: Output, report: Report, proof: Proof | None, *, briefly: bo
     for finding in report.findings:
         show_finding(out, finding)
     if report.ok:
-        out.say(f"  ok · {effects_text(report)} · {_calls_text(report)}{_proved_text(proof)}")
+        tools, models = report.cost.tool_calls, report.cost.model_calls
+        calls = f"{tools} tool call{'' if tools.most == 1 else 's'}"
+        calls += f", {models} model call{'' if models.most == 1 else 's'}" if models.most else ""
+        out.say(f"  ok · {effects_text(report)} · {calls}{_proved_text(proof)}")
     say_verdicts(out, proof, briefly=briefly)
 
 
@@ -269,12 +255,6 @@ def effects_text(report: Report) -> str:
             used[use.effect].append(use.tool)
     told = [f"{verbs[effect]} with {', '.join(tools)}" for effect, tools in used.items() if tools]
     return "; ".join(told) or "changes nothing"
-
-
-def _calls_text(report: Report) -> str:
-    tools, models = report.cost.tool_calls, report.cost.model_calls
-    text = f"{tools} tool call{'' if tools.most == 1 else 's'}"
-    return text + (f", {models} model call{'' if models.most == 1 else 's'}" if models.most else "")
 
 
 def _proved_text(proof: Proof | None) -> str:
@@ -295,10 +275,7 @@ def show_outcome(out: Output, outcome: RunOutcome, planning: ChamberUsage | None
     match outcome:
         case Finished():
             done = effects_done_text(outcome.effects)
-            out.say(
-                f"done in {outcome.seconds:.1f} s" + (f": {done}" if done else "") + f" (run {outcome.run})",
-                style="dim",
-            )
+            out.say(f"done in {outcome.seconds:.1f} s{f': {done}' if done else ''} (run {outcome.run})", style="dim")
             say_usage(out, outcome, planning)
             if outcome.answer is not None or not done:
                 out.show(answer_text(outcome.answer, out.width))
@@ -317,19 +294,15 @@ def show_outcome(out: Output, outcome: RunOutcome, planning: ChamberUsage | None
             say_usage(out, outcome, planning)
 
 
-def effects_done_text(effects: tuple[EffectDone, ...]) -> str:
-    """The tools that had effects, with how often."""
-    counted = Counter(done.tool for done in effects)
+def effects_done_text(effects: Sequence[EffectDone | str]) -> str:
+    """The tools that had effects, with how often; the effects, or the names of their tools."""
+    counted = Counter(done if isinstance(done, str) else done.tool for done in effects)
     return ", ".join(f"{tool}" + (f" × {times}" if times > 1 else "") for tool, times in counted.items())
 
 
-def effects_before_text(effects: tuple[EffectDone, ...]) -> str:
+def effects_before_text(effects: Sequence[EffectDone | str]) -> str:
     """What was done before a run ended without an answer."""
     return f"done before that: {effects_done_text(effects)}" if effects else "nothing had been changed"
-
-
-def effects_json(effects: tuple[EffectDone, ...]) -> list[dict[str, str]]:
-    return [{"step": done.step, "tool": done.tool, "effect": done.effect} for done in effects]
 
 
 def planned_json(planned: Planned) -> dict[str, Any]:
@@ -338,8 +311,7 @@ def planned_json(planned: Planned) -> dict[str, Any]:
         "intent": planned.intent.model_dump(mode="json"),
         "plan": planned.plan.model_dump(mode="json"),
         "source": planned.source,
-        "report": planned.report.to_json(),
-        "proof": proof_json(planned.proof),
+        **checked_json(planned),
         "repairs": planned.repairs,
         "cached": planned.cached,
         "seconds": round(planned.seconds, 3),
@@ -362,7 +334,7 @@ def outcome_json(outcome: RunOutcome) -> dict[str, Any]:
         "ok": outcome.ok,
         "run": outcome.run,
         "seconds": round(outcome.seconds, 3),
-        "effects": effects_json(outcome.effects),
+        "effects": [done.to_json() for done in outcome.effects],
         **usage_json(outcome),
     }
     match outcome:
@@ -448,16 +420,14 @@ def render_table(rows: Sequence[dict[str, object]], width: int = 10_000) -> str:
     lines = [names, *([_shorten(cell_text(row.get(name)), limit) for name in names] for row in rows)]
     widths = [max(column_width(line[column]) for line in lines) for column in range(len(names))]
     numeric = [all(isinstance(row.get(name), int | float) for row in rows) for name in names]
-    drawn = [_table_row(line, widths, numeric) for line in lines]
+
+    def draw(line: list[str]) -> str:
+        cells = zip(line, widths, numeric, strict=True)
+        padded = ((text, " " * (wide - column_width(text)), right) for text, wide, right in cells)
+        return "  ".join(blank + text if right else text + blank for text, blank, right in padded).rstrip()
+
+    drawn = [draw(line) for line in lines]
     return "\n".join([drawn[0], "  ".join("─" * wide for wide in widths), *drawn[1:]])
-
-
-def _table_row(texts: list[str], widths: list[int], numeric: list[bool]) -> str:
-    padded = (
-        " " * (wide - column_width(text)) + text if right else text + " " * (wide - column_width(text))
-        for text, wide, right in zip(texts, widths, numeric, strict=True)
-    )
-    return "  ".join(padded).rstrip()
 
 
 def _entry_text(key: str, value: object) -> str:

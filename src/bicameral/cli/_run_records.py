@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from bicameral.cli._main import local_time_text
 from bicameral.cli._output import FAILED, NEEDS_A_PERSON, OK, QUESTIONS, Output
-from bicameral.cli._render import answer_text, to_plain_json
+from bicameral.cli._render import answer_text, effects_before_text, effects_done_text, to_plain_json
 from bicameral.errors import BicameralError, DurableError, JournalError
 from bicameral.postgres import masked_address
 
@@ -164,32 +164,22 @@ def run_state_text(view: RunView) -> str:
 
 def show_run_view(out: Output, view: RunView) -> None:
     """Show the answer of a run, or how it ended, or its state."""
+    tools = [str(effect.get("tool", "")) for effect in view.effects]
     match view.state:
         case "finished":
-            done = _view_effects_text(view)
+            done = effects_done_text(tools)
             took = f" in {view.seconds:.1f} s" if view.seconds is not None else ""
             out.say(f"done{took}{f': {done}' if done else ''} (run {view.run})", style="dim")
             if view.answer is not None or not done:
                 out.show(answer_text(run_answer(view), out.width))
         case "failed":
             out.say(f"error: {view.why or 'it failed'}", style="red")
-            out.say(f"  {_view_before_text(view)} (run {view.run})")
+            out.say(f"  {effects_before_text(tools)} (run {view.run})")
         case "stopped":
             out.say(f"stopped: {view.why or 'it was cancelled'} (run {view.run})", style="yellow")
-            out.say(f"  {_view_before_text(view)}")
+            out.say(f"  {effects_before_text(tools)}")
         case _:
             out.say(f"run {view.run} is {run_state_text(view)}", style="yellow")
-
-
-def _view_effects_text(view: RunView) -> str:
-    from collections import Counter
-
-    counted = Counter(str(effect.get("tool", "")) for effect in view.effects)
-    return ", ".join(f"{tool}" + (f" × {times}" if times > 1 else "") for tool, times in counted.items())
-
-
-def _view_before_text(view: RunView) -> str:
-    return f"done before that: {_view_effects_text(view)}" if view.effects else "nothing had been changed"
 
 
 def run_exit_code(view: RunView) -> int:
@@ -286,36 +276,15 @@ class RunRecords:
         """A run by its id, a unique beginning of it, or `last`, among recorded and submitted runs."""
         if run == "last":
             run = await self._last_run()
-        problem: BicameralError | None = None
-        names: dict[str, Journal | None] = {}
-        for journal in self.journals:
-            try:
-                names[journal.find(run)] = journal
-            except JournalError as error:
-                problem = self._better_error(problem, error)
+        names, problem = _match_journals(self.journals, run)
         view = None
         try:
             view = None if self.runs is None else await self.runs.get(next(iter(names), run))
         except DurableError as error:
-            problem = self._better_error(problem, error)
+            problem = _better_error(problem, error)
         if view is not None:
             names.setdefault(view.run, None)
-        return self._single_match(run, names, view, problem)
-
-    def _single_match(
-        self, run: str, names: dict[str, Journal | None], view: RunView | None, problem: BicameralError | None
-    ) -> FoundRun:
-        if len(names) > 1:
-            raise ambiguous_run_error(run, names)
-        for name, journal in names.items():
-            return FoundRun(name, journal, view)
-        raise self.trouble or problem or JournalError("journal.unknown-run", f"there is no run {run!r}")
-
-    def _better_error(self, before: BicameralError | None, error: BicameralError) -> BicameralError:
-        """Of two errors for an unknown run, the one that suggests a name."""
-        if error.code not in _UNKNOWN_RUN_CODES:
-            raise error
-        return error if before is None or (error.nearest and not before.nearest) else before
+        return _single_match(run, names, view, self.trouble or problem)
 
     async def _last_run(self) -> str:
         found = [(each.started, each.run) for each in await self.summaries(1)]
@@ -323,6 +292,36 @@ class RunRecords:
         if not found:
             raise JournalError("journal.no-runs", f"{self.journal.path} holds no run yet")
         return max(found)[1]
+
+
+def _match_journals(journals: Iterable[Journal], run: str) -> tuple[dict[str, Journal | None], BicameralError | None]:
+    """The runs that an id or its beginning names, with their journals, and the best error of the other journals."""
+    names: dict[str, Journal | None] = {}
+    problem: BicameralError | None = None
+    for journal in journals:
+        try:
+            names[journal.find(run)] = journal
+        except JournalError as error:
+            problem = _better_error(problem, error)
+    return names, problem
+
+
+def _better_error(before: BicameralError | None, error: BicameralError) -> BicameralError:
+    """Of two errors for an unknown run, the one that suggests a name."""
+    if error.code not in _UNKNOWN_RUN_CODES:
+        raise error
+    return error if before is None or (error.nearest and not before.nearest) else before
+
+
+def _single_match(
+    run: str, names: dict[str, Journal | None], view: RunView | None, problem: BicameralError | None
+) -> FoundRun:
+    if len(names) > 1:
+        several = f"{run!r} begins several runs: {', '.join(names)}"
+        raise JournalError("journal.ambiguous-run", several, fix="Give more of the id.")
+    for name, journal in names.items():
+        return FoundRun(name, journal, view)
+    raise problem or JournalError("journal.unknown-run", f"there is no run {run!r}")
 
 
 @asynccontextmanager
@@ -361,26 +360,9 @@ def find_recorded_run(known: Sequence[Journal], run: str) -> tuple[Journal, str]
         if newest:
             _, number, name = max(newest)
             return known[number], name
-    problem: JournalError | None = None
-    found: dict[str, Journal] = {}
-    for journal in known:
-        try:
-            found[journal.find(run)] = journal
-        except JournalError as error:
-            if error.code not in _UNKNOWN_RUN_CODES:
-                raise
-            problem = error if problem is None or (error.nearest and not problem.nearest) else problem
-    if len(found) > 1:
-        raise ambiguous_run_error(run, found)
-    for name, journal in found.items():
-        return journal, name
-    raise problem or JournalError("journal.unknown-run", f"there is no run {run!r}")
-
-
-def ambiguous_run_error(run: str, names: Iterable[str]) -> JournalError:
-    return JournalError(
-        "journal.ambiguous-run", f"{run!r} begins several runs: {', '.join(names)}", fix="Give more of the id."
-    )
+    names, problem = _match_journals(known, run)
+    found = _single_match(run, names, None, problem)
+    return found.recorded_journal(), found.run
 
 
 SHORT_PAUSE, LONG_PAUSE = 0.1, 0.5

@@ -17,7 +17,6 @@ from bicameral.config._config import (
     STANDARD as STANDARD,
     Config as Config,
     ConfigFile as ConfigFile,
-    DurableSettings as DurableSettings,
     Profile as Profile,
     QuotaSettings as QuotaSettings,
     QuotaTable as QuotaTable,
@@ -28,8 +27,6 @@ from bicameral.config._config import (
 )
 from bicameral.config._doctor import Health as Health, HealthCheck as HealthCheck, doctor as doctor
 from bicameral.config._llm_settings import (
-    AgentSettings as AgentSettings,
-    LlmSettings as LlmSettings,
     llm_config_schema as llm_config_schema,
     profile_schema as profile_schema,
 )
@@ -60,6 +57,6 @@ from bicameral.config._resources import (
     open_policy as open_policy,
     open_prices as open_prices,
     open_registry as open_registry,
-    protected_paths as protected_paths,
     surroundings_of as surroundings_of,
 )
+from bicameral.config._routing import unknown_role_error as unknown_role_error

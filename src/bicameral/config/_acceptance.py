@@ -91,14 +91,18 @@ def _split_table(name: str, table: SettingsTable, base: Path) -> tuple[SettingsT
         case "toolboxes":
             return _split_toolboxes(table)
         case "toolbox":
-            return {}, {f"{box}.{key}": each for box, keys in table.items() for key, each in _table_items(keys)}
+            boxes: dict[str, SettingsTable] = {
+                box: keys if isinstance(keys, dict) else {"": keys} for box, keys in table.items()
+            }
+            return {}, {f"{box}.{key}": each for box, keys in boxes.items() for key, each in keys.items()}
         case _:
             return _split_listed(name, table)
 
 
 def _split_listed(name: str, table: SettingsTable) -> tuple[SettingsTable, SettingsTable]:
     allowed = _HARMLESS_KEYS.get(name, frozenset())
-    usual = _table_defaults(name)
+    default = ConfigFile.model_fields[name].get_default(call_default_factory=True)
+    usual: SettingsTable = default.model_dump(mode="json") if hasattr(default, "model_dump") else {}
     kept = {
         key: each for key, each in table.items() if allowed is None or key in allowed or _is_default(usual, key, each)
     }
@@ -135,16 +139,6 @@ def _split_toolboxes(table: SettingsTable) -> tuple[SettingsTable, SettingsTable
         else:
             kept[key] = value
     return kept, rest
-
-
-def _table_items(table: object) -> Iterator[tuple[str, Any]]:
-    yield from cast("SettingsTable", table).items() if isinstance(table, dict) else [("", table)]
-
-
-def _table_defaults(name: str) -> SettingsTable:
-    field = ConfigFile.model_fields[name]
-    usual = field.get_default(call_default_factory=True)
-    return usual.model_dump(mode="json") if hasattr(usual, "model_dump") else {}
 
 
 def _is_default(usual: SettingsTable, key: str, value: object) -> bool:
@@ -204,16 +198,12 @@ class UnacceptedConfig:
 
     def describe(self) -> list[str]:
         """One line for each setting and file that it would add. Values are escaped: they are untrusted."""
+        settings, files = self.widening.settings, self.widening.files
         lines: list[str] = []
-        for name in sorted({*self.widening.settings, *self.widening.files, *self.changes}):
-            mark = self.changes.get(name)
-            note = "" if mark is None or not self.was_accepted else f" ({mark})"
-            if name in self.widening.settings:
-                lines.append(f"{name} = {_short_json(self.widening.settings[name])}{note}")
-            elif name in self.widening.files:
-                lines.append(f"uses the file {_short_json(name)}{note}")
-            else:
-                lines.append(f"{_short_json(name)}{note}")
+        for name in sorted({*settings, *files, *self.changes}):
+            what = f"{'uses the file ' if name in files else ''}{_short_json(name)}"
+            note = f" ({self.changes[name]})" if self.was_accepted and name in self.changes else ""
+            lines.append((f"{name} = {_short_json(settings[name])}" if name in settings else what) + note)
         return lines
 
     def __str__(self) -> str:
@@ -279,13 +269,11 @@ def _is_listed(file: Path, environment: Mapping[str, str]) -> bool:
 
 
 def _changed_parts(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, PartChange]:
-    found: dict[str, PartChange] = {name: "gone" for name in old if name not in new}
-    for name, value in new.items():
-        if name not in old:
-            found[name] = "new"
-        elif old[name] != value:
-            found[name] = "changed"
-    return found
+    gone: dict[str, PartChange] = {name: "gone" for name in old if name not in new}
+    other: dict[str, PartChange] = {
+        name: "changed" if name in old else "new" for name in new if old.get(name) != new[name]
+    }
+    return gone | other
 
 
 def _read_record() -> dict[str, dict[str, Any]]:

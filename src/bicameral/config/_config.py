@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 Count = Annotated[int, Field(gt=0)]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(gt=0)]
 
 _PERIOD_SECONDS = {"s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0}
 _RATE_PATTERN = re.compile(r"([1-9]\d{0,8})\s*/\s*([a-z]+)")
@@ -127,7 +127,7 @@ class ServerSettings(ConfigTable):
     """Requests a minute for each user; a quarter of them may come at once."""
     watches: Count = 16
     """Runs that a user may watch, or wait for, at the same time."""
-    watch_seconds: Annotated[float, Field(gt=0)] = 3600.0
+    watch_seconds: Seconds = 3600.0
     """How long one watch, or one wait for a run, may last; whoever wants more comes again and misses nothing."""
     requests: Count = 128
     """Requests that are answered at the same time, of all users together."""
@@ -219,7 +219,7 @@ class LimitSettings(ConfigTable):
     """A plan that could ask the quarantined model more often is refused."""
     repairs: Annotated[int, Field(ge=0, le=10)] = 2
     """How often a plan that does not pass the check may be repaired."""
-    model_timeout: Annotated[float, Field(gt=0)] = 900.0
+    model_timeout: Seconds = 900.0
     """Seconds that one reply of a model may take."""
     rounds: Count = 20
     """The most plans that may be written and run for one request."""
@@ -229,7 +229,7 @@ class LimitSettings(ConfigTable):
     """The most tokens that models may read and write in one run."""
     money: Annotated[float, Field(gt=0)] = 10.0
     """The most that the models may cost in one run, in the currency of the price table."""
-    seconds: Annotated[float, Field(gt=0)] = 3600.0
+    seconds: Seconds = 3600.0
     """The most seconds that one run may work; those in which it waits for a person do not count."""
     work: Annotated[int, Field(ge=1)] = 100_000_000
     """The most steps that the expressions of one run may compute: items gone over, values made, 64 characters each."""
@@ -259,7 +259,7 @@ class ReasonSettings(ConfigTable):
     """How many tokens the two models may read and write, together."""
     money: Annotated[float, Field(gt=0)] = 1.0
     """How much the models may cost, by the prices below."""
-    seconds: Annotated[float, Field(gt=0)] = 1800.0
+    seconds: Seconds = 1800.0
     """How long it may take."""
     level: Literal["scalars", "trusted-text"] = "scalars"
     """`scalars`: numbers, dates, yes or no. `trusted-text` is weaker: also short texts that no third party touched."""

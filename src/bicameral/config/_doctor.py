@@ -14,9 +14,10 @@ import shutil
 import socket
 import stat
 import sys
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -63,6 +64,14 @@ def failed_check(name: str, error: BicameralError, *, status: Health = "bad") ->
     )
 
 
+def _attempt(name: str, check: Callable[[], HealthCheck], status: Health = "bad") -> HealthCheck:
+    """The result of a check; a failed one with this name if it raises an error."""
+    try:
+        return check()
+    except BicameralError as error:
+        return failed_check(name, error, status=status)
+
+
 def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
     """The result of a coroutine, in a thread with its own event loop, so that `doctor` can be called from anywhere."""
     with ThreadPoolExecutor(1) as pool:
@@ -70,28 +79,22 @@ def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
 
 
 def machine_checks(config: Config) -> Iterator[HealthCheck]:
-    yield from _check_models(config)
+    try:
+        for weights in needed_weights(config):
+            name = f"model {weights.alias}"
+            yield _attempt(name, partial(_check_weights, config, weights, name))
+    except BicameralError as error:
+        yield failed_check("models", error)
     yield _check_engine()
-    yield _check_sandbox()
-    yield _check_parser()
-    yield _check_journal(config)
+    yield _attempt("sandbox", _check_sandbox, "warn")
+    yield _attempt("parser", _check_parser)
+    yield _attempt("journal", lambda: _check_journal(config))
     yield _check_terminal()
 
 
-def _check_models(config: Config) -> Iterator[HealthCheck]:
-    try:
-        for weights in needed_weights(config):
-            yield _check_weights(config, weights)
-    except BicameralError as error:
-        yield failed_check("models", error)
-
-
-def _check_weights(config: Config, weights: Weights) -> HealthCheck:
-    name, store = f"model {weights.alias}", model_store(config)
-    try:
-        path = store.path(weights)
-    except BicameralError as error:
-        return failed_check(name, error)
+def _check_weights(config: Config, weights: Weights, name: str) -> HealthCheck:
+    store = model_store(config)
+    path = store.path(weights)
     if path is not None:
         return HealthCheck(name, "ok", f"{weights.title}, {path}")
     free = shutil.disk_usage(_nearest_existing(store.folder)).free
@@ -117,10 +120,7 @@ def _check_engine() -> HealthCheck:
 def _check_sandbox() -> HealthCheck:
     from bicameral.tools import Confinement, run_confined
 
-    try:
-        done = run_coroutine(run_confined(["/bin/true"], Confinement(timeout=5.0)))
-    except BicameralError as error:
-        return failed_check("sandbox", error, status="warn")
+    done = run_coroutine(run_confined(["/bin/true"], Confinement(timeout=5.0)))
     if done.exit_code != 0:
         complaint = done.stderr.decode(errors="replace").strip() or f"exit code {done.exit_code}"
         return HealthCheck(
@@ -132,10 +132,7 @@ def _check_sandbox() -> HealthCheck:
 def _check_parser() -> HealthCheck:
     from bicameral.parsing import parser_confinement
 
-    try:
-        confined = parser_confinement()
-    except BicameralError as error:
-        return failed_check("parser", error)
+    confined = parser_confinement()
     if missing := [what for what in ("files", "network") if what not in confined]:
         detail = f"mails, calendars and pages are read apart, with limits, but not cut off from {' and '.join(missing)}"
         return HealthCheck("parser", "warn", detail, "Use Linux 6.12 or later with Landlock, on x86_64 or aarch64.")
@@ -153,11 +150,8 @@ def _check_journal(config: Config) -> HealthCheck:
         return HealthCheck(
             "journal", "bad", f"{file} cannot be made", "Set [journal] file to a place that you can write."
         )
-    try:
-        with Journal(file) as journal:
-            runs = sum(1 for _ in journal.runs(limit=1))
-    except BicameralError as error:
-        return failed_check("journal", error)
+    with Journal(file) as journal:
+        runs = sum(1 for _ in journal.runs(limit=1))
     if not os.access(file, os.W_OK):
         return HealthCheck(
             "journal", "bad", f"you may not write {file}", "Change its permissions, or set [journal] file."
@@ -189,7 +183,7 @@ def service_checks(config: Config) -> Iterator[HealthCheck]:
         return
     boxes = sorted({tool.toolbox for tool in registry})
     yield HealthCheck("toolboxes", "ok" if boxes else "warn", f"{len(registry)} tools: {', '.join(boxes) or 'none'}")
-    yield _check_policy(config, registry)
+    yield _attempt("policy", lambda: _check_policy(config, registry))
     for name, lacking in missing_toolboxes(config).items():
         yield failed_check(f"toolbox {name}", lacking, status="warn")
     yield from _check_reading_tool(config, registry, "mail", "folder", "search_mail", {"limit": 1})
@@ -198,10 +192,7 @@ def service_checks(config: Config) -> Iterator[HealthCheck]:
 
 
 def _check_policy(config: Config, registry: Registry) -> HealthCheck:
-    try:
-        policy = open_policy(config, registry)
-    except BicameralError as error:
-        return failed_check("policy", error)
+    policy = open_policy(config, registry)
     own = sum(not rule.default for rule in policy.rules)
     weaker = "; control flow does not count" if policy.mode == "normal" else ""
     return HealthCheck("policy", "ok", f"{len(policy.rules) - own} defaults, {own} of your own{weaker}")
@@ -267,7 +258,10 @@ def doctor(config: Config | ConfigError) -> list[HealthCheck]:
     return [
         HealthCheck("python", "ok", f"{platform.python_version()}, {sys.executable}"),
         _check_file(config),
-        *_check_variables(),
+        *(
+            HealthCheck("environment", "warn", f"{name} is set, but nothing reads it", f"Did you mean {meant}?")
+            for name, meant in misspelt_variables(os.environ)
+        ),
         *_check_folders(usable),
         *service_checks(usable),
         *machine_checks(usable),
@@ -289,21 +283,15 @@ def _check_file(config: Config | ConfigError) -> HealthCheck:
     return HealthCheck("configuration", "ok", str(config.source))
 
 
-def _check_variables() -> Iterator[HealthCheck]:
-    for name, meant in misspelt_variables(os.environ):
-        yield HealthCheck("environment", "warn", f"{name} is set, but nothing reads it", f"Did you mean {meant}?")
-
-
 def _check_folders(config: Config) -> Iterator[HealthCheck]:
     for use, names, needed in (("read", config.folders.read, os.R_OK), ("write", config.folders.write, os.W_OK)):
         for name in names:
-            yield _check_folder(config, use, name, needed)
+            yield _check_folder(config.base / Path(name).expanduser(), use, needed)
     for name in config.folders.trusted:
-        yield _check_trusted_folder(config, name)
+        yield _check_trusted_folder(config.base / Path(name).expanduser(), "trusted folder")
 
 
-def _check_trusted_folder(config: Config, name: str) -> HealthCheck:
-    title, path = "trusted folder", config.base / Path(name).expanduser()
+def _check_trusted_folder(path: Path, title: str) -> HealthCheck:
     if not path.exists():
         return HealthCheck(title, "bad", f"{path} is not there", "Make it, or take it out of `trusted` in [folders].")
     if path.stat().st_mode & stat.S_IWOTH:
@@ -313,12 +301,11 @@ def _check_trusted_folder(config: Config, name: str) -> HealthCheck:
     return HealthCheck(title, "ok", f"{path}: what is read there counts as your own word")
 
 
-def _check_folder(config: Config, use: str, name: str, needed: int) -> HealthCheck:
-    title, path = f"folder to {use}", config.base / Path(name).expanduser()
+def _check_folder(path: Path, use: str, needed: int) -> HealthCheck:
+    title = f"folder to {use}"
     if not path.exists():
-        return HealthCheck(
-            title, "bad", f"{path} is not there", f"Make it, or change `{use}` in [folders] of bicameral.toml."
-        )
+        fix = f"Make it, or change `{use}` in [folders] of bicameral.toml."
+        return HealthCheck(title, "bad", f"{path} is not there", fix)
     if not os.access(path, needed | (os.X_OK if path.is_dir() else 0)):
         return HealthCheck(title, "bad", f"you may not {use} {path}", "Change its permissions, or name another folder.")
     return HealthCheck(title, "ok", str(path))

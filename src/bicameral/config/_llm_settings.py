@@ -18,18 +18,14 @@ Strategy = Literal["compiled", "native_react", "plan_and_execute", "spar"]
 
 
 class ConfigTable(BaseModel):
-    """A table of settings; unknown keys are errors and nothing is coerced."""
+    """A table of settings; unknown keys are errors, nothing is coerced, and numbers are finite."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
-
-
-class LlmTable(ConfigTable):
-    """A table of `[llm]` or `[agent]`: its numbers are finite."""
-
-    model_config = ConfigDict(allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
 
-class ParameterSettings(LlmTable):
+class ParameterSettings(ConfigTable):
     """How a model is asked. Whatever else is named here goes to its server as it stands (`top_p` and such)."""
 
     model_config = ConfigDict(extra="allow")
@@ -44,7 +40,7 @@ class ParameterSettings(LlmTable):
     """What chance begins with where the temperature is above 0."""
 
 
-class RetryConfig(LlmTable):
+class RetryConfig(ConfigTable):
     """How often a model is asked at most, and how long is waited before each further time."""
 
     attempts: Annotated[int, Field(ge=1, le=20)] = 3
@@ -67,7 +63,7 @@ class RetryConfig(LlmTable):
         return self
 
 
-class BreakerConfig(LlmTable):
+class BreakerConfig(ConfigTable):
     """When a model is left alone: after so many failures in a row, for so many seconds."""
 
     failures: Annotated[int, Field(ge=1, le=10**6)] = 5
@@ -76,7 +72,7 @@ class BreakerConfig(LlmTable):
     """Seconds until it is tried again."""
 
 
-class BudgetConfig(LlmTable):
+class BudgetConfig(ConfigTable):
     """How much may be taken; what is not said is not bounded."""
 
     calls: Count | None = None
@@ -89,7 +85,7 @@ class BudgetConfig(LlmTable):
     """Seconds."""
 
 
-class AliasSettings(LlmTable):
+class AliasSettings(ConfigTable):
     """A model under a name of its own. The text `family/model` alone does where nothing else is to be said."""
 
     model: str | None = None
@@ -164,7 +160,7 @@ USUAL_KEY_VARIABLES: Mapping[str, str] = {
 """The usual variables for the key of a family. Only the privileged chamber uses them: the quarantine names its key."""
 
 
-class RuleSettings(LlmTable):
+class RuleSettings(ConfigTable):
     """Calls for which the condition holds go to the model with this alias; the first rule that matches counts."""
 
     condition: str
@@ -173,7 +169,7 @@ class RuleSettings(LlmTable):
     """An alias."""
 
 
-class RoutingSettings(LlmTable):
+class RoutingSettings(ConfigTable):
     """Rules that look at each call."""
 
     enabled: bool = True
@@ -182,7 +178,7 @@ class RoutingSettings(LlmTable):
     """Tried from the first on."""
 
 
-class LlmConfigFile(LlmTable):
+class LlmConfigFile(ConfigTable):
     """Everything that `llm_config.yaml` may say."""
 
     models: dict[str, AliasSettings] = Field(default_factory=dict[str, AliasSettings])
@@ -211,7 +207,7 @@ class LlmSettings(LlmConfigFile):
     """A table of prices of your own, over the one that comes with Bicameral."""
 
 
-class StrategySettings(LlmTable):
+class StrategySettings(ConfigTable):
     """How a strategy works."""
 
     max_step_iterations: Annotated[int, Field(gt=0, le=1_000)] = 3
@@ -224,7 +220,7 @@ class StrategySettings(LlmTable):
     """An alias for each phase: sense, plan, act, reflect, final_answer."""
 
 
-class AgentSettings(LlmTable):
+class AgentSettings(ConfigTable):
     """How requests are worked on."""
 
     planning_strategy: Strategy | None = None
@@ -232,7 +228,7 @@ class AgentSettings(LlmTable):
     planning_strategy_params: StrategySettings = StrategySettings()
 
 
-class ProfileFile(LlmTable):
+class ProfileFile(ConfigTable):
     """Everything that a profile may say."""
 
     llm: LlmSettings = LlmSettings()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -28,7 +28,7 @@ from bicameral.config._acceptance import (
     warn_unaccepted,
 )
 from bicameral.config._config import Config, ConfigFile, Profile
-from bicameral.config._llm_settings import USUAL_KEY_VARIABLES, AliasSettings
+from bicameral.config._llm_settings import USUAL_KEY_VARIABLES
 from bicameral.config._sources import (
     SettingKeys,
     dotted_path,
@@ -80,12 +80,8 @@ def misspelt_variables(environment: Mapping[str, str]) -> Iterator[tuple[str, st
     """Variables that set nothing but resemble one that does, with the name of that one."""
     known = (*SHORT_VARIABLES, CONFIG_VARIABLE, DEBUG_VARIABLE, ACCEPT_VARIABLE)
     for name in sorted(environment):
-        if (
-            name.startswith(VARIABLE_PREFIX)
-            and "__" not in name
-            and name not in known
-            and (meant := nearest_name(name, known))
-        ):
+        is_unknown = name.startswith(VARIABLE_PREFIX) and "__" not in name and name not in known
+        if is_unknown and (meant := nearest_name(name, known)):
             yield name, meant
 
 
@@ -185,19 +181,16 @@ def load_config(
         raise settings_error(error, ConfigFile, origin.locate) from None
     settings = {name: getattr(content, name) for name in ConfigFile.model_fields}
     config = Config(**settings, base=folder, source=chosen, withheld=withheld)
-    _register_keys(config.llm.models.values(), variables)
+    aliases = config.llm.models.values()
+    named = {name for each in aliases for name in (each.api_key_env, each.quarantined_api_key_env) if name}
+    # Every key in the environment is masked, whether its model is ever used or not.
+    for name in sorted(named | set(USUAL_KEY_VARIABLES.values())):
+        register_secret(name, variables.get(name, ""))
     if config.is_routed:
         from bicameral.config._routing import check_routing
 
         check_routing(config, origin.locate)
     return config.model_copy(update={"profile": profile}) if isinstance(profile, str) else config
-
-
-def _register_keys(aliases: Iterable[AliasSettings], environment: Mapping[str, str]) -> None:
-    """Mask every key that is in the environment, whether its model is ever used or not."""
-    named = {name for each in aliases for name in (each.api_key_env, each.quarantined_api_key_env) if name}
-    for name in sorted(named | set(USUAL_KEY_VARIABLES.values())):
-        register_secret(name, environment.get(name, ""))
 
 
 def _accepted_settings(
@@ -233,10 +226,10 @@ def _load_documents(
     start = source.parent if source else base
     file = given.absolute() if given else _profile_path(settings, start, environment)
     profile = None if file is None else read_profile(file)
-    if profile is not None and isinstance(name := _alias_file_name(profile.settings), str):
+    if profile is not None and isinstance(name := _setting(profile.settings, "llm", "config_path"), str):
         place = profile.locate(("llm", "config_path"))
         return read_aliases(name, (profile.file.parent, base), place), profile
-    if isinstance(name := _alias_file_name(settings), str):
+    if isinstance(name := _setting(settings, "llm", "config_path"), str):
         place = None if source is None else Place(file=str(source))
         aliases = read_aliases(name, (start, base), place)
         # Settings beside the name of the file override those in the file.
@@ -245,14 +238,14 @@ def _load_documents(
     return () if profile is None else (profile,)
 
 
-def _alias_file_name(settings: Mapping[str, Any]) -> object:
-    llm: Any = settings.get("llm")
-    return cast("dict[str, Any]", llm).get("config_path") if isinstance(llm, dict) else None
+def _setting(settings: Mapping[str, Any], table: str, key: str) -> object:
+    """A setting that may be missing, or whose table may be no table: nothing is validated yet."""
+    found: Any = settings.get(table)
+    return cast("dict[str, Any]", found).get(key) if isinstance(found, dict) else None
 
 
 def _profile_path(settings: dict[str, Any], start: Path, environment: Mapping[str, str]) -> Path | None:
-    models: Any = settings.get("models")
-    named: Any = cast("dict[str, Any]", models).get("profile") if isinstance(models, dict) else None
+    named = _setting(settings, "models", "profile")
     for _, path, value in environment_overrides(environment):
         named = value if path == ("models", "profile") else named
     return start / os.path.expanduser(named) if isinstance(named, str) and named else None
@@ -288,11 +281,8 @@ def _toml_error(error: tomllib.TOMLDecodeError, text: str, file: Path | None) ->
     message, _, where = str(error).rpartition(" (at ")
     words = where.rstrip(")").replace(",", "").split()
     line, column = (int(words[1]), int(words[3])) if words[:1] == ["line"] else (text.count("\n") + 1, None)
-    return ConfigError(
-        "config.bad-toml",
-        f"this is not TOML: {message or error}",
-        place=Place(file=str(file), line=line, column=column),
-    )
+    place = Place(file=str(file), line=line, column=column)
+    return ConfigError("config.bad-toml", f"this is not TOML: {message or error}", place=place)
 
 
 def _apply_environment(

@@ -70,15 +70,9 @@ def _role_weights(config: Config, role: Role) -> list[str]:
     if not config.is_routed:
         return [config.weights(role)]
     models = {name: alias.model for name, alias in config.llm.models.items()}
-    wanted = [
-        config.weights(role) if name == EMBEDDED_ALIAS else models[name] or ""
-        for name in reachable_aliases(config, role)
-    ]
-    return [
-        split_model_name(name)[1] if name.startswith(f"{LOCAL_FAMILY}/") else name
-        for name in wanted
-        if name.startswith(f"{LOCAL_FAMILY}/") or name == config.weights(role)
-    ]
+    own, local = config.weights(role), f"{LOCAL_FAMILY}/"
+    wanted = [own if name == EMBEDDED_ALIAS else models[name] or "" for name in reachable_aliases(config, role)]
+    return [name.removeprefix(local) for name in wanted if name.startswith(local) or name == own]
 
 
 def missing_weights(config: Config, roles: Iterable[Role] = BOTH_ROLES) -> list[Weights]:

@@ -11,10 +11,10 @@ import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -87,18 +87,11 @@ def bounds_of(config: Config) -> Limits:
     """The limits of work in rounds, from `[reason]`."""
     from bicameral.limits import ChamberPrices, Price, reasoning_limits
 
-    set_, price = config.reason, config.reason.price
-    return reasoning_limits(
-        rounds=set_.rounds,
-        calls=set_.calls,
-        tokens=set_.tokens,
-        money=set_.money,
-        seconds=set_.seconds,
-        prices=ChamberPrices(
-            Price(price.privileged_read, price.privileged_written),
-            Price(price.quarantined_read, price.quarantined_written),
-        ),
-    )
+    price = config.reason.price
+    privileged = Price(price.privileged_read, price.privileged_written)
+    quarantined = Price(price.quarantined_read, price.quarantined_written)
+    bounds = config.reason.model_dump(exclude={"level", "price"})
+    return reasoning_limits(**bounds, prices=ChamberPrices(privileged, quarantined))
 
 
 def open_policy(config: Config, registry: Registry) -> Policy:
@@ -122,14 +115,14 @@ def protected_paths(config: Config) -> Iterator[ProtectedPath]:
     for settings in (_read_settings(source), config.model_dump(include={"toolboxes", "policy"})):
         for file in named_files(settings, source, config.base):
             yield ProtectedPath(file, "code or a policy that the configuration names")
-    for file in _named_settings_files(config, start):
-        yield ProtectedPath(file, "a file of settings that the configuration names")
+    named = [(start, config.models.profile), (start, config.llm.prices)]
+    for folder, name in (*named, (start, config.llm.config_path), (config.base, config.llm.config_path)):
+        if name:
+            yield ProtectedPath(folder / _expand_path(name), "a file of settings that the configuration names")
     yield from protected_database_files(config.journal_file, "the journal of runs")
     database = (config.durable.database or config.durable_database).removeprefix("sqlite:///")
     if "://" not in database:
-        yield from protected_database_files(
-            config.base / os.path.expanduser(database), "the database of submitted runs"
-        )
+        yield from protected_database_files(config.base / _expand_path(database), "the database of submitted runs")
     yield ProtectedPath(config.token_file, "the file of the server's tokens")
     yield ProtectedPath(acceptance_file(), "the record of configurations that were accepted")
     yield ProtectedPath(config.cache_folder, "in the cache of plans", whole=True)
@@ -144,15 +137,6 @@ def _read_settings(source: Path) -> dict[str, Any]:
         return {}
 
 
-def _named_settings_files(config: Config, start: Path) -> Iterator[Path]:
-    for name in (config.models.profile, config.llm.prices):
-        if name:
-            yield start / os.path.expanduser(name)
-    if config.llm.config_path:
-        for folder in (start, config.base):
-            yield folder / os.path.expanduser(config.llm.config_path)
-
-
 def open_registry(config: Config, surroundings: Surroundings | None = None) -> Registry:
     """Every tool that plans may use.
 
@@ -161,7 +145,10 @@ def open_registry(config: Config, surroundings: Surroundings | None = None) -> R
         'pure'
     """
     origin, installed = settings_origin(config), installed_toolboxes()
-    _check_toolbox_names(config, origin, installed)
+    known = {*installed, *(path.stem for path in config.toolbox_files)}
+    unknown = next((name for name in config.toolbox if name not in known), None)
+    if unknown is not None:
+        raise unknown_key_error(("toolbox", unknown), known, origin.locate)
     around = surroundings or surroundings_of(config)
     loaded = list(_load_toolboxes(config, origin, installed))
     # Before any toolbox is opened: no tool may change what another toolbox keeps.
@@ -179,8 +166,7 @@ def surroundings_of(config: Config) -> Surroundings:
     return Surroundings(folders.with_protected(protected_paths(config)))
 
 
-@dataclass(frozen=True, slots=True)
-class _ConfiguredToolbox:
+class _ConfiguredToolbox(NamedTuple):
     """A toolbox in use, with its validated settings."""
 
     loaded: LoadedToolbox
@@ -248,19 +234,11 @@ def _open_toolbox_file(config: Config, path: Path, around: Surroundings, origin:
 
 def _validate_settings(loaded: LoadedToolbox, settings: Mapping[str, Any], origin: SettingsOrigin) -> Settings:
     """The validated settings of a toolbox; an error has the line in the configuration."""
-    model: type[Settings] = loaded.toolbox.settings
+    model = loaded.toolbox.settings
     try:
         return model.model_validate(dict(settings))
     except ValidationError as error:
         raise settings_error(error, model, origin.locate, ("toolbox", loaded.name)) from None
-
-
-def _check_toolbox_names(config: Config, origin: SettingsOrigin, installed: Iterable[str]) -> None:
-    """Refuse a table of settings whose name is no toolbox."""
-    known = {*installed, *(path.stem for path in config.toolbox_files)}
-    for name in config.toolbox:
-        if name not in known:
-            raise unknown_key_error(("toolbox", name), known, origin.locate)
 
 
 def _expand_path(name: str) -> Path:

@@ -100,15 +100,19 @@ def model_selection(config: Config) -> Selection:
 
 def check_routing(config: Config, locate: Locate) -> list[ConfigError]:
     """Raise the first mistake, with its place; return the remarks that are no errors."""
-    from bicameral.routing import find_mistakes
+    from bicameral.routing import find_mistakes, parse_condition
 
     for path, error in _alias_mistakes(config):
         raise _with_place(error, path, locate)
     for index, rule in enumerate(config.llm.routing.rules):
-        _check_condition(rule.condition, ("llm", "routing", "rules", index, "condition"), locate)
+        try:
+            parse_condition(rule.condition)
+        except ConfigError as error:
+            raise _with_place(error, ("llm", "routing", "rules", index, "condition"), locate) from None
     selection, notes = model_selection(config), list[ConfigError]()
     for mistake in find_mistakes(selection, [*config.llm.models, EMBEDDED_ALIAS]):
-        error = _with_place(mistake.error, _config_path(mistake.path), locate)
+        table = ("agent", "planning_strategy_params") if mistake.path[0] == "phase_models" else ("llm",)
+        error = _with_place(mistake.error, (*table, *mistake.path), locate)
         if mistake.is_severe:
             raise error
         notes.append(error)
@@ -129,16 +133,12 @@ def alias_spec(settings: AliasSettings) -> AliasSpec:
     from bicameral.routing import AliasSpec, BreakerSettings, RetrySettings
 
     retry, breaker, budget = settings.retry, settings.breaker, settings.budget
+    same = ("hedge_after", "hedge_with", "fallback", "cascade", "settle", "cache")
     return AliasSpec(
         retry=None if retry is None else RetrySettings(**retry.model_dump()),
-        hedge_after=settings.hedge_after,
-        hedge_with=settings.hedge_with,
-        fallback=settings.fallback,
         breaker=None if breaker is None else BreakerSettings(**breaker.model_dump()),
-        cascade=settings.cascade,
-        settle=settings.settle,
-        cache=settings.cache,
         budget=None if budget is None else Limits(**budget.model_dump()),
+        **{name: getattr(settings, name) for name in same},
     )
 
 
@@ -183,17 +183,10 @@ def reachable_aliases(config: Config, chamber: Chamber) -> list[str]:
     return list(found)
 
 
-def _check_condition(condition: str, path: SettingKeys, locate: Locate) -> None:
-    from bicameral.routing import parse_condition
-
-    try:
-        parse_condition(condition)
-    except ConfigError as error:
-        raise _with_place(error, path, locate) from None
-
-
 def _alias_mistakes(config: Config) -> Iterator[tuple[SettingKeys, BicameralError]]:
     """Mistakes in the aliases themselves."""
+    from bicameral.routing import unknown_alias_error
+
     aliases = config.llm.models
     for name, settings in aliases.items():
         path: SettingKeys = ("llm", "models", name)
@@ -208,7 +201,7 @@ def _alias_mistakes(config: Config) -> Iterator[tuple[SettingKeys, BicameralErro
             yield (*path, "base_url"), ConfigError("routing.bad-model", message, expected=expected)
         for key, other in alias_spec(settings).named_aliases:
             if other not in aliases and other != EMBEDDED_ALIAS:
-                yield (*path, key), _unknown_alias_error(other, [*aliases, EMBEDDED_ALIAS])
+                yield (*path, key), unknown_alias_error(other, [*aliases, EMBEDDED_ALIAS])
     yield from _alias_cycles(aliases)
     yield from _shared_keys(aliases)
 
@@ -249,12 +242,6 @@ def _is_address(url: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname) and not hidden
 
 
-def _unknown_alias_error(alias: str, names: list[str]) -> ConfigError:
-    from bicameral.routing import unknown_alias_error
-
-    return unknown_alias_error(alias, names)
-
-
 def _alias_cycles(aliases: Mapping[str, AliasSettings]) -> Iterator[tuple[SettingKeys, ConfigError]]:
     """The first cycle of aliases through fallbacks and cascades, if there is one."""
     from bicameral.routing import find_alias_cycle
@@ -277,14 +264,10 @@ def _shared_keys(aliases: Mapping[str, AliasSettings]) -> Iterator[tuple[Setting
     for name, settings in aliases.items():
         for field in ("quarantined_api_key_env", "quarantined_api_key_keyring"):
             if (key := getattr(settings, field)) and key in privileged:
-                yield (
-                    ("llm", "models", name, field),
-                    ConfigError(
-                        "routing.shared-key",
-                        f"the key {key!r} would serve both chambers: {privileged[key]!r} has it on the privileged side",
-                        fix="Give each chamber a key of its own.",
-                    ),
-                )
+                side = f"{privileged[key]!r} has it on the privileged side"
+                message = f"the key {key!r} would serve both chambers: {side}"
+                error = ConfigError("routing.shared-key", message, fix="Give each chamber a key of its own.")
+                yield ("llm", "models", name, field), error
 
 
 def _unservable_models(config: Config, selection: Selection) -> Iterator[tuple[SettingKeys, ConfigError]]:
@@ -299,20 +282,21 @@ def _unservable_models(config: Config, selection: Selection) -> Iterator[tuple[S
             yield ("llm", "routing", "rules", index, "model"), _no_key_error(rule.model)
 
 
+def unknown_role_error(role: str) -> ConfigError:
+    """The error for a name that is no role."""
+    from bicameral.routing import ROLES
+
+    expected = f"one of {', '.join(ROLES)}"
+    message, nearest = f"there is no role {role!r}", nearest_name(role, ROLES)
+    return ConfigError("routing.unknown-role", message, expected=expected, nearest=nearest)
+
+
 def _unknown_role_budgets(config: Config) -> Iterator[tuple[SettingKeys, ConfigError]]:
     from bicameral.routing import ROLES
 
     for role in config.llm.role_budgets:
         if role not in ROLES:
-            yield (
-                ("llm", "role_budgets", role),
-                ConfigError(
-                    "routing.unknown-role",
-                    f"there is no role {role!r}",
-                    expected=f"one of {', '.join(ROLES)}",
-                    nearest=nearest_name(role, ROLES),
-                ),
-            )
+            yield ("llm", "role_budgets", role), unknown_role_error(role)
 
 
 def _no_key_error(alias: str) -> ConfigError:
@@ -321,11 +305,6 @@ def _no_key_error(alias: str) -> ConfigError:
         f"the alias {alias!r} has no key of the quarantined chamber and cannot serve it",
         fix="Name one with quarantined_api_key_env, or use a model that needs none.",
     )
-
-
-def _config_path(path: SettingKeys) -> SettingKeys:
-    """The path in the configuration of a key of the selection."""
-    return ("agent", "planning_strategy_params", *path) if path[0] == "phase_models" else ("llm", *path)
 
 
 def _with_place(error: BicameralError, path: SettingKeys, locate: Locate) -> ConfigError:

@@ -8,11 +8,11 @@ submits, watches, answers and cancels; `Worker` executes. One machine needs a SQ
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from bicameral.durable._views import (
     ENDED_STATES as ENDED_STATES,
-    RUN_STATES as RUN_STATES,
     Approval as Approval,
     RunState as RunState,
     RunView as RunView,
@@ -27,17 +27,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name not in ("Runs", "Worker"):
+        raise AttributeError(name)
     # Both need SQLAlchemy. Loaded on first use, so that a missing extra is a clear error and `--help` stays fast.
-    match name:
-        case "Runs":
-            require_durable_packages()
-            from bicameral.durable._runs import Runs
-
-            return Runs
-        case "Worker":
-            require_durable_packages()
-            from bicameral.durable._worker import Worker
-
-            return Worker
-        case _:
-            raise AttributeError(name)
+    require_durable_packages()
+    return getattr(import_module(f"bicameral.durable._{name.lower()}"), name)

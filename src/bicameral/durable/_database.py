@@ -52,55 +52,33 @@ class Tables:
     """DBOS's rows of the attempts. Only read here; DBOS changes them."""
 
 
+def _required(names: str, kind: Any = sa.Text) -> list[sa.Column[Any]]:
+    """Columns that are never NULL."""
+    return [sa.Column(name, kind, nullable=False) for name in names.split()]
+
+
 def define_tables(schema: str | None, dbos_schema: str | None) -> Tables:
     meta = sa.MetaData(schema=schema)
-    return Tables(
-        meta,
-        _runs_table(meta),
-        _approvals_table(meta),
-        _workers_table(meta),
-        _holders_table(meta),
-        _starts_table(meta),
-        sa.Table(
-            "durable_facts",
-            meta,
-            sa.Column("name", sa.Text, primary_key=True),
-            sa.Column("value", sa.Text, nullable=False),
-        ),
-        sa.table(
-            "workflow_status",
-            *map(sa.column, "workflow_uuid name status queue_name executor_id started_at_epoch_ms updated_at".split()),
-            schema=dbos_schema,
-        ),
-    )
-
-
-def _runs_table(meta: sa.MetaData) -> sa.Table:
-    return sa.Table(
+    runs = sa.Table(
         "runs",
         meta,
         sa.Column("run", sa.Text, primary_key=True),
-        sa.Column("user", sa.Text, nullable=False),
-        sa.Column("request", sa.Text, nullable=False),
-        sa.Column("submission", sa.Text, nullable=False),
+        *_required("user request submission"),
         # The plan made for the request, so that no later attempt plans again.
         sa.Column("planned", sa.Text),
-        sa.Column("state", sa.Text, nullable=False),
-        sa.Column("attempt", sa.Integer, nullable=False),
+        *_required("state"),
+        *_required("attempt", sa.Integer),
         # The DBOS workflow of this attempt; NULL until the run is due.
         sa.Column("dispatch", sa.Text, unique=True),
         sa.Column("worker", sa.Text),
         sa.Column("lease_until", sa.Double),
-        sa.Column("priority", sa.Integer, nullable=False),
+        *_required("priority", sa.Integer),
         sa.Column("not_before", sa.Double),
-        sa.Column("cancel", sa.Integer, nullable=False),
-        # Attempts in a row that were lost without progress, and the number of finished steps at that time.
-        sa.Column("deaths", sa.Integer, nullable=False),
-        sa.Column("reached", sa.Integer, nullable=False),
+        # `deaths` are attempts in a row that were lost without progress, `reached` the finished steps at that time.
+        *_required("cancel deaths reached", sa.Integer),
         sa.Column("why", sa.Text),
         sa.Column("outcome", sa.Text),
-        sa.Column("created", sa.Double, nullable=False),
-        sa.Column("updated", sa.Double, nullable=False),
+        *_required("created updated", sa.Double),
         sa.Column("key", sa.Text),
         sa.UniqueConstraint("user", "key", name="runs_key"),
         sa.Index("runs_by_user", "user", "created", "run"),
@@ -109,69 +87,53 @@ def _runs_table(meta: sa.MetaData) -> sa.Table:
         sa.Index("runs_by_due", "state", "not_before"),
         sa.Index("runs_by_worker", "worker"),
     )
-
-
-def _approvals_table(meta: sa.MetaData) -> sa.Table:
-    return sa.Table(
+    approvals = sa.Table(
         "approvals",
         meta,
         sa.Column("id", sa.Text, primary_key=True),
-        sa.Column("run", sa.Text, nullable=False),
-        sa.Column("user", sa.Text, nullable=False),
-        sa.Column("kind", sa.Text, nullable=False),
-        sa.Column("question", sa.Text, nullable=False),
-        sa.Column("hashes", sa.Text, nullable=False),
+        *_required("run user kind question hashes"),
         # The length of the journal when the run asked: an approval recorded after that has been used.
-        sa.Column("number", sa.Integer, nullable=False),
-        sa.Column("asked", sa.Double, nullable=False),
-        sa.Column("expires", sa.Double, nullable=False),
+        *_required("number", sa.Integer),
+        *_required("asked expires", sa.Double),
         sa.Column("answered", sa.Double),
-        sa.Column("state", sa.Text, nullable=False),
+        *_required("state"),
         sa.Column("answer", sa.Text),
-        sa.Column("by", sa.Text, nullable=False),
+        *_required("by"),
         sa.Index("approvals_by_run", "run"),
         sa.Index("approvals_by_expiry", "state", "expires"),
         sa.Index("approvals_by_user", "user", "state", "asked"),
     )
-
-
-def _workers_table(meta: sa.MetaData) -> sa.Table:
-    return sa.Table(
+    workers = sa.Table(
         "workers",
         meta,
         sa.Column("worker", sa.Text, primary_key=True),
-        sa.Column("host", sa.Text, nullable=False),
-        sa.Column("pid", sa.Integer, nullable=False),
-        sa.Column("started", sa.Double, nullable=False),
-        sa.Column("seen", sa.Double, nullable=False),
-        sa.Column("runs", sa.Integer, nullable=False),
-        sa.Column("concurrency", sa.Integer, nullable=False),
+        *_required("host"),
+        *_required("pid", sa.Integer),
+        *_required("started seen", sa.Double),
+        *_required("runs concurrency", sa.Integer),
     )
-
-
-def _holders_table(meta: sa.MetaData) -> sa.Table:
-    """Who holds the quota of a tool or a model, and until when unless renewed."""
-    return sa.Table(
+    # Who holds the quota of a tool or a model, and until when unless renewed.
+    holders = sa.Table(
         "limit_holders",
         meta,
         sa.Column("id", sa.Text, primary_key=True),
-        sa.Column("what", sa.Text, nullable=False),
-        sa.Column("worker", sa.Text, nullable=False),
-        sa.Column("until", sa.Double, nullable=False),
+        *_required("what worker"),
+        *_required("until", sa.Double),
         sa.Index("limit_holders_by_what", "what", "until"),
     )
-
-
-def _starts_table(meta: sa.MetaData) -> sa.Table:
-    """When calls of a tool or a model began, for quotas per time."""
-    return sa.Table(
+    # When calls of a tool or a model began, for quotas per time.
+    starts = sa.Table(
         "limit_starts",
         meta,
         sa.Column("id", sa.Text, primary_key=True),
-        sa.Column("what", sa.Text, nullable=False),
-        sa.Column("at", sa.Double, nullable=False),
+        *_required("what"),
+        *_required("at", sa.Double),
         sa.Index("limit_starts_by_what", "what", "at"),
     )
+    facts = sa.Table("durable_facts", meta, sa.Column("name", sa.Text, primary_key=True), *_required("value"))
+    status = "workflow_uuid name status queue_name executor_id started_at_epoch_ms updated_at"
+    workflows = sa.table("workflow_status", *map(sa.column, status.split()), schema=dbos_schema)
+    return Tables(meta, runs, approvals, workers, holders, starts, facts, workflows)
 
 
 T = TypeVar("T")
@@ -198,7 +160,8 @@ class Database:
         self.address = address
         self._clock = clock
         self.sqlite = "://" not in address or address.startswith("sqlite:")
-        self.url = _sqlite_url(address) if self.sqlite else _postgres_url(address)
+        file = Path(address.removeprefix("sqlite:///"))
+        self.url = f"sqlite:///{file.absolute()}" if self.sqlite else _postgres_url(address)
         # Registers its passwords as secrets, so that no message shows them.
         masked_address(address)
         self.engine = self._engine(pool)
@@ -333,11 +296,6 @@ def _limit_idle_transactions(connection: Any, _: object) -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"SET idle_in_transaction_session_timeout = {IDLE_TRANSACTION_MS}")
     connection.commit()
-
-
-def _sqlite_url(address: str) -> str:
-    path = address.removeprefix("sqlite:///") if address.startswith("sqlite:") else address
-    return f"sqlite:///{Path(path).absolute()}"
 
 
 def _postgres_url(address: str) -> str:

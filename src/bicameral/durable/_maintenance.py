@@ -82,9 +82,10 @@ class Maintenance:
             await asyncio.to_thread(self._runs.run_journal.prune, keep)
 
     async def _cancel_attempts(self, workflows: list[str]) -> None:
+        """Mark attempts of dead workers as cancelled in DBOS, so that it does not count them as running."""
         # After the commit: DBOS cancels in a transaction of its own.
         if workflows:
-            await self._runs.database.run_in_thread(lambda: self._runs.dispatch.cancel_attempts(workflows))
+            await self._runs.database.run_in_thread(lambda: self._runs.dispatch.client().cancel_workflows(workflows))
 
 
 def _old_workflows(tx: Transaction) -> list[str]:

@@ -22,7 +22,6 @@ from bicameral.durable._views import (
     LAST_PRIORITY,
     Approval,
     ApprovalState,
-    QuestionKind,
     RunState,
     RunView,
     Submission,
@@ -73,16 +72,8 @@ def submission_json(submission: Submission) -> str:
     """A submission as it is stored for the attempts."""
     caps = None if submission.caps is None else submission.caps.to_json()
     plan = None if submission.plan is None else submission.plan.to_json()
-    text = json.dumps(
-        {
-            "request": submission.request,
-            "plan": plan,
-            "deterministic": submission.deterministic,
-            "answer_within": submission.answer_within,
-            "caps": caps,
-        },
-        separators=(",", ":"),
-    )
+    facts = {"request": submission.request, "plan": plan, "deterministic": submission.deterministic}
+    text = json.dumps({**facts, "answer_within": submission.answer_within, "caps": caps}, separators=(",", ":"))
     if len(text) > MAX_PLAN:
         raise _bad_submission(f"the plan is longer than {MAX_PLAN:,} characters")
     return text
@@ -92,24 +83,17 @@ def run_view(row: sa.RowMapping, waits_for: tuple[str, ...] = ()) -> RunView:
     """The view of a run from its row."""
     outcome = cast("dict[str, Any]", json.loads(row["outcome"])) if row["outcome"] else {}
     return RunView(
-        row["run"],
-        row["user"],
-        row["request"],
-        cast("RunState", row["state"]),
-        to_datetime(row["created"]),
-        to_datetime(row["updated"]),
-        row["attempt"],
-        row["worker"],
-        row["priority"],
-        None if row["not_before"] is None else to_datetime(row["not_before"]),
-        row["why"],
-        outcome.get("answer"),
-        tuple(outcome.get("effects", ())),
-        waits_for,
-        outcome.get("error"),
-        outcome.get("usage", {}),
-        outcome.get("seconds"),
-        row["key"],
+        **{name: row[name] for name in ("run", "user", "request", "state", "worker", "priority", "why", "key")},
+        answer=outcome.get("answer"),
+        error=outcome.get("error"),
+        seconds=outcome.get("seconds"),
+        created=to_datetime(row["created"]),
+        updated=to_datetime(row["updated"]),
+        attempts=row["attempt"],
+        not_before=None if row["not_before"] is None else to_datetime(row["not_before"]),
+        effects=tuple(outcome.get("effects", ())),
+        waits_for=waits_for,
+        usage=outcome.get("usage", {}),
     )
 
 
@@ -120,13 +104,10 @@ def has_long_answer(row: sa.RowMapping) -> bool:
 
 def outcome_json_text(outcome: dict[str, Any]) -> str:
     """An outcome as it is stored: without its answer if that is too long, and as a last resort without anything."""
-    text = json.dumps(outcome, separators=(",", ":"))
-    if len(text) <= MAX_OUTCOME_CHARS:
-        return text
     rest = {key: value for key, value in outcome.items() if key != "answer"}
-    text = json.dumps({**rest, "long": True}, separators=(",", ":"))
-    if len(text) <= MAX_OUTCOME_CHARS:
-        return text
+    for kept in (outcome, {**rest, "long": True}):
+        if len(text := json.dumps(kept, separators=(",", ":"))) <= MAX_OUTCOME_CHARS:
+            return text
     return json.dumps({"effects": [], "long": True}, separators=(",", ":"))
 
 
@@ -151,24 +132,18 @@ def approval_view(row: sa.RowMapping) -> Approval:
     approved, for_run = parse_answer(answer) if calls else ([], [])
     state = "expired" if row["state"] == "open" and row["over"] else row["state"]
     return Approval(
-        row["id"],
-        row["run"],
-        row["user"],
-        cast("QuestionKind", row["kind"]),
-        tuple(question.get("calls", ())),
-        question.get("question", ""),
-        to_datetime(row["asked"]),
-        to_datetime(row["expires"]),
-        cast("ApprovalState", state),
-        row["by"],
-        question.get("type"),
-        question.get("step", ""),
-        row["request"],
-        None if row["answered"] is None else to_datetime(row["answered"]),
-        tuple(approved),
-        tuple(for_run),
-        None if calls else answer,
-        bool(question.get("before", False)),
+        **{name: row[name] for name in ("id", "run", "user", "kind", "by", "request")},
+        **{name: question.get(name, "") for name in ("question", "step")},
+        calls=tuple(question.get("calls", ())),
+        asked=to_datetime(row["asked"]),
+        expires=to_datetime(row["expires"]),
+        state=state,
+        type=question.get("type"),
+        answered=None if row["answered"] is None else to_datetime(row["answered"]),
+        approved=tuple(approved),
+        for_run=tuple(for_run),
+        reply=None if calls else answer,
+        before=bool(question.get("before", False)),
     )
 
 

@@ -110,11 +110,6 @@ class Dispatcher:
         }
         self.client().enqueue_in_transaction(db, options, run, attempt)
 
-    def cancel_attempts(self, workflows: list[str]) -> None:
-        """Mark attempts of dead workers as cancelled in DBOS, so that it does not count them as running."""
-        if workflows:
-            self.client().cancel_workflows(workflows)
-
     def close(self) -> None:
         with self._lock:
             if self._client is not None:

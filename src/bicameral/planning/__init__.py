@@ -29,10 +29,7 @@ from bicameral.planning._intent import (
     named_dates as named_dates,
     open_questions as open_questions,
     required_effects as required_effects,
-    tool_stems as tool_stems,
-    tool_vocabulary as tool_vocabulary,
     trusted_request_text as trusted_request_text,
-    validate_request as validate_request,
 )
 from bicameral.planning._intent_check import (
     Mismatch as Mismatch,

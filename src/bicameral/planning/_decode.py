@@ -17,7 +17,7 @@ from bicameral.planning._expression_grammar import NamedObjects
 from bicameral.planning._intent import Intent
 from bicameral.planning._matching import FILE_PATTERN, PlanExample, load_examples
 from bicameral.planning._neutral_names import NeutralNames
-from bicameral.planning._rounds import EarlierRounds, replace_look
+from bicameral.planning._rounds import EarlierRounds, bound_names, replace_look
 from bicameral.planning._statement_grammar import FENCE, Opening, statement_grammar
 from bicameral.plans import Answer, Each, Scope, When, check_step, parse, type_of
 from bicameral.sessions import Session
@@ -42,7 +42,8 @@ Built in: len sum min max sorted mean round str int float timedelta, f-strings, 
 
 def adapter_setup_messages(registry: Registry) -> tuple[Message, ...]:
     """The prompt before the request for a model with the adapter: it needs no examples."""
-    return (Message("system", f"{_RULES}\nTools:\n{tool_lines(registry)}\n\nRecords:\n{record_lines(registry)}"),)
+    tools = "\n".join(_tool_line(tool) for tool in registry)
+    return (Message("system", f"{_RULES}\nTools:\n{tools}\n\nRecords:\n{record_lines(registry)}"),)
 
 
 def setup_messages(registry: Registry, near: Sequence[PlanExample] = ()) -> tuple[Message, ...]:
@@ -93,10 +94,6 @@ def repair_text(code: str, problems: Sequence[str]) -> str:
     """The message to the planner about a plan that does not pass the check."""
     listed = "\n".join(f"- {problem}" for problem in problems)
     return f"This plan is wrong:\n{FENCE}python\n{code}{FENCE}\n{listed}\nWrite the corrected plan."
-
-
-def tool_lines(registry: Registry) -> str:
-    return "\n".join(_tool_line(tool) for tool in registry)
 
 
 def _tool_line(tool: Tool) -> str:
@@ -287,7 +284,7 @@ def _block_scopes(
         for step in steps:
             before = scope
             _, scope = check_step(step, scope, registry, "")
-        found.append(_bound_types(scope))
+        found.append({name: scope.variables[name].type for name in bound_names(scope) if name != "_"})
         if level == depth:
             break
         steps, scope = _open_block(steps[-1], before)
@@ -307,14 +304,6 @@ def _open_block(step: Any, scope: Scope) -> tuple[Sequence[Any], Scope]:
             return (step.otherwise or step.steps), scope
         case _:
             return (), scope
-
-
-def _bound_types(scope: Scope) -> dict[str, Type]:
-    return {
-        name: variable.type
-        for name, variable in scope.variables.items()
-        if not variable.maybe_unbound and variable.void_of is None and name != "_"
-    }
 
 
 def has_answer_on_every_path(steps: Sequence[Any]) -> bool:

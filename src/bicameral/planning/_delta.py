@@ -341,10 +341,7 @@ class Delta:
         return await self._attempt(replace(writing, request=again))
 
     async def _attempt(self, writing: _PlanningJob) -> _Attempt:
-        if self._provider.grammars:
-            draft = await writing.write_typed()
-        else:
-            draft = await writing.write_freely()
+        draft = await (writing.write_typed() if self._provider.grammars else writing.write_freely())
         return self._judge_draft(draft, writing)
 
     # Judging --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import datetime as dt
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping
 from importlib.resources import files
 from typing import Annotated, Any, Literal
 
@@ -145,29 +145,24 @@ def _resolve_offset(match: re.Match[str], today: dt.date) -> DayRange:
     return _single_day(today + dt.timedelta(days=days if match["ago"] is None else -days))
 
 
-def _compile_patterns() -> Iterator[tuple[re.Pattern[str], Callable[[re.Match[str], dt.date], DayRange]]]:
-    texts: list[tuple[str, Callable[[re.Match[str], dt.date], DayRange]]] = [
-        (r"\d{4}-\d{2}-\d{2}", lambda match, _: _single_day(dt.date.fromisoformat(match.group(0)))),
-        (r"(?:the\s+)?day after tomorrow", _resolve_relative(2)),
-        (r"today|tonight", _resolve_relative(0)),
-        (r"tomorrow|tmrw|tomorow|tommorow|tommorrow", _resolve_relative(1)),
-        (r"yesterday", _resolve_relative(-1)),
-        (r"(?P<which>next|this|last)\s+week\b(?!end)", _resolve_week),
-        (r"(?P<which>next|this|last)\s+month", _resolve_month),
-        (_MONTH_PATTERN + r"\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d{4}))?", _resolve_month_day),
-        (
-            r"(?P<day>\d{1,2})(?:st|nd|rd|th)?\s+(?:of\s+)?" + _MONTH_PATTERN + r"(?:,?\s+(?P<year>\d{4}))?",
-            _resolve_month_day,
-        ),
-        (r"in\s+(?P<count>\d{1,3})\s+(?P<unit>days?|weeks?)(?P<ago>$^)?", _resolve_offset),
-        (r"(?P<count>\d{1,3})\s+(?P<unit>days?|weeks?)\s+(?P<ago>ago)", _resolve_offset),
-        (_WEEKDAY_PATTERN, _resolve_weekday),
-    ]
-    for text, resolve in texts:
-        yield re.compile(rf"\b(?:{text})\b", re.IGNORECASE), resolve
-
-
-_DATE_PATTERNS = tuple(_compile_patterns())
+_DATE_FORMS: list[tuple[str, Callable[[re.Match[str], dt.date], DayRange]]] = [
+    (r"\d{4}-\d{2}-\d{2}", lambda match, _: _single_day(dt.date.fromisoformat(match.group(0)))),
+    (r"(?:the\s+)?day after tomorrow", _resolve_relative(2)),
+    (r"today|tonight", _resolve_relative(0)),
+    (r"tomorrow|tmrw|tomorow|tommorow|tommorrow", _resolve_relative(1)),
+    (r"yesterday", _resolve_relative(-1)),
+    (r"(?P<which>next|this|last)\s+week\b(?!end)", _resolve_week),
+    (r"(?P<which>next|this|last)\s+month", _resolve_month),
+    (_MONTH_PATTERN + r"\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d{4}))?", _resolve_month_day),
+    (
+        r"(?P<day>\d{1,2})(?:st|nd|rd|th)?\s+(?:of\s+)?" + _MONTH_PATTERN + r"(?:,?\s+(?P<year>\d{4}))?",
+        _resolve_month_day,
+    ),
+    (r"in\s+(?P<count>\d{1,3})\s+(?P<unit>days?|weeks?)(?P<ago>$^)?", _resolve_offset),
+    (r"(?P<count>\d{1,3})\s+(?P<unit>days?|weeks?)\s+(?P<ago>ago)", _resolve_offset),
+    (_WEEKDAY_PATTERN, _resolve_weekday),
+]
+_DATE_PATTERNS = [(re.compile(rf"\b(?:{text})\b", re.IGNORECASE), resolve) for text, resolve in _DATE_FORMS]
 
 
 MAX_REQUEST = 4_000
@@ -430,11 +425,8 @@ class Echo:
             return None
         try:
             entry: Any = json.loads(known)
-            found = (
-                _parse_echo_reply(entry["understood"])
-                if (entry["form"], entry["key"]) == (INTENT_CACHE_FORM, key)
-                else None
-            )
+            is_own = (entry["form"], entry["key"]) == (INTENT_CACHE_FORM, key)
+            found = _parse_echo_reply(entry["understood"]) if is_own else None
         except (ValueError, TypeError, KeyError, RecursionError):
             found = None
         if found is None:

@@ -45,12 +45,9 @@ def check_against_intent(
         looks: Whether the plan only looks at results: then nothing can be missing yet.
     """
     earlier = earlier or EarlierRounds()
+    effects = _effect_mismatches(plan, intent, registry, earlier)
     return [
-        *(
-            each
-            for each in _effect_mismatches(plan, intent, registry, earlier)
-            if not (looks and each.code == _MISSING_EFFECT)
-        ),
+        *(each for each in effects if not (looks and each.code == _MISSING_EFFECT)),
         *_other_tool_mismatches(plan, intent, registry),
         *([] if looks else _unused_objects(plan, intent, earlier)),
         *_invented_objects(plan, intent),
@@ -66,11 +63,8 @@ def _effect_mismatches(plan: Plan, intent: Intent, registry: Registry, earlier: 
     for effect in intent.required:
         if effect not in done and effect not in earlier.effects:
             tools = ", ".join(tool.name for tool in registry if tool.effect == effect)
-            found.append(
-                Mismatch(
-                    _MISSING_EFFECT, f"The request asks to {_EFFECT_VERBS[effect]}, and the plan does not: use {tools}."
-                )
-            )
+            message = f"The request asks to {_EFFECT_VERBS[effect]}, and the plan does not: use {tools}."
+            found.append(Mismatch(_MISSING_EFFECT, message))
     for effect, name in done.items():
         if effect not in intent.effects:
             message = f"{name} would {_EFFECT_VERBS[effect]}, and the request does not ask for that: remove it."
@@ -112,9 +106,8 @@ def _unused_objects(plan: Plan, intent: Intent, earlier: EarlierRounds) -> list[
     for kind, pattern in (("file", FILE_PATTERN), ("address", ADDRESS_PATTERN), ("link", LINK_PATTERN)):
         for name in dict.fromkeys(pattern.findall(intent.request)):
             if name.rstrip(".,;:!?)/").lower() not in literals.lower():
-                found.append(
-                    Mismatch("plan.unused-object", f"The request names the {kind} {name!r}; the plan never uses it.")
-                )
+                message = f"The request names the {kind} {name!r}; the plan never uses it."
+                found.append(Mismatch("plan.unused-object", message))
     return found
 
 
@@ -205,7 +198,10 @@ def find_omissions(plan: Plan, intent: Intent, registry: Registry) -> Iterator[s
     code = print_plan(plan.model_copy(update={"goal": ""}), registry)
     values = plan_literals(plan)
     said = "\n".join(map(str, values)).lower()
-    rest = _request_without_dates(intent)
+    rest = intent.request
+    for named in intent.dates:
+        # Plans write the phrases that mean days as dates.
+        rest = rest.replace(named.phrase, " ")
     for number in dict.fromkeys(_NUMBER.findall(rest)):
         if not _has_number(number, values, said):
             yield f"the request says {number}, and the plan does not"
@@ -217,14 +213,6 @@ def find_omissions(plan: Plan, intent: Intent, registry: Registry) -> Iterator[s
             yield f"the request says {quoted!r}, and the plan does not"
     yield from _unasked_days(code, intent)
     yield from _unasked_changes(plan, intent, registry)
-
-
-def _request_without_dates(intent: Intent) -> str:
-    """The request without the phrases that mean days: plans write them as dates."""
-    rest = intent.request
-    for named in intent.dates:
-        rest = rest.replace(named.phrase, " ")
-    return rest
 
 
 def _has_number(number: str, values: list[object], said: str) -> bool:

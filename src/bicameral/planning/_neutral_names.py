@@ -128,20 +128,16 @@ class NeutralNames:
     def _untrusted_type(self, type_: t.Type, cells: Mapping[str, frozenset[str]] = MappingProxyType({})) -> t.Type:
         if len(_field_names(type_)) > MAX_NAMES:
             return _erase_names(type_)
-        self._match_cells_once(cells, type_)
+        # Once for each table: a plan is checked many times while it is written.
+        if not any(each is cells for each in self._looked_into):
+            self._looked_into.append(cells)
+            self._cells |= match_cells(self._request, cells, _field_names(type_))
         matches = match_names(self._request, _field_names(type_))
         self._whole |= matches.whole
         said = {name: _identifier_words(phrases[0]) for name, phrases in matches.phrases.items()}
         times = Counter(said.values())
         self._said |= {name: (words, times[words] > 1) for name, words in said.items() if words}
         return self._neutral_type(type_, trusted=False)
-
-    def _match_cells_once(self, cells: Mapping[str, frozenset[str]], type_: t.Type) -> None:
-        """Look for words of the request in a table, once: a plan is checked many times while it is written."""
-        if any(each is cells for each in self._looked_into):
-            return
-        self._looked_into.append(cells)
-        self._cells |= match_cells(self._request, cells, _field_names(type_))
 
     def _neutral_type(self, type_: t.Type, *, trusted: bool, kind: str = "field") -> t.Type:
         match type_:
@@ -156,15 +152,10 @@ class NeutralNames:
             case t.DictType(value=value):
                 return t.DictType(self._neutral_type(value, trusted=trusted))
             case t.RecordType(fields=fields):
-                return t.RecordType(
-                    tuple(
-                        t.Field(
-                            self._neutral_name(each.name, kind, trusted=trusted),
-                            self._neutral_type(each.type, trusted=trusted),
-                        )
-                        for each in fields
-                    )
-                )
+                # Lazily, so that names are numbered field by field.
+                named = ((self._neutral_name(each.name, kind, trusted=trusted), each.type) for each in fields)
+                inner = (t.Field(name, self._neutral_type(type_, trusted=trusted)) for name, type_ in named)
+                return t.RecordType(tuple(inner))
             case t.LiteralType() if not trusted:
                 return t.STR
             case _:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from bicameral.errors import PlanError
 from bicameral.labels import NOTHING, Label
@@ -80,7 +79,11 @@ def replace_look(code: str) -> PlannerCode:
         body = ast.parse(code).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return PlannerCode(code)
-    call = _look_call(body[-1]) if body else None
+    match body[-1:]:
+        case [ast.Expr(value=ast.Call(func=ast.Name(id="look")) as call)]:
+            pass
+        case _:
+            call = None
     if _count_calls(body, LOOK) > (call is not None):
         raise _misplaced_look("look(…) stands only at the end of a plan, not inside a branch or loop")
     if call is None:
@@ -91,14 +94,6 @@ def replace_look(code: str) -> PlannerCode:
     named, looks = _name_arguments(call)
     shown = ", ".join(f"{name!r}: {name}" for name in looks)
     return PlannerCode(f"{before}{named}answer({{{shown}}})\n", looks)
-
-
-def _look_call(node: ast.stmt) -> ast.Call | None:
-    match node:
-        case ast.Expr(value=ast.Call(func=ast.Name(id="look")) as call):
-            return call
-        case _:
-            return None
 
 
 def _count_calls(body: Sequence[ast.stmt], name: str) -> int:
@@ -145,22 +140,17 @@ def with_left_variables(plan: Plan, looks: tuple[str, ...], registry: Registry, 
     for step in before:
         _, scope = check_step(step, scope, registry, "")
         changed |= branch_names(step)
-        given = given - branch_names(step) | _effect_results(step, registry)
-    kept = [name for name in _bound_names(scope) if name in changed - given and not name.startswith("_")]
+        given -= branch_names(step)
+        if isinstance(step, Call) and step.name is not None and (tool := registry.get(step.tool)) and tool.changes:
+            given.add(step.name)
+    kept = [name for name in bound_names(scope) if name in changed - given and not name.startswith("_")]
     names = dict.fromkeys((*looks, *kept))
     entries = tuple((Const(value=name), Ref(name=name)) for name in names)
     return plan.model_copy(update={"steps": (*before, Answer(value=DictOf(entries=entries)))})
 
 
-def _effect_results(step: Any, registry: Registry) -> set[str]:
-    match step:
-        case Call(name=str() as name, tool=tool) if (known := registry.get(tool)) is not None and known.changes:
-            return {name}
-        case _:
-            return set()
-
-
-def _bound_names(scope: Scope) -> list[str]:
+def bound_names(scope: Scope) -> list[str]:
+    """The variables that are bound on every path."""
     found = scope.variables.items()
     return [name for name, variable in found if not variable.maybe_unbound and variable.void_of is None]
 

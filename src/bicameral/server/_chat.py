@@ -215,13 +215,8 @@ def completion_deltas(view: RunView) -> Iterator[dict[str, Any]]:
 def completion_chunk(run: str, delta: dict[str, Any] | None, *, finish: str | None = None) -> dict[str, Any]:
     """A chunk of a streamed completion; without a delta it has no choice."""
     choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}]
-    return {
-        "id": f"chatcmpl-{run}",
-        "object": "chat.completion.chunk",
-        "created": 0,
-        "model": MODEL_NAME,
-        "choices": choices,
-    }
+    head = {"id": f"chatcmpl-{run}", "object": "chat.completion.chunk", "created": 0, "model": MODEL_NAME}
+    return head | {"choices": choices}
 
 
 def run_facts(view: RunView, ignored: list[str]) -> dict[str, Any]:
@@ -299,7 +294,9 @@ async def complete(
         if not wanted.stream:
             view = await wait_until_settled(context, view.run, caller, CHAT_SECONDS, request.is_disconnected)
             return SafeJsonResponse(completion_json(view, ignored), headers=headers)
-        stream = _stream_completion(context, caller, view, ignored, _wants_usage(wanted))
+        options: Any = (wanted.model_extra or {}).get("stream_options")
+        usage = isinstance(options, dict) and cast("dict[str, Any]", options).get("include_usage") is True
+        stream = _stream_completion(context, caller, view, ignored, usage)
         # Without an event name: clients of this protocol treat such a message as an error.
         closing = sse_message({"error": token_ended_error().to_json()})
         return WatchResponse(stream, slots.pop_all(), headers, closing)
@@ -342,14 +339,8 @@ def _request_text(wanted: ChatWanted, context: ServerContext) -> str:
     if not of_user:
         raise HttpError(422, ServerError("server.bad-request", "no message is the user's", expected="the role 'user'"))
     if len(wanted.messages) > 1 and context.config.server.history == "refuse":
-        raise HttpError(
-            409,
-            ServerError(
-                "server.history",
-                "there are messages besides the request, and they would not be read",
-                fix="Send the last message of the user alone.",
-            ),
-        )
+        message = "there are messages besides the request, and they would not be read"
+        raise HttpError(409, ServerError("server.history", message, fix="Send the last message of the user alone."))
     content = of_user[-1].content
     return content if isinstance(content, str) else "\n".join(part.text for part in content)
 
@@ -361,22 +352,10 @@ def _ignored_parts(wanted: ChatWanted) -> list[str]:
     return [*messages, *sorted(name[:100] for name in wanted.model_extra or {} if name != "stream_options")]
 
 
-def _wants_usage(wanted: ChatWanted) -> bool:
-    match (wanted.model_extra or {}).get("stream_options"):
-        case {"include_usage": True}:
-            return True
-        case _:
-            return False
-
-
 def _check_model(model: str) -> None:
     if model != MODEL_NAME:
-        error = ServerError(
-            "server.unknown-model",
-            "there is no such model",
-            expected=repr(MODEL_NAME),
-            nearest=nearest_name(model, [MODEL_NAME]),
-        )
+        message, nearest = "there is no such model", nearest_name(model, [MODEL_NAME])
+        error = ServerError("server.unknown-model", message, expected=repr(MODEL_NAME), nearest=nearest)
         raise HttpError(404, error)
 
 

@@ -27,7 +27,7 @@ from bicameral.server._schemas import (
 )
 
 if TYPE_CHECKING:
-    from bicameral.agent import Agent
+    from bicameral.agent import Agent, Checked
     from bicameral.plans import Plan
 
 
@@ -47,16 +47,8 @@ async def plan(wanted: PlanWanted, context: CurrentContext, _: Caller) -> SafeJs
             )
         except (IntentError, PlanError) as error:
             return SafeJsonResponse({"ok": False, "error": error.to_json()})
-    return SafeJsonResponse(
-        {
-            "ok": planned.report.ok,
-            "intent": planned.intent.model_dump(mode="json"),
-            "plan": planned.plan.model_dump(mode="json"),
-            "source": planned.source,
-            "report": planned.report.to_json(),
-            "proof": planned.proof and planned.proof.to_json(),
-        }
-    )
+    intent = planned.intent.model_dump(mode="json")
+    return SafeJsonResponse(_checked_json(planned.checked, planned.plan, planned.source) | {"intent": intent})
 
 
 @plan_router.post("/v1/checks", response_model=PlanTold, responses=error_responses(body=True), operation_id="check")
@@ -77,13 +69,12 @@ def _check_text(agent: Agent, text: str) -> dict[str, Any]:
     except BicameralError as error:
         return {"ok": False, "error": error.to_json()}
     checked = agent.check(plan, places=places)
-    return {
-        "ok": checked.ok,
-        "plan": plan.model_dump(mode="json"),
-        "source": print_plan(plan, agent.registry),
-        "report": checked.report.to_json(),
-        "proof": checked.proof and checked.proof.to_json(),
-    }
+    return _checked_json(checked, plan, print_plan(plan, agent.registry))
+
+
+def _checked_json(checked: Checked, plan: Plan, source: str) -> dict[str, Any]:
+    facts = {"ok": checked.ok, "plan": plan.model_dump(mode="json"), "source": source}
+    return facts | {"report": checked.report.to_json(), "proof": checked.proof and checked.proof.to_json()}
 
 
 def _parse_plan_text(agent: Agent, text: str) -> tuple[Plan, Mapping[str, Place]]:

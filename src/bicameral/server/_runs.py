@@ -252,17 +252,15 @@ async def watch_run(
     """Watch a run until it ends. Whoever is cut off comes again with the id of the last event and misses nothing."""
     start = after if last_event_id is None else last_event_id
     view = await get_own_run(context, run, caller.user)
-    if view.has_ended and start >= 0 and not await _has_events_after(context, run, caller.user, start):
-        return Response(status_code=204)
+    if view.has_ended and start >= 0:
+        events = await context.runs.journal(run, user=caller.user)
+        if all(event.number <= start for event in events):
+            return Response(status_code=204)
     slots = ExitStack()
     # Taken here, where a refusal can still be a status, and freed when the stream ends.
     slots.enter_context(context.watches.slot(caller.user))
-    return WatchResponse(
-        _stream_events(context, run, caller, start),
-        slots,
-        {},
-        sse_message({"error": token_ended_error().to_json()}, "error"),
-    )
+    closing = sse_message({"error": token_ended_error().to_json()}, "error")
+    return WatchResponse(_stream_events(context, run, caller, start), slots, {}, closing)
 
 
 class WatchResponse(StreamingResponse):
@@ -281,11 +279,6 @@ class WatchResponse(StreamingResponse):
         finally:
             self._slots.close()
             await self._content.aclose()
-
-
-async def _has_events_after(context: ServerContext, run: str, user: str, after: int) -> bool:
-    events = await context.runs.journal(run, user=user)
-    return any(event.number > after for event in events)
 
 
 async def _stream_events(context: ServerContext, run: str, caller: AccessToken, after: int) -> AsyncGenerator[bytes]:

@@ -9,15 +9,13 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
 from bicameral.errors import ServerError, require_extra
 from bicameral.server._tokens import TokenFile
 
 if TYPE_CHECKING:
-    import uvicorn
-
     from bicameral.agent import Agent
     from bicameral.config import Config
     from bicameral.server._context import ServerContext
@@ -25,12 +23,6 @@ if TYPE_CHECKING:
 STOP_SECONDS = 10
 """How long running responses may take after the server was asked to stop."""
 REQUIRED_PACKAGES = ("fastapi", "uvicorn", "h11")
-
-
-def require_server_packages() -> None:
-    """Raise `server.not-installed` if a package of the extra is missing."""
-    code = "server.not-installed"
-    require_extra("server", *REQUIRED_PACKAGES, error=ServerError, code=code, needs="the server needs")
 
 
 def check_may_listen(host: str, tokens: TokenFile) -> None:
@@ -76,7 +68,8 @@ async def serve(
     Example:
         >>> await serve(Config.load(), agent, TokenFile(Path("tokens.json")), stop=stop)
     """
-    require_server_packages()
+    code = "server.not-installed"
+    require_extra("server", *REQUIRED_PACKAGES, error=ServerError, code=code, needs="the server needs")
     from bicameral.durable import Runs
     from bicameral.server._context import ServerContext
 
@@ -148,12 +141,15 @@ async def _serve_http(
         timeout_graceful_shutdown=STOP_SECONDS,
         h11_max_incomplete_event_size=32_768,
     )
-    server = _without_signals(uvicorn.Server(config))
+    server = uvicorn.Server(config)
+    # No signal handlers: the command line handles signals, because it also has to stop the worker.
+    server.capture_signals = contextlib.nullcontext  # pyright: ignore[reportAttributeAccessIssue]
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     stopping = asyncio.create_task(stop.wait())
     try:
         if started is not None:
-            started(_listen_address(listening))
+            host, port = listening.getsockname()[:2]
+            started(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         # Watches must end first: uvicorn waits for them.
@@ -161,19 +157,3 @@ async def _serve_http(
         server.should_exit = True
         stopping.cancel()
         await serving
-
-
-def _without_signals(server: uvicorn.Server) -> uvicorn.Server:
-    """The server without signal handlers: the command line handles signals, because it also has to stop the worker."""
-
-    @contextlib.contextmanager
-    def none() -> Generator[None]:
-        yield
-
-    server.capture_signals = none
-    return server
-
-
-def _listen_address(listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bicameral.cache import write_private_file
 from bicameral.errors import Place, ServerError, nearest_name
 
 PREFIX = "bic_"
@@ -152,18 +153,10 @@ class TokenFile:
     def _write(self, tokens: tuple[AccessToken, ...]) -> None:
         assert self.file is not None
         text = json.dumps({"version": 1, "tokens": [token.to_json() for token in tokens]}, indent=2) + "\n"
-        beside = self.file.with_name(f".{self.file.name}.{secrets.token_hex(4)}")
         try:
-            # Mode 0600 from the start, and replaced as a whole: readers see the old file or the new one.
-            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
-                stream.write(text)
-                stream.flush()
-                # Otherwise a removed token could come back after a power failure.
-                os.fsync(stream.fileno())
-            beside.replace(self.file)
+            # Synchronised: otherwise a removed token could come back after a power failure.
+            write_private_file(self.file, [text.encode()], sync=True)
         except OSError as error:
-            with suppress(OSError):
-                beside.unlink()
             raise _token_file_error(self.file, f"cannot be written: {error.strerror or error}") from None
 
 

@@ -181,13 +181,7 @@ _MAX_CASE_TURNS = 4
 """Changes between small and capital letters: `LaTeX` has four, base64 has more."""
 _HEX_WORD = re.compile("[a-fA-F]{12,}")
 _SPACED_SCRIPTS = ("LATIN", "CYRILLIC", "GREEK", "ARABIC", "HEBREW", "ARMENIAN", "GEORGIAN", "DEVANAGARI", "BENGALI")
-_MERGED_SCRIPTS = {
-    "HIRAGANA": "CJK",
-    "KATAKANA": "CJK",
-    "KATAKANA-HIRAGANA": "CJK",
-    "HANGUL": "CJK",
-    "IDEOGRAPHIC": "CJK",
-}
+_MERGED_SCRIPTS: dict[str, str] = dict.fromkeys("HIRAGANA KATAKANA KATAKANA-HIRAGANA HANGUL IDEOGRAPHIC".split(), "CJK")
 
 
 def find_actionable_parts(text: str) -> Iterator[str]:
@@ -333,13 +327,9 @@ def _is_plain_piece(piece: str) -> bool:
         return all(_is_plain_piece(_strip_edges(part)) for part in _WITHOUT_BLANK.split(piece))
     if any(pattern.fullmatch(piece) for pattern in _WITH_NUMBER):
         return _is_one_script(piece)
-    if not _WORD.fullmatch(_strip_marks(piece)):
+    if not _WORD.fullmatch("".join(each for each in piece if unicodedata.category(each)[0] != "M")):
         return False
     return _is_one_script(piece) and not _is_odd_word(piece) and piece.casefold() not in _SCHEMES
-
-
-def _strip_marks(piece: str) -> str:
-    return "".join(character for character in piece if unicodedata.category(character)[0] != "M")
 
 
 def _is_odd_word(piece: str) -> bool:

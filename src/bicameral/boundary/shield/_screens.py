@@ -161,7 +161,7 @@ def decoded_pieces(text: str, *, long_words: bool) -> Iterator[DecodedPiece]:
     if "%" in text:
         yield from _try_decoding(text, _PERCENT, unquote, 0.4)
     if "&#" in text:
-        yield from _try_decoding(text, _ENTITIES, _decode_entities, 0.4)
+        yield from _try_decoding(text, _ENTITIES, lambda piece: html.unescape(piece[: piece.rfind(";") + 1]), 0.4)
     # A low weight: JSON of texts in other scripts is full of these.
     if "\\u" in text or "\\x" in text:
         yield from _try_decoding(text, _ESCAPES, _decode_escapes, 0.1)
@@ -202,10 +202,6 @@ def _decode_escapes(piece: str) -> str:
     return "".join(chr(int(four or two, 16)) for four, two in _ESCAPE.findall(piece))
 
 
-def _decode_entities(piece: str) -> str:
-    return html.unescape(piece[: piece.rfind(";") + 1])
-
-
 def is_readable_text(text: str) -> bool:
     """Whether this is text to read: mostly letters, nothing unprintable."""
     if len(text) < 6:
@@ -237,15 +233,12 @@ def hidden_marks(lowered: str) -> Iterator[Mark]:
     for anchor, style in _HIDING_STYLES:
         if anchor in lowered:
             for match in style.finditer(lowered):
-                if _is_in_tag(lowered, match.start()):
+                before = lowered[max(0, match.start() - 500) : match.start()]
+                # Inside of a tag.
+                if before.rfind("<") > before.rfind(">"):
                     weight = 0.15 if anchor == "color" else 0.35
                     yield Mark("hidden-html", match.start(), match.end(), weight, "an element that nobody sees")
     yield from _comment_marks(lowered)
-
-
-def _is_in_tag(text: str, place: int) -> bool:
-    before = text[max(0, place - 500) : place]
-    return before.rfind("<") > before.rfind(">")
 
 
 def _comment_marks(text: str) -> Iterator[Mark]:

@@ -99,12 +99,8 @@ def _show_difference(out: Output, before: Advice, after: Advice) -> None:
             out.say(f"  - {id} {_pattern_name(id)}")
 
 
-def show_advice(out: Output, advice: Advice, currency: str) -> None:
-    """Show the stack with its reasons, what was ruled out, what is open, the order, and the estimated cost."""
-    out.show("\n".join(_advice_lines(advice, currency)))
-
-
 def _advice_lines(advice: Advice, currency: str) -> Iterator[str]:
+    """The stack with its reasons, what was ruled out, what is open, the order, and the estimated cost."""
     yield from _choice_lines(advice)
     if advice.ruled_out:
         yield ""
@@ -234,7 +230,7 @@ def command(
     name: str,
     target: Path | None,
     models: tuple[str, ...],
-) -> int:
+) -> int | dict[str, Any]:
     """Advise on an architecture by what is known of the task, and ask for what matters next.
 
     Facts come from --facts, from --fact, and at a terminal from you: one question at a time, with why it is asked; what
@@ -256,12 +252,11 @@ def command(
     if out.is_interactive and not no_ask:
         known = asyncio.run(ask_facts(out, known))
     advice = advise(known, name=name, rates=tier_rates(config, models, TokenSpeeds()))
-    show_advice(out, advice, open_prices(config).currency)
+    out.show("\n".join(_advice_lines(advice, open_prices(config).currency)))
     if target is not None:
         _write_stack(target, advice.yaml())
         out.say(f"written to {target}; `bicameral lint {target}` holds it against the rules")
-    out.write_json({"ok": True, **advice.to_json()})
-    return OK
+    return advice.to_json()
 
 
 def _known_facts(file: Path | None, given: tuple[str, ...]) -> TaskFacts:

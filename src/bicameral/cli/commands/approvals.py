@@ -144,7 +144,9 @@ def _approval_argument(function: CommandFunction) -> CommandFunction:
 @click.option("--user", help="Only what runs of this user ask.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many.")
 @common_options
-def list_approvals(chosen: CommonOptions, answered: bool = False, user: str | None = None, limit: int = 100) -> int:
+def list_approvals(
+    chosen: CommonOptions, answered: bool = False, user: str | None = None, limit: int = 100
+) -> dict[str, Any]:
     """What waits for an answer, the oldest first."""
 
     async def listed(config: Config) -> list[Approval]:
@@ -167,8 +169,7 @@ def list_approvals(chosen: CommonOptions, answered: bool = False, user: str | No
         for each in found
     ]
     chosen.out.show(render_table(rows, chosen.out.width) if rows else "nothing waits for an answer")
-    chosen.out.write_json({"ok": True, "approvals": [each.to_json() for each in found]})
-    return OK
+    return {"approvals": [each.to_json() for each in found]}
 
 
 @command.command("show")
@@ -176,7 +177,7 @@ def list_approvals(chosen: CommonOptions, answered: bool = False, user: str | No
 @click.option("--user", help="Only what runs of this user ask.")
 @click.option("--full", is_flag=True, help="Show long values whole.")
 @common_options
-def show_approval(chosen: CommonOptions, id: str | None, user: str | None, full: bool) -> int:
+def show_approval(chosen: CommonOptions, id: str | None, user: str | None, full: bool) -> dict[str, Any]:
     """All that is asked: each call exactly as it would be made, and `!` at what a stranger may have written.
 
     ID is the id of a question or the beginning of it; without one, the only question that is open.
@@ -184,8 +185,7 @@ def show_approval(chosen: CommonOptions, id: str | None, user: str | None, full:
 
     found = asyncio.run(_with_runs(chosen, lambda runs: _find_approval(runs, id, user)))
     chosen.out.show(approval_text(found, full=full))
-    chosen.out.write_json({"ok": True, **found.to_json()})
-    return OK
+    return found.to_json()
 
 
 @command.command("approve")

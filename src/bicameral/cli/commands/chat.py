@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,13 +164,12 @@ class ChatSession:
     def _read_history(self) -> None:
         """Load the history of earlier sessions for the arrow keys, and save it at exit."""
         import atexit
-        import contextlib
         import readline
 
         from bicameral.config import user_folder
 
         file = user_folder("state") / "chat_history"
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             file.parent.mkdir(parents=True, exist_ok=True)
             # Requests are private.
             file.touch(mode=0o600)
@@ -179,8 +179,7 @@ class ChatSession:
 
 
 def _write_history(file: Path) -> None:
-    import contextlib
     import readline
 
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         readline.write_history_file(file)

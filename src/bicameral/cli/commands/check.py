@@ -13,10 +13,12 @@ import click
 
 from bicameral.cli._main import CommonOptions, common_options
 from bicameral.cli._output import NO_PLAN, OK
-from bicameral.cli._render import effects_text, proof_json, show_finding, show_verdicts
+from bicameral.cli._render import checked_json, effects_text, show_finding, show_verdicts
 from bicameral.errors import Place, PlanError
 
 if TYPE_CHECKING:
+    from bicameral.agent import Checked
+    from bicameral.config import Config
     from bicameral.plans import Plan
     from bicameral.tools import Registry
 
@@ -46,6 +48,17 @@ def read_plan(name: str, registry: Registry) -> PlanFile:
         imported = import_tasks(content, registry)
         return PlanFile(imported.plan, notes=tuple(imported.notes))
     return PlanFile(load_plan(text, file=name))
+
+
+def load_checked(config: Config, name: str) -> tuple[PlanFile, Checked, Registry]:
+    """A plan file, its check against the tools and policies of a configuration, and these tools."""
+    from bicameral.agent import check_plan
+    from bicameral.config import open_policy, open_registry
+
+    registry = open_registry(config)
+    read = read_plan(name, registry)
+    policy = open_policy(config, registry)
+    return read, check_plan(read.plan, registry, policy, limits=config.plan_limits, places=read.places), registry
 
 
 def _parse_json(text: str) -> dict[str, Any]:
@@ -88,14 +101,8 @@ def command(chosen: CommonOptions, file: str) -> int:
 
     Says of each call what policy will say of it: proved, conditional (you may be asked), or refused.
     """
-    from bicameral.agent import check_plan
-    from bicameral.config import open_policy, open_registry
-
-    out, config = chosen.out, chosen.config()
-    registry = open_registry(config)
-    read = read_plan(file, registry)
-    policy = open_policy(config, registry)
-    checked = check_plan(read.plan, registry, policy, limits=config.plan_limits, places=read.places)
+    out = chosen.out
+    read, checked, _ = load_checked(chosen.config(), file)
     report = checked.report
     for note in read.notes:
         out.say(f"  note: {note}")
@@ -106,6 +113,6 @@ def command(chosen: CommonOptions, file: str) -> int:
     else:
         out.show(f"{len(report.errors)} error{'' if len(report.errors) == 1 else 's'}")
     show_verdicts(out, checked.proof)
-    facts = {"proof": proof_json(checked.proof), "notes": list(read.notes), "plan": read.plan.model_dump(mode="json")}
-    out.write_json({**report.to_json(), **facts})
+    proof, plan = checked_json(checked)["proof"], read.plan.model_dump(mode="json")
+    out.write_json({**report.to_json(), "proof": proof, "notes": list(read.notes), "plan": plan})
     return OK if report.ok else NO_PLAN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,7 +27,7 @@ def command(context: click.Context) -> int | None:
 
 @command.command("show")
 @common_options
-def show(chosen: CommonOptions) -> int:
+def show(chosen: CommonOptions) -> dict[str, Any]:
     """Which file counts here, and which of its settings are not used until you accept it."""
     from bicameral.config import find_file
 
@@ -42,8 +42,7 @@ def show(chosen: CommonOptions) -> int:
         for line in found.describe():
             chosen.out.show(f"  {line}")
     withheld = [] if found is None else list(found.withheld)
-    chosen.out.write_json({"ok": True, "file": None if file is None else str(file), "withheld": withheld})
-    return OK
+    return {"file": None if file is None else str(file), "withheld": withheld}
 
 
 @command.command("accept")
@@ -70,15 +69,14 @@ def accept(chosen: CommonOptions) -> int:
 
 @command.command("forget")
 @common_options
-def forget(chosen: CommonOptions) -> int:
+def forget(chosen: CommonOptions) -> dict[str, Any]:
     """Accept the working folder's bicameral.toml no longer."""
     from bicameral.config import forget_acceptance
 
     file = _config_file(chosen)
     known = forget_acceptance(file)
     chosen.out.show(f"no longer accepted: {file}" if known else f"it was not accepted: {file}")
-    chosen.out.write_json({"ok": True, "file": str(file), "was_accepted": known})
-    return OK
+    return {"file": str(file), "was_accepted": known}
 
 
 def _working_folder(chosen: CommonOptions) -> Path:

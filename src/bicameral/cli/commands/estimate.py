@@ -237,15 +237,11 @@ def _month_text(estimate: Estimate, calls: int, currency: str) -> str:
 def plan_estimate(config: Config, file: str, sizes: Mapping[str, float], rates: Rates) -> Estimate:
     """A plan file in numbers. What is expected takes lists of unknown length for `items` items; the worst case is that
     of the check, with every blank asked for as often as it may be, at its longest."""
-    from bicameral.agent import check_plan
-    from bicameral.cli.commands.check import read_plan
-    from bicameral.config import open_policy, open_registry
+    from bicameral.cli.commands.check import load_checked
     from bicameral.plans import check
 
-    registry = open_registry(config)
-    read = read_plan(file, registry)
-    policy, limits = open_policy(config, registry), config.plan_limits
-    checked = check_plan(read.plan, registry, policy, limits=limits, places=read.places)
+    read, checked, registry = load_checked(config, file)
+    limits = config.plan_limits
     if not checked.report.ok:
         first = checked.report.errors[0]
         raise PlanError(first.code, first.message, place=first.place, nearest=first.nearest, fix=first.fix)
@@ -354,8 +350,10 @@ def _make_estimate(
     from bicameral.catalog.costs import estimate
     from bicameral.catalog.stacks import read_stack
 
-    is_stack = len(what) == 1 and Path(what[0]).suffix.lower() in (".yaml", ".yml")
-    is_plan = not is_stack and len(what) == 1 and _is_file(what[0])
+    file = Path(what[0])
+    is_stack = len(what) == 1 and file.suffix.lower() in (".yaml", ".yml")
+    is_file = what[0] == "-" or file.suffix.lower() in (".py", ".json") or file.is_file()
+    is_plan = not is_stack and len(what) == 1 and is_file
     if knobs and (is_stack or is_plan):
         raise click.UsageError("--set goes with ids; a stack says its knobs itself, and a plan has none.")
     if is_stack:
@@ -370,11 +368,6 @@ def _make_estimate(
         raise click.UsageError(f"--set names {strange[0]}, which is none of {', '.join(ids)}.")
     found = estimate([{id: knobs.get(id, {})} for id in ids], sizes, rates)
     return found, _patterns_without_part(ids, found), ", ".join(ids)
-
-
-def _is_file(name: str) -> bool:
-    """Whether a file is meant and no pattern."""
-    return name == "-" or Path(name).suffix.lower() in (".py", ".json") or Path(name).is_file()
 
 
 def _patterns_without_part(ids: list[str], found: Estimate) -> list[str]:

@@ -12,7 +12,7 @@ import click
 
 from bicameral.cli._main import CommonOptions, common_options, fetch_missing_weights, open_agent, planning_options
 from bicameral.cli._output import NO_PLAN, OK, open_display
-from bicameral.cli._render import proof_json, show_finding, verdict_name, verdict_why
+from bicameral.cli._render import checked_json, show_finding, verdict_name, verdict_why
 from bicameral.plans import (
     Answer,
     Ask,
@@ -33,8 +33,6 @@ from bicameral.tools import Registry
 if TYPE_CHECKING:
     from bicameral.agent import Checked
     from bicameral.config import Config
-    from bicameral.plans import Plan
-    from bicameral.tools import Registry
 
 
 _EFFECT_WORDS = {
@@ -90,7 +88,9 @@ def plan_summary(report: Report) -> list[str]:
 def _explain_steps(steps: tuple[Step, ...], registry: Registry, at: str, depth: int) -> Iterator[ExplainedStep]:
     for number, step in enumerate(steps):
         path = f"{at}{number}"
-        yield ExplainedStep(path, depth, _step_words(step, registry), _step_effect(step, registry))
+        tool = registry.get(step.tool) if isinstance(step, Call) else None
+        effect = _EFFECT_WORDS[tool.effect] if tool is not None else ""
+        yield ExplainedStep(path, depth, _step_words(step, registry), effect)
         match step:
             case Each():
                 yield from _explain_steps(step.steps, registry, f"{path}/", depth + 1)
@@ -143,11 +143,6 @@ def _update_words(step: Update) -> str:
             return f"Set {step.name} at {_expression_text(step.key)} to {_expression_text(step.value)}."
 
 
-def _step_effect(step: Step, registry: Registry) -> str:
-    tool = registry.get(step.tool) if isinstance(step, Call) else None
-    return _EFFECT_WORDS[tool.effect] if tool is not None else ""
-
-
 def _expression_text(expr: Any) -> str:
     """An expression as the plan's surface syntax writes it."""
     line = print_plan(Plan(steps=(Compute(name="_", value=expr),)))
@@ -163,21 +158,13 @@ def command(chosen: CommonOptions, what: str, deterministic: bool, fresh: bool) 
     config = chosen.config()
     is_file_name = " " not in what.strip() and Path(what).suffix in (".json", ".py")
     if what == "-" or is_file_name or Path(what).is_file():
-        plan, checked, registry = _load_plan_file(what, config)
+        from bicameral.cli.commands.check import load_checked
+
+        read, checked, registry = load_checked(config, what)
+        plan = read.plan
     else:
         plan, checked, registry = asyncio.run(_plan_request(chosen, config, what, deterministic, fresh))
     return _show_explanation(chosen, plan, checked, registry)
-
-
-def _load_plan_file(name: str, config: Config) -> tuple[Plan, Checked, Registry]:
-    from bicameral.agent import check_plan
-    from bicameral.cli.commands.check import read_plan
-    from bicameral.config import open_policy, open_registry
-
-    registry = open_registry(config)
-    read = read_plan(name, registry)
-    policy = open_policy(config, registry)
-    return read.plan, check_plan(read.plan, registry, policy, limits=config.plan_limits, places=read.places), registry
 
 
 async def _plan_request(
@@ -211,8 +198,7 @@ def _show_explanation(chosen: CommonOptions, plan: Plan, checked: Checked, regis
             "goal": plan.goal,
             "steps": [step.to_json() for step in steps],
             "summary": plan_summary(report),
-            "report": report.to_json(),
-            "proof": proof_json(checked.proof),
+            **checked_json(checked),
         }
     )
     return OK if report.ok else NO_PLAN

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,7 +15,7 @@ from bicameral.errors import ConfigError, Place
 @click.option("--user", is_flag=True, help="Write the user's own file instead of one in the working folder.")
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @common_options
-def command(chosen: CommonOptions, user: bool, force: bool) -> int:
+def command(chosen: CommonOptions, user: bool, force: bool) -> dict[str, Any]:
     """Write a bicameral.toml that explains every setting and says what the defaults are."""
     from bicameral.config import config_template, find_widening, record_acceptance, user_folder
 
@@ -35,5 +36,4 @@ def command(chosen: CommonOptions, user: bool, force: bool) -> int:
     # The user asked for this file, and it has only the defaults.
     record_acceptance(target, find_widening(target, target.parent))
     chosen.out.show(f"written: {target}")
-    chosen.out.write_json({"ok": True, "file": str(target)})
-    return 0
+    return {"file": str(target)}

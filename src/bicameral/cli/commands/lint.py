@@ -88,16 +88,6 @@ def _import_object(what: str, folder: Path) -> object:
     return found
 
 
-def show_report(out: Output, source: str, report: LintReport, *, quiet: bool = False) -> None:
-    """Show the findings of one stack."""
-    out.print_lines(_report_lines(source, report, quiet=quiet))
-
-
-def show_rules(out: Output, rules: Iterable[LintRule]) -> None:
-    """Show every rule on a line."""
-    out.print_lines((f"{rule.id:<26}{rule.severity:<9}{rule.family:<14}{rule.name}", "") for rule in rules)
-
-
 def show_facts(out: Output, facts: Iterable[StackFact]) -> None:
     """Show every fact that a stack can declare, on a line each."""
     for fact in facts:
@@ -217,7 +207,7 @@ def _show_results(out: Output, linted: list[LintResult], *, sarif: bool, quiet: 
         return
     for each in linted:
         if each.report is not None:
-            show_report(out, each.what, each.report, quiet=quiet)
+            out.print_lines(_report_lines(each.what, each.report, quiet=quiet))
         elif each.error is not None and not out.as_json:
             out.error(each.error.to_json(), str(each.error))
     reports = [each.report for each in linted if each.report is not None]
@@ -250,7 +240,8 @@ def _show_reference(out: Output, *, list_rules: bool, list_facts: bool, explain:
         show_rule(out, known[wanted])
         out.write_json({"ok": True, "rule": known[wanted].to_json()})
     elif list_rules:
-        show_rules(out, known.values())
+        lines = (f"{rule.id:<26}{rule.severity:<9}{rule.family:<14}{rule.name}" for rule in known.values())
+        out.print_lines((line, "") for line in lines)
         out.write_json({"ok": True, "rules": [rule.to_json() for rule in known.values()]})
     elif list_facts:
         facts = [*FACTS.values(), *STATEMENTS.values()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -54,34 +54,25 @@ def _pull_progress(chosen: CommonOptions) -> ProgressReporter:
 
 @command.command("list")
 @common_options
-def list_models(chosen: CommonOptions) -> int:
+def list_models(chosen: CommonOptions) -> dict[str, Any]:
     """Every model that is known, and whether it is here."""
     from bicameral.config import model_store, needed_weights, size_text
 
     config = chosen.config()
     store, used = model_store(config), {weights.sha256 for weights in needed_weights(config)}
-    facts: list[dict[str, object]] = [
-        {
-            "id": entry.weights.id,
-            "alias": entry.weights.alias,
-            "title": entry.weights.title,
-            "kind": entry.weights.kind,
-            "licence": entry.weights.licence,
-            "state": entry.state,
-            "bytes": entry.weights.bytes,
-            "bytes_on_disk": entry.bytes_on_disk,
-            "sha256": entry.weights.sha256,
-            "path": str(entry.path),
-            "used": entry.weights.sha256 in used,
-        }
+    names = ("id", "alias", "title", "kind", "licence", "bytes", "sha256")
+    facts: list[dict[str, Any]] = [
+        {name: getattr(entry.weights, name) for name in names}
+        | {"state": entry.state, "bytes_on_disk": entry.bytes_on_disk, "path": str(entry.path)}
+        | {"used": entry.weights.sha256 in used}
         for entry in store.list()
     ]
     columns = ("kind", "state", "size", "used", "title")
-    sized = ({**each, "size": size_text(cast("int", each["bytes"]))} for each in facts)
+    sized = ({**each, "size": size_text(each["bytes"])} for each in facts)
+    rows: list[dict[str, Any]]
     rows = [{"name": each["alias"]} | {column: each[column] for column in columns} for each in sized]
     chosen.out.show(render_table(rows, chosen.out.width))
-    chosen.out.write_json({"ok": True, "folder": str(store.folder), "models": facts})
-    return OK
+    return {"folder": str(store.folder), "models": facts}
 
 
 @command.command("pull")
@@ -89,7 +80,7 @@ def list_models(chosen: CommonOptions) -> int:
 @click.option("--file", type=click.Path(path_type=Path), help="Take the weights from this file.")
 @click.option("--offline", is_flag=True, help="Do not use the network.")
 @common_options
-def pull(chosen: CommonOptions, names: tuple[str, ...], file: Path | None, offline: bool) -> int:
+def pull(chosen: CommonOptions, names: tuple[str, ...], file: Path | None, offline: bool) -> dict[str, Any]:
     """Bring weights onto this machine; without a NAME, those that the configuration uses."""
     from bicameral.config import model_store
 
@@ -101,8 +92,7 @@ def pull(chosen: CommonOptions, names: tuple[str, ...], file: Path | None, offli
         path = store.pull(weights, file=file, progress=_pull_progress(chosen), offline=offline)
         chosen.out.show(f"{weights.alias}: {path}")
         pulled.append({"id": weights.id, "path": str(path)})
-    chosen.out.write_json({"ok": True, "pulled": pulled})
-    return OK
+    return {"pulled": pulled}
 
 
 @command.command("verify")
@@ -128,7 +118,7 @@ def verify(chosen: CommonOptions, names: tuple[str, ...]) -> int:
 @command.command("rm")
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=_complete_weights)
 @common_options
-def remove(chosen: CommonOptions, names: tuple[str, ...]) -> int:
+def remove(chosen: CommonOptions, names: tuple[str, ...]) -> dict[str, Any]:
     """Delete weights and what unfinished pulls have left of them."""
     from bicameral.config import model_store
 
@@ -136,8 +126,7 @@ def remove(chosen: CommonOptions, names: tuple[str, ...]) -> int:
     removed = {weights.alias: store.remove(weights) for weights in _wanted_weights(chosen, names)}
     for alias, existed in removed.items():
         chosen.out.show(f"{alias}: {'removed' if existed else 'was not here'}")
-    chosen.out.write_json({"ok": True, "removed": removed})
-    return OK
+    return {"removed": removed}
 
 
 @command.command("path")
@@ -160,7 +149,7 @@ def path(chosen: CommonOptions, name: str) -> int:
 
 @command.command("aliases")
 @common_options
-def aliases(chosen: CommonOptions) -> int:
+def aliases(chosen: CommonOptions) -> dict[str, Any]:
     """The names that models have in the configuration, and which chambers may use each."""
     from bicameral.cli.commands.route import alias_rows
     from bicameral.config import routing_notes
@@ -171,9 +160,7 @@ def aliases(chosen: CommonOptions) -> int:
     notes = routing_notes(config)
     for note in notes:
         chosen.out.say(f"note: {note}")
-    facts = {"aliases": [asdict(row) for row in rows], "notes": [note.to_json() for note in notes]}
-    chosen.out.write_json({"ok": True, **facts})
-    return OK
+    return {"aliases": [asdict(row) for row in rows], "notes": [note.to_json() for note in notes]}
 
 
 @command.command("explain")
@@ -191,11 +178,10 @@ def aliases(chosen: CommonOptions) -> int:
 @click.option("--seconds-left", type=float, help="Seconds that are left.")
 @click.option("--cost-cap", type=float, help="The most that the call may cost.")
 @common_options
-def explain(chosen: CommonOptions, role: str, **facts: Any) -> int:
+def explain(chosen: CommonOptions, role: str, **facts: Any) -> dict[str, Any]:
     """Which model a call of this ROLE would get, by what, and why those before it did not apply."""
     from bicameral.cli.commands.route import explain_route
 
-    found = explain_route(chosen.config(), role, **facts)
-    chosen.out.show(found.text)
-    chosen.out.write_json({"ok": True, **found.facts})
-    return OK
+    text, found = explain_route(chosen.config(), role, **facts)
+    chosen.out.show(text)
+    return found

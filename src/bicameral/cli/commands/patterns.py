@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bicameral.cli._main import CommonOptions, common_options, completer
-from bicameral.cli._output import OK, Output
+from bicameral.cli._output import Output
 
 if TYPE_CHECKING:
     from bicameral.catalog import Catalog, Knob, PatternFacts, Requirement, SessionCost
@@ -210,7 +210,7 @@ def _complete_category() -> Iterable[str]:
 @click.option("--category", metavar="NAME", shell_complete=_complete_category, help="Only those of this category.")
 @click.option("--implemented", is_flag=True, help="Only those that can be run.")
 @common_options
-def list_patterns(chosen: CommonOptions, category: str | None = None, implemented: bool = False) -> int:
+def list_patterns(chosen: CommonOptions, category: str | None = None, implemented: bool = False) -> dict[str, Any]:
     """Every pattern by category, in a line each; those with a dot can be run."""
     from bicameral.catalog import catalog
 
@@ -219,28 +219,26 @@ def list_patterns(chosen: CommonOptions, category: str | None = None, implemente
     chosen.out.show("\n".join(category_lines(found, chosen.out.width)))
     if not found:
         chosen.out.say("none of these can be run yet")
-    chosen.out.write_json({"ok": True, "patterns": [pattern_row_json(each) for each in found]})
-    return OK
+    return {"patterns": [pattern_row_json(each) for each in found]}
 
 
 @command.command("show")
 @click.argument("id", shell_complete=complete_pattern)
 @common_options
-def show_pattern(chosen: CommonOptions, id: str) -> int:
+def show_pattern(chosen: CommonOptions, id: str) -> dict[str, Any]:
     """Everything about one pattern: who takes part, what always holds, what it needs, clashes with and costs."""
     from bicameral.catalog import catalog
 
     pattern = catalog().pattern(id)
     show_page(chosen.out, pattern)
-    chosen.out.write_json({"ok": True, "pattern": pattern_json(pattern)})
-    return OK
+    return {"pattern": pattern_json(pattern)}
 
 
 @command.command("search")
 @click.argument("words", metavar="WORDS...", nargs=-1, required=True)
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="At most so many.")
 @common_options
-def search(chosen: CommonOptions, words: tuple[str, ...], limit: int) -> int:
+def search(chosen: CommonOptions, words: tuple[str, ...], limit: int) -> dict[str, Any]:
     """The patterns that fit WORDS, best first; other forms and small misspellings of a word count too."""
     from bicameral.catalog import catalog
 
@@ -249,8 +247,7 @@ def search(chosen: CommonOptions, words: tuple[str, ...], limit: int) -> int:
     if not hits:
         chosen.out.say("no pattern fits these words")
     found = [pattern_row_json(hit.pattern) | {"score": hit.score, "words": list(hit.words)} for hit in hits]
-    chosen.out.write_json({"ok": True, "patterns": found})
-    return OK
+    return {"patterns": found}
 
 
 @command.command("run")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bicameral.cli._main import CommonOptions, common_options, fetch_missing_weights, open_agent, planning_options
-from bicameral.cli._output import NO_PLAN, OK, Output, open_display
-from bicameral.cli._prompts import TerminalAsker
+from bicameral.cli._output import NO_PLAN, OK, Output, open_display, terminal_people
 from bicameral.cli._render import planned_json, say_budget, say_degraded, show_intent, show_report
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ async def _make_plan(
     """The plan, how it is written in the wanted form, and the agent that would run it."""
     async with open_agent(config) as agent:
         with open_display(out) as shown:
-            asker = TerminalAsker(out, shown.quiet) if out.is_interactive else None
+            asker, _ = terminal_people(out, agent.registry, shown.quiet)
             shown.phase("planning")
             planned = await agent.plan(
                 request, deterministic=deterministic, fresh=fresh, asker=asker, watch=shown.statement

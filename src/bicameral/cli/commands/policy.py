@@ -58,15 +58,11 @@ def show_outcomes(out: Output, outcomes: Sequence[CaseResult]) -> None:
         if not outcome.is_expected:
             wanted = outcome.case.policies
             out.show(f"      expected {outcome.case.expect}" + (f" by {', '.join(wanted)}" if wanted else ""))
-            out.show(f"      {_case_reason(outcome)}")
+            named = f"by {', '.join(outcome.policies)}: " if outcome.policies else ""
+            out.show(f"      {named}{outcome.explanation}" if outcome.explanation else "      no policy stops it")
     failed = sum(not outcome.is_expected for outcome in outcomes)
     out.show(f"\n{len(outcomes)} {'case' if len(outcomes) == 1 else 'cases'}, {failed or 'none'} failed")
     out.write_json({"ok": not failed, "cases": [outcome.to_json() for outcome in outcomes]})
-
-
-def _case_reason(outcome: CaseResult) -> str:
-    named = f"by {', '.join(outcome.policies)}: " if outcome.policies else ""
-    return f"{named}{outcome.explanation}" if outcome.explanation else "no policy stops it"
 
 
 def show_proof(out: Output, plan: Plan, registry: Registry, policy: Policy) -> bool:
@@ -121,7 +117,6 @@ def test(chosen: CommonOptions, file: Path) -> int:
 @common_options
 def explain(chosen: CommonOptions, what: str) -> int:
     """What would be said of each call of a plan (a file, or the plan of a recorded run), before anything happens."""
-
     config = chosen.config()
     registry, policy = _open_tools_and_policy(config)
     plan = _load_any_plan(what, config, registry)

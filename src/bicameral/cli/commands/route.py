@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bicameral.cli._main import CommonOptions, common_options
-from bicameral.cli._output import OK
-from bicameral.errors import ConfigError, nearest_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,26 +48,13 @@ def alias_rows(config: Config) -> list[AliasRow]:
     return rows
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainedRoute:
-    """A choice of a model as text, and as JSON."""
-
-    text: str
-    facts: dict[str, Any]
-
-
-def explain_route(config: Config, role: str, **facts: Any) -> ExplainedRoute:
-    """The model that a call of this role gets, and the choices that did not apply."""
-    from bicameral.config import open_router
+def explain_route(config: Config, role: str, **facts: Any) -> tuple[str, dict[str, Any]]:
+    """The model that a call of this role gets, and the choices that did not apply, as text and as JSON."""
+    from bicameral.config import open_router, unknown_role_error
     from bicameral.routing import ROLES
 
     if role not in ROLES:
-        raise ConfigError(
-            "routing.unknown-role",
-            f"there is no role {role!r}",
-            expected=f"one of {', '.join(ROLES)}",
-            nearest=nearest_name(role, ROLES),
-        )
+        raise unknown_role_error(role)
     chamber = "quarantined" if role == "quarantined" else "privileged"
     router = open_router(config, chamber)
     request, here = _sample_call(role, facts)
@@ -79,7 +64,7 @@ def explain_route(config: Config, role: str, **facts: Any) -> ExplainedRoute:
     lines = [f"{route.alias} ({identity}), by {reason}"]
     lines += [f"  not {passed}" for passed in _skipped_choices(router, request, here, route)]
     route_facts = {"role": role, "chamber": chamber, "model": identity, "route": route.to_json()}
-    return ExplainedRoute("\n".join(lines), route_facts)
+    return "\n".join(lines), route_facts
 
 
 def route_line(call: Mapping[str, Any]) -> str:
@@ -163,7 +148,7 @@ def command() -> None:
 @command.command("explain")
 @click.argument("run", metavar="RUN[:CALL]")
 @common_options
-def explain(chosen: CommonOptions, run: str) -> int:
+def explain(chosen: CommonOptions, run: str) -> dict[str, Any]:
     """The model calls of a recorded RUN (its id, the beginning of it, or `last`), each with its route.
 
     With `:CALL` only the one with this number.
@@ -180,8 +165,7 @@ def explain(chosen: CommonOptions, run: str) -> int:
         chosen.out.show(f"{call['call']:>3}  {call['step'] or 'planning':<10} {route_line(call)}")
     if not calls:
         chosen.out.say("no model was asked in this run")
-    chosen.out.write_json({"ok": True, "run": name, "calls": calls})
-    return OK
+    return {"run": name, "calls": calls}
 
 
 def recorded_calls(events: Iterable[Event]) -> list[dict[str, Any]]:
@@ -191,16 +175,12 @@ def recorded_calls(events: Iterable[Event]) -> list[dict[str, Any]]:
         if event.kind == "run-started":
             found += [{"step": "", **call} for call in event.body.get("planning_calls", [])]
         elif event.kind == "model-called":
-            found.append({"step": event.step, **_call_facts(event.body)})
+            found.append({"step": event.step} | {name: event.body[name] for name in _CALL_FIELDS if name in event.body})
     return [{"call": number, **call} for number, call in enumerate(found)]
 
 
 _CALL_FIELDS = ("role", "phase", "model", "answered", "seconds", "charges", "route", "degraded")
-
-
-def _call_facts(body: dict[str, Any]) -> dict[str, Any]:
-    """The facts of a call, without its messages."""
-    return {name: body[name] for name in _CALL_FIELDS if name in body}
+"""The facts of a call, without its messages."""
 
 
 def _pick_call(calls: list[dict[str, Any]], number: str, run: str) -> dict[str, Any]:

@@ -25,13 +25,14 @@ from bicameral.cli._output import (
     QUESTIONS,
     ProgressDisplay,
     open_display,
+    terminal_people,
 )
-from bicameral.cli._prompts import TerminalApprover, TerminalAsker, confirm_yes
+from bicameral.cli._prompts import confirm_yes
 from bicameral.cli._render import (
+    checked_json,
     effects_text,
     outcome_json,
     planned_json,
-    proof_json,
     say_budget,
     say_degraded,
     show_intent,
@@ -171,16 +172,12 @@ class RunCommand:
             show_plan(self._out, print_plan(file.plan, agent.registry))
             show_report(self._out, checked.report, checked.proof, briefly=True)
             say_budget(self._out, agent, checked.report)
-            facts = {
-                "plan": file.plan.model_dump(mode="json"),
-                "report": checked.report.to_json(),
-                "proof": proof_json(checked.proof),
-            }
+            facts = {"plan": file.plan.model_dump(mode="json"), **checked_json(checked)}
             return (await self.execute(agent, checked, facts))[0]
 
     async def plan(self, agent: Agent, request: str, shown: ProgressDisplay) -> Planned:
         """The plan, written before the person's eyes and then shown as a whole."""
-        asker = TerminalAsker(self._out, shown.quiet) if self._out.is_interactive else None
+        asker, _ = terminal_people(self._out, agent.registry, shown.quiet)
         shown.phase("planning")
         planned = await agent.plan(
             user_input(request),
@@ -217,10 +214,7 @@ class RunCommand:
         await self._fetch_quarantined(what.plan)
         with open_display(self._out) as shown:
             shown.phase("running")
-            asker, approver = None, None
-            if self._out.is_interactive:
-                asker = TerminalAsker(self._out, shown.quiet)
-                approver = TerminalApprover(self._out, agent.registry, shown.quiet)
+            asker, approver = terminal_people(self._out, agent.registry, shown.quiet)
             outcome = await agent.run(what, asker=asker, approver=approver, observer=shown.step)
         show_outcome(self._out, outcome, what.spent if isinstance(what, Planned) else None)
         self._out.write_json(outcome_json(outcome) | facts)

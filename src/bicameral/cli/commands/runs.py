@@ -17,7 +17,7 @@ from bicameral.cli._main import (
     open_agent,
     run_until_terminated,
 )
-from bicameral.cli._output import FAILED, OK, Output, open_display
+from bicameral.cli._output import FAILED, OK, Output, open_display, terminal_people
 from bicameral.cli._render import (
     answer_text,
     outcome_json,
@@ -166,7 +166,6 @@ async def _retry_submitted(chosen: CommonOptions, runs: Runs, view: RunView) -> 
 
 
 async def _resume_here(chosen: CommonOptions, config: Config, found: FoundRun) -> RunOutcome:
-    from bicameral.cli._prompts import terminal_people
     from bicameral.runs import resume_plan
 
     out = chosen.out
@@ -371,22 +370,22 @@ for each in (watch, cancel, resume, erase, prune, verify):
 @click.option("--limit", type=click.IntRange(1, _MAX_RUNS), default=20, show_default=True, help="The newest so many.")
 @click.option("--state", type=click.Choice(_RUN_STATES), help="Only those that stand so.")
 @common_options
-def list_runs(chosen: CommonOptions, limit: int = 20, state: str | None = None) -> int:
+def list_runs(chosen: CommonOptions, limit: int = 20, state: str | None = None) -> dict[str, Any]:
     """The newest runs, submitted or not: `queued` and `waiting` are submitted ones."""
     rows = asyncio.run(_list_rows(chosen, limit if state is None else _MAX_RUNS))
     rows = [row for row in rows if state in (None, row["status"])][:limit]
     chosen.out.show(
         render_table(rows, chosen.out.width) if rows else "no runs yet" if state is None else f"no run is {state}"
     )
-    chosen.out.write_json({"ok": True, "runs": [to_plain_json(row) for row in rows]})
-    return OK
+    return {"runs": [to_plain_json(row) for row in rows]}
 
 
 async def _list_rows(chosen: CommonOptions, limit: int) -> list[dict[str, object]]:
     async with open_records(chosen.config()) as known:
         views = {view.run: view for view in await known.views(limit)}
         recorded = await known.summaries(limit)
-    _say_trouble(chosen, known)
+    if known.trouble is not None:
+        chosen.out.say(f"submitted runs are not shown: {known.trouble}", style="yellow")
     rows = [_recorded_row(each, views.pop(each.run, None)) for each in recorded] + [
         _queued_row(view) for view in views.values()
     ]
@@ -414,16 +413,11 @@ def _queued_row(view: RunView) -> dict[str, object]:
     }
 
 
-def _say_trouble(chosen: CommonOptions, known: RunRecords) -> None:
-    if known.trouble is not None:
-        chosen.out.say(f"submitted runs are not shown: {known.trouble}", style="yellow")
-
-
 @command.command("show")
 @click.argument("run", default="last", shell_complete=complete_runs)
 @click.option("--full", is_flag=True, help="Every event with all its facts.")
 @common_options
-def show_recorded_run(chosen: CommonOptions, run: str, full: bool) -> int:
+def show_recorded_run(chosen: CommonOptions, run: str, full: bool) -> dict[str, Any]:
     """What happened in RUN (its id, the beginning of it, or `last`), and how it stands if it was submitted."""
     run, events, view = asyncio.run(_load_run(chosen, run))
     out = chosen.out
@@ -435,8 +429,7 @@ def show_recorded_run(chosen: CommonOptions, run: str, full: bool) -> int:
     if view is not None and not view.has_ended:
         out.show(f"{view.run}: {run_state_text(view)}")
     submitted = {} if view is None else {"submitted": run_json(view)}
-    out.write_json({"ok": True, "run": run, "events": [event_json(event) for event in events], **usage, **submitted})
-    return OK
+    return {"run": run, "events": [event_json(event) for event in events], **usage, **submitted}
 
 
 async def _load_run(chosen: CommonOptions, run: str) -> tuple[str, list[Event], RunView | None]:

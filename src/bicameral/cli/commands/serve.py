@@ -44,10 +44,7 @@ def command(context: click.Context, chosen: CommonOptions, host: str | None, por
         tokens = TokenFile(config.token_file, [token])
     fetch_missing_weights(chosen.out, config, ["privileged", "quarantined"] if worker else ["privileged"])
 
-    def started(address: str) -> None:
-        _say_started(chosen, address, text)
-
-    return asyncio.run(_serve(config, tokens, worker, started))
+    return asyncio.run(_serve(config, tokens, worker, lambda address: _say_started(chosen, address, text)))
 
 
 def _with_address(config: Config, host: str | None, port: int | None) -> Config:
@@ -82,37 +79,34 @@ def token() -> None:
 @click.argument("user")
 @click.option("--days", type=click.FloatRange(min=0, min_open=True), help="How long it holds; without it, for good.")
 @common_options
-def add(chosen: CommonOptions, user: str, days: float | None) -> int:
+def add(chosen: CommonOptions, user: str, days: float | None) -> dict[str, Any]:
     """Make a token for USER and print it, once: only its hash is kept."""
     made, text = _open_tokens(chosen).add(user, None if days is None else days * 86400)
     chosen.out.say(f"token {made.id} of {made.user}; it is shown only now")
     chosen.out.show(text)
-    chosen.out.write_json({"ok": True, "token": text, **_token_facts(made)})
-    return OK
+    return {"token": text, **_token_facts(made)}
 
 
 @token.command("list")
 @common_options
-def list_(chosen: CommonOptions) -> int:
+def list_(chosen: CommonOptions) -> dict[str, Any]:
     """Every token: its id, whose it is, and until when it holds."""
     found = [_token_facts(each) for each in _open_tokens(chosen).all_tokens()]
     for each in found:
         chosen.out.show(f"{each['id']}  {each['user']}  made {each['created']}  until {each['expires'] or 'removed'}")
     if not found:
         chosen.out.say("there are no tokens")
-    chosen.out.write_json({"ok": True, "tokens": found})
-    return OK
+    return {"tokens": found}
 
 
 @token.command("remove")
 @click.argument("token_id", metavar="ID")
 @common_options
-def remove(chosen: CommonOptions, token_id: str) -> int:
+def remove(chosen: CommonOptions, token_id: str) -> dict[str, Any]:
     """Take a token away by its id."""
     gone = _open_tokens(chosen).remove(token_id)
     chosen.out.say(f"token {gone.id} of {gone.user} holds no longer")
-    chosen.out.write_json({"ok": True, **_token_facts(gone)})
-    return OK
+    return _token_facts(gone)
 
 
 def _open_tokens(chosen: CommonOptions) -> TokenFile:

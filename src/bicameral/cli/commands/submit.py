@@ -11,7 +11,7 @@ import click
 
 from bicameral.cli._main import CommonOptions, MomentType, PeriodType, common_options, open_agent, run_until_terminated
 from bicameral.cli._output import NO_PLAN, OK
-from bicameral.cli._render import proof_json, show_plan, show_report
+from bicameral.cli._render import checked_json, show_plan, show_report
 from bicameral.cli._run_records import (
     RunWatcher,
     is_without_workers,
@@ -114,7 +114,7 @@ async def _load_checked_plan(chosen: CommonOptions, config: Config, name: str) -
             return file.plan
         show_plan(chosen.out, print_plan(file.plan, agent.registry))
         show_report(chosen.out, checked.report, checked.proof, briefly=True)
-        chosen.out.write_json({"ok": False, "report": checked.report.to_json(), "proof": proof_json(checked.proof)})
+        chosen.out.write_json({"ok": False, **checked_json(checked)})
         return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,14 +24,13 @@ def command(context: click.Context) -> int | None:
 
 @command.command("list")
 @common_options
-def list_tools(chosen: CommonOptions) -> int:
+def list_tools(chosen: CommonOptions) -> dict[str, Any]:
     """Every tool, by toolbox, with its signature and effect."""
     from bicameral.config import open_registry
 
     tools = list(open_registry(chosen.config()))
     _show_tools(chosen, tools)
-    chosen.out.write_json({"ok": True, "tools": [tool.describe() for tool in tools]})
-    return 0
+    return {"tools": [tool.describe() for tool in tools]}
 
 
 @completer
@@ -44,7 +43,7 @@ def _complete_tool() -> Iterable[str]:
 @command.command("show")
 @click.argument("name", shell_complete=_complete_tool)
 @common_options
-def show_tool(chosen: CommonOptions, name: str) -> int:
+def show_tool(chosen: CommonOptions, name: str) -> dict[str, Any]:
     """Everything about one tool."""
     from bicameral.config import open_registry
 
@@ -61,8 +60,7 @@ def show_tool(chosen: CommonOptions, name: str) -> int:
     out.show("\n".join(_policy_facts(tool)))
     if tool.words:
         out.show(f"asked for with: {', '.join(tool.words)}")
-    out.write_json({"ok": True, "tool": tool.describe()})
-    return 0
+    return {"tool": tool.describe()}
 
 
 def _policy_facts(tool: Tool) -> Iterator[str]:
@@ -80,7 +78,7 @@ def _policy_facts(tool: Tool) -> Iterator[str]:
 @command.command("add-check")
 @click.argument("file", type=click.Path(path_type=Path))
 @common_options
-def add_check(chosen: CommonOptions, file: Path) -> int:
+def add_check(chosen: CommonOptions, file: Path) -> dict[str, Any]:
     """Load the tools in FILE beside the configured ones, and say what they would add."""
     from bicameral.config import open_registry, surroundings_of
     from bicameral.tools import Registry, load_file
@@ -90,8 +88,7 @@ def add_check(chosen: CommonOptions, file: Path) -> int:
     Registry([*open_registry(config), *tools])
     _show_tools(chosen, tools)
     chosen.out.say(f'sound. To use them, add "{file}" to `files` in [toolboxes] of bicameral.toml')
-    chosen.out.write_json({"ok": True, "tools": [tool.describe() for tool in tools]})
-    return 0
+    return {"tools": [tool.describe() for tool in tools]}
 
 
 @command.command("describe", context_settings={"ignore_unknown_options": True})

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bicameral.cli._main import CommonOptions, common_options, local_time_text
-from bicameral.cli._output import OK
 from bicameral.cli._render import render_table
 from bicameral.cli._run_records import NO_WORKER, has_submitted_runs, open_submitted_runs
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="The workers that do submitted runs.")
 @common_options
-def command(chosen: CommonOptions) -> int:
+def command(chosen: CommonOptions) -> dict[str, Any]:
     """Every worker that was heard of lately: where it is, how many runs it has, and whether it is still heard of."""
     found = asyncio.run(_list_workers(chosen.config()))
     rows: list[dict[str, object]] = [
@@ -35,8 +34,7 @@ def command(chosen: CommonOptions) -> int:
         for each in found
     ]
     chosen.out.show(render_table(rows, chosen.out.width) if rows else NO_WORKER)
-    chosen.out.write_json({"ok": True, "workers": [each.to_json() for each in found]})
-    return OK
+    return {"workers": [each.to_json() for each in found]}
 
 
 async def _list_workers(config: Config) -> list[WorkerView]:
