@@ -7,8 +7,16 @@ lies between `routing` and `models`.
 
 from bicameral.limits._accounts import (
     Account as Account,
+    CallEnding as CallEnding,
+    ChamberUsage as ChamberUsage,
+    Charge as Charge,
     Ledger as Ledger,
+    LimitUsage as LimitUsage,
+    ModelCall as ModelCall,
+    PendingCall as PendingCall,
+    PlanningRole as PlanningRole,
     QuotaKind as QuotaKind,
+    Role as Role,
     charge_to as charge_to,
     collect_charges as collect_charges,
     current_accounts as current_accounts,
@@ -58,14 +66,4 @@ from bicameral.limits._report import (
     CostReport as CostReport,
     CostTotals as CostTotals,
     cost_entries as cost_entries,
-)
-from bicameral.limits._usage import (
-    CallEnding as CallEnding,
-    ChamberUsage as ChamberUsage,
-    Charge as Charge,
-    LimitUsage as LimitUsage,
-    ModelCall as ModelCall,
-    PendingCall as PendingCall,
-    PlanningRole as PlanningRole,
-    Role as Role,
 )

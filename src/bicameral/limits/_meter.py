@@ -10,9 +10,18 @@ from dataclasses import replace
 from typing import Any
 
 from bicameral.errors import BicameralError, ModelError
-from bicameral.limits._accounts import Account, Ledger, charge_to, current_accounts
+from bicameral.limits._accounts import (
+    Account,
+    Charge,
+    Ledger,
+    LimitUsage,
+    ModelCall,
+    PendingCall,
+    Role,
+    charge_to,
+    current_accounts,
+)
 from bicameral.limits._limits import BUDGET, Bound, BudgetOwner, Budgets, BudgetSpent, LimitReached, Limits
-from bicameral.limits._usage import Charge, LimitUsage, ModelCall, PendingCall, Role
 
 _NO_USAGE = LimitUsage()
 _NO_ROLES: Mapping[str, Limits] = {}
