@@ -243,9 +243,9 @@ SLOW: list[tuple[str, Callable[[Evidence], bool]]] = [
 
 @pytest.mark.parametrize(("piece", "ask"), SLOW, ids=[each[0] for each in SLOW])
 def test_no_text_makes_the_search_slow(piece: str, ask: Callable[[Evidence], bool]) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     ask(Evidence(piece * (100_000 // len(piece))))
-    assert time.process_time() - started < 2
+    assert time.thread_time() - started < 2
 
 
 async def test_a_model_that_lies_about_everything_is_caught_in_everything_it_must_copy() -> None:

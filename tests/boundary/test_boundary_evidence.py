@@ -83,12 +83,12 @@ HOSTILE = {
 def test_the_work_for_many_values_does_not_grow_with_their_number_times_the_text(piece: str) -> None:
     def seconds(size: int) -> float:
         evidence = Evidence(piece * (size // len(piece)))
-        began = time.process_time()
+        began = time.thread_time()
         phones = [f"+000000000{n:06}" for n in range(200)]
         find_uncopied(phones, ListType(StrType("phone")), evidence, COPIED_TYPES)
         find_uncopied([dt.date(1900 + n, 2, 1) for n in range(200)], ListType(DATE), evidence, COPIED_TYPES)
         find_uncopied([f"a{n}@b.example" for n in range(200)], ListType(StrType("email")), evidence, COPIED_TYPES)
-        return time.process_time() - began
+        return time.thread_time() - began
 
     # It was seconds at this size. Generous, since a machine may be busy.
     assert seconds(24_000) < 1.5

@@ -150,11 +150,11 @@ def test_a_form_of_bounded_blanks_cannot_be_written_in_for_minutes() -> None:
 
 def test_a_form_with_many_choices_is_ready_at_once() -> None:
     choices = RecordType((Field("a", LiteralType(tuple(f"choice {at}" for at in range(500)))), Field("b", MONEY)))
-    started = time.process_time()
+    started = time.thread_time()
     money = {"amount": 1, "currency": "EUR"}
     assert _decodes(reply_schema(choices), json.dumps({"a": "choice 77", "b": money}))
     assert not _decodes(reply_schema(choices), json.dumps({"a": "choice 777", "b": money}))
-    assert time.process_time() - started < 2
+    assert time.thread_time() - started < 2
 
 
 def test_the_form_names_kinds_and_nothing_of_python() -> None:

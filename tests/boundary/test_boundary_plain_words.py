@@ -59,11 +59,15 @@ def _is_amount(text: str) -> bool:
     "piece", ["a-", "1.", "1,", "1 ", "10:30 ", "a'", "дa", "あ1", "one ", "A1 ", "a.b ", "\u0301", "...", "dot ", "1:"]
 )
 def test_a_text_is_looked_through_in_linear_time(piece: str) -> None:
-    times: list[float] = []
-    for size in (10_000, 80_000):
+    def seconds(size: int) -> float:
+        """The best of three, of this thread alone: other threads and collections of garbage are not the text's."""
         text = piece * (size // len(piece))
-        started = time.process_time()
-        is_plain_text(text)
-        times.append(time.process_time() - started)
+        tries: list[float] = []
+        for _ in range(3):
+            started = time.thread_time()
+            is_plain_text(text)
+            tries.append(time.thread_time() - started)
+        return min(tries)
+
     # Eight times the text: sixty-four times the time if it were quadratic.
-    assert times[1] < 30 * max(times[0], 0.002)
+    assert seconds(80_000) < 30 * max(seconds(10_000), 0.002)

@@ -167,6 +167,6 @@ FLOODS = [
 def test_no_text_makes_the_shield_slow(piece: str) -> None:
     text = piece * (200_000 // len(piece))
     screen("warm up")
-    started = time.process_time()
+    started = time.thread_time()
     screen(text)
-    assert time.process_time() - started < 4
+    assert time.thread_time() - started < 4

@@ -232,11 +232,11 @@ def test_a_name_that_is_not_known_is_told_with_the_nearest() -> None:
 
 
 def test_a_hostile_text_is_refused_at_once() -> None:
-    started = time.process_time()
+    started = time.thread_time()
     for text in ("a" * 399 + "!", "a " * 199 + "!", "1" * 398 + "!", "(" * 399, "1+" * 199 + "!"):
         with pytest.raises(CatalogError):
             parse_expression(text)
-    assert time.process_time() - started < 2
+    assert time.thread_time() - started < 2
 
 
 def test_every_size_has_a_default_and_words() -> None:

@@ -234,9 +234,9 @@ def test_all_patterns_are_read_in_a_blink() -> None:
 def _timed() -> float:
     """Seconds of this process, so that what else the machine does is not counted."""
     fresh = Catalog(DATA)
-    started = time.process_time()
+    started = time.thread_time()
     assert len(fresh.patterns) == 94
-    return time.process_time() - started
+    return time.thread_time() - started
 
 
 def test_importing_the_room_reads_nothing() -> None:

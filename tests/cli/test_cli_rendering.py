@@ -41,9 +41,9 @@ def test_a_line_that_says_how_many_are_left_out_cannot_be_forged() -> None:
 
 
 def test_a_value_of_a_megabyte_is_shown_at_once() -> None:
-    started = time.process_time()
+    started = time.thread_time()
     value_lines("word and \u200b word\n" * 60_000, 80, 10)
-    assert time.process_time() - started < 10
+    assert time.thread_time() - started < 10
 
 
 @pytest.mark.parametrize("text", ["abc", "全" * 50, "a" * 200, ""])

@@ -205,10 +205,10 @@ WRAPPINGS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", WRAPPINGS)
 @pytest.mark.parametrize("depth", [MAX_LEVELS + 1, 900, 100_000])
 def test_deep_nesting_is_refused_at_once(name: str, depth: int) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     with pytest.raises(LabelError):
         label_tree_from_json(_nested(depth, WRAPPINGS[name]))
-    assert time.process_time() - started < 2
+    assert time.thread_time() - started < 2
 
 
 def test_the_deepest_shade_there_is_comes_back() -> None:

@@ -414,9 +414,9 @@ def test_deep_loops_are_checked_in_no_time() -> None:
         if isinstance(step.steps[0], Each):
             step = Each(names=("i",), over=ListOf(items=(Const(value=1),)), steps=(step.steps[0],))
     plan = Plan(steps=(Compute(name="x", value=Const(value=1)), step, Answer(value=Ref(name="x"))))
-    began = time.process_time()
+    began = time.thread_time()
     check(plan, REGISTRY)
-    assert time.process_time() - began < 5
+    assert time.thread_time() - began < 5
 
 
 @pytest.mark.parametrize("item", [ListOf, TupleOf])
@@ -426,9 +426,9 @@ def test_types_that_double_at_each_step_are_checked_in_no_time(item: Any) -> Non
     start = [Compute(name=name, value=Const(value=1)) for name in ("x", "y")]
     both = Update(name="x", op="append", value=Ref(name="y"))
     plan = Plan(steps=(*start, *doubling, *again, both, Answer(value=Ref(name="x"))))
-    began = time.process_time()
+    began = time.thread_time()
     check(plan, REGISTRY)
-    assert time.process_time() - began < 5
+    assert time.thread_time() - began < 5
 
 
 def test_a_plan_of_fifty_steps_is_parsed_and_checked_in_milliseconds() -> None:
@@ -442,9 +442,9 @@ def test_a_plan_of_fifty_steps_is_parsed_and_checked_in_milliseconds() -> None:
     source = "\n".join([*lines, "answer(xs)"])
 
     def timed() -> float:
-        began = time.process_time()
+        began = time.thread_time()
         assert report(source).ok
-        return time.process_time() - began
+        return time.thread_time() - began
 
     assert min(timed() for _ in range(10)) < 0.03
 

@@ -296,11 +296,11 @@ def test_a_date_format_is_of_the_known_directives_only(pattern: str) -> None:
 def test_nothing_gets_too_large_or_takes_long(source: str) -> None:
     xs = list(range(10_000))
     variables = {"xs": xs, "ys": list(xs), "yss": [list(xs)] * 50, "text": "x" * 6_000_000, "digits": "9" * 100_000}
-    began = time.process_time()
+    began = time.thread_time()
     with pytest.raises(EvaluationError) as caught:
         value(source, **variables)
     assert caught.value.code in {"run.too-large", "run.not-a-number"}
-    assert time.process_time() - began < 20
+    assert time.thread_time() - began < 20
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_nothing_gets_too_large_or_takes_long(source: str) -> None:
 @pytest.mark.parametrize("start", ["a", [1], 7])
 def test_repeated_doubling_comes_to_an_end(step: str, start: Any) -> None:
     expr = expression(step)
-    began = time.process_time()
+    began = time.thread_time()
 
     def double() -> None:
         found = start
@@ -319,7 +319,7 @@ def test_repeated_doubling_comes_to_an_end(step: str, start: Any) -> None:
     with pytest.raises(EvaluationError) as caught:
         double()
     assert caught.value.code in {"run.too-large", "run.type"}
-    assert time.process_time() - began < 20
+    assert time.thread_time() - began < 20
 
 
 def test_a_list_appended_to_itself_again_and_again_comes_to_an_end() -> None:

@@ -316,9 +316,9 @@ def test_nothing_is_looked_at_twice(nested: str) -> None:
     for _ in range(20):
         text = nested.format(text)
     expr = expr_of(text)
-    started = time.process_time()
+    started = time.thread_time()
     assert not labels_of(expr, ENV).flat.trusted
-    assert time.process_time() - started < 2
+    assert time.thread_time() - started < 2
 
 
 def test_a_value_that_holds_itself_many_times_over_is_looked_at_in_no_time() -> None:
@@ -327,6 +327,6 @@ def test_a_value_that_holds_itself_many_times_over_is_looked_at_in_no_time() -> 
         inner = f"v{number}"
         text = f"[{{'a': {inner}, 'b': [{inner}, {inner}]}} for {inner} in [{text}]]"
     expr = expr_of(text.replace("[x]", "[mail]"))
-    started = time.process_time()
+    started = time.thread_time()
     assert not labels_of(expr, ENV).flat.trusted
-    assert time.process_time() - started < 5
+    assert time.thread_time() - started < 5

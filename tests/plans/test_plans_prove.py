@@ -266,9 +266,9 @@ def test_bounded_types_cannot_hold_free_text() -> None:
 
 
 def _timed(plan: Plan, seconds: float) -> Proof:
-    started = time.process_time()
+    started = time.thread_time()
     proof = prove(plan, REGISTRY, careful)
-    assert time.process_time() - started < seconds
+    assert time.thread_time() - started < seconds
     return proof
 
 

@@ -370,7 +370,7 @@ def test_a_plan_of_fifty_steps_is_read_in_a_few_milliseconds() -> None:
     parse(source, REGISTRY)
     seconds: list[float] = []
     for _ in range(10):
-        start = time.process_time()
+        start = time.thread_time()
         parse(source, REGISTRY)
-        seconds.append(time.process_time() - start)
+        seconds.append(time.thread_time() - start)
     assert min(seconds) < 0.02  # 4 ms on an idle machine

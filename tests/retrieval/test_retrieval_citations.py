@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from retrieval_world import MINE, STRANGER, WordEmbedder
 
 from bicameral.retrieval import (
@@ -236,6 +236,7 @@ lookalikes = st.lists(
 
 
 @given(text=lookalikes | st.text(max_size=200))
+@example(text="travel.md#0123456789ab%5Btravel.md#0123456789ab")
 def test_nothing_in_a_defused_text_is_taken_for_a_citation(text: str) -> None:
     assert check_citations(defuse_citations(text), []).cited == ()
 

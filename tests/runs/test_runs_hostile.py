@@ -186,7 +186,7 @@ async def _run(source: str, answer: Any, office: Office, **options: Any) -> RunO
 async def test_a_hostile_result_is_a_typed_error_at_its_step_and_changes_nothing(name: str, tmp_path: Path) -> None:
     CALLED.clear()
     office, answer = Office(), REFUSED[name]()
-    began = time.process_time()
+    began = time.thread_time()
     with Journal(tmp_path / "journal.db") as journal:
         source = f"found = world()\nwrite_text('a.txt', 'mine')\nsend('{BOB}', 'hi')\nanswer(found)"
         outcome = await _run(source, answer, office, journal=journal, approver=Person())
@@ -201,7 +201,7 @@ async def test_a_hostile_result_is_a_typed_error_at_its_step_and_changes_nothing
         assert again.identical, again.differences
     assert office.done == []
     assert name in ZONES or CALLED == []
-    assert time.process_time() - began < 5
+    assert time.thread_time() - began < 5
 
 
 class _Colour(enum.StrEnum):

@@ -84,9 +84,9 @@ async def test_grep_takes_the_pattern_as_it_stands_unless_told_otherwise() -> No
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(.*a){20}", "a{1000}"])
 async def test_no_regular_expression_takes_longer_than_its_lines_are_long(pattern: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     await call("grep", lines=["a" * 20_000 + "!"], pattern=pattern, regex=True)
-    assert time.process_time() - started < 5
+    assert time.thread_time() - started < 5
 
 
 @pytest.mark.parametrize("pattern", ["(", "(?=a)", r"(a)\1", "[z-a]", "a{2000}", "\ud800"])

@@ -28,6 +28,7 @@ CITATION_PATTERN = re.compile(rf"(?<![{_NAME_CHARACTERS}])[{_NAME_CHARACTERS}]++
 """A citation in a text."""
 _CITATION_PARTS = re.compile(rf"([{_NAME_CHARACTERS}]++)#([0-9a-f]{{{DIGITS}}})")
 _HASH_MARK = re.compile(r"\S#\S")
+_MARK_BEFORE_DIGITS = re.compile(f"#(?=[0-9a-f]{{{DIGITS}}})")
 _ROUND_BRACKETS = str.maketrans("[]", "()")
 
 
@@ -92,7 +93,8 @@ def defuse_citations(text: str) -> str:
 
 
 def _defuse_line(line: str) -> str:
-    return CITATION_PATTERN.sub(lambda match: match[0].replace("#", "# "), line).translate(_ROUND_BRACKETS)
+    # Every mark before such digits, not every citation: what follows a broken citation may begin another one.
+    return _MARK_BEFORE_DIGITS.sub("# ", line).translate(_ROUND_BRACKETS)
 
 
 @dataclass

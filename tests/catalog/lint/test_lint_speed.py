@@ -33,8 +33,8 @@ def test_two_hundred_stacks_are_linted_in_a_second() -> None:
     # Read once, whatever is linted.
     assert rules()
     assert catalog().patterns
-    began = time.process_time()
+    began = time.thread_time()
     found = sum(len(lint(stack).findings) for stack in stacks)
-    taken = time.process_time() - began
+    taken = time.thread_time() - began
     assert found > STACKS
     assert taken < SECONDS, f"{taken:.2f} s"
