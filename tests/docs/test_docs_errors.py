@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from bicameral.plans import RUN_CODES
@@ -14,13 +15,13 @@ _CODE = re.compile(r"([a-z]+)\.([a-z]+(?:-[a-z]+)*)")
 _FILE_ENDINGS = frozenset("db gguf ics json mbox md py toml txt".split())
 
 
-def _trees() -> list[ast.Module]:
-    return [ast.parse(file.read_text(encoding="utf-8")) for file in (ROOT / "src").rglob("*.py")]
+def _nodes() -> Iterator[ast.AST]:
+    for file in (ROOT / "src").rglob("*.py"):
+        yield from ast.walk(ast.parse(file.read_text(encoding="utf-8")))
 
 
-def _raised(trees: list[ast.Module]) -> set[str]:
+def _raised(calls: list[ast.Call]) -> set[str]:
     """The codes that stand first in the call of an error, or are given to a function as its `code`."""
-    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
     first = [call.args[0] for call in calls if call.args and ast.unparse(call.func).endswith("Error")]
     named = [keyword.value for call in calls for keyword in call.keywords if keyword.arg == "code"]
     return {node.value for node in (*first, *named) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
@@ -28,14 +29,10 @@ def _raised(trees: list[ast.Module]) -> set[str]:
 
 def codes_in_the_source() -> set[str]:
     """Every text in the source that is a code: one of a room in which errors are raised, and no name of a file."""
-    trees = _trees()
-    rooms = {code.partition(".")[0] for code in _raised(trees) if _CODE.fullmatch(code)} | {"cli"}
-    texts = {
-        node.value
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
+    nodes = [node for node in _nodes() if isinstance(node, ast.Call | ast.Constant)]
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    rooms = {code.partition(".")[0] for code in _raised(calls) if _CODE.fullmatch(code)} | {"cli"}
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     return {
         text
         for text in texts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -238,6 +239,7 @@ def test_a_condition_turns_only_as_it_is_said_to(condition: str, named: bool) ->
     if not falls and not rises:
         return
 
+    @cache
     def holds(label: Label, names: frozenset[str]) -> bool:
         # Nothing but the condition decides on what only reads.
         facts = (arg("to", "directs", label, names=names), arg("body", "carries", label))
