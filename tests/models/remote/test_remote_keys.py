@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import pickle
+import ssl
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import certifi
 import pytest
 from hypothesis import given, strategies as st
 from remote_world import KEY, OTHER_KEY, Answer, Loopback, ask, completion, error, piece, remote, streamed
@@ -193,3 +196,27 @@ def test_an_unknown_family_and_a_missing_package_say_what_to_do(monkeypatch: pyt
             RemoteProvider(name, "m", key=Key(KEY), base_url="http://localhost/v1")
         assert raised.value.code == "models.missing-package"
         assert f"bicameral[{family.extra}]" in str(raised.value)
+
+
+def test_clients_share_the_certificate_authorities_until_others_are_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = list[ssl.SSLContext]()
+    create = ssl.create_default_context
+
+    def counting(*args: Any, **options: Any) -> ssl.SSLContext:
+        made.append(create(*args, **options))
+        return made[-1]
+
+    monkeypatch.setattr(ssl, "create_default_context", counting)
+    others = tmp_path / "others.pem"
+    others.write_text(Path(certifi.where()).read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.setenv("SSL_CERT_FILE", str(others))
+    for _ in range(3):
+        families.open_client(None, "https://one.example/v1", legacy=False)
+    assert len(made) == 1
+    monkeypatch.delenv("SSL_CERT_FILE")
+    families.open_client(None, "https://one.example/v1", legacy=False)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
+    with pytest.raises(OSError, match="No such file"):
+        families.open_client(None, "https://one.example/v1", legacy=False)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import os
 import re
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, final
 from urllib.parse import urlsplit
 
@@ -20,6 +22,8 @@ from bicameral.errors import ModelError, missing_packages, nearest_name
 from bicameral.secrets import register_secret
 
 if TYPE_CHECKING:
+    import ssl
+
     from pydantic_ai.models import Model
 
 
@@ -99,14 +103,25 @@ def open_client(key: Key | None, url: str, *, legacy: bool, extra: Iterable[str]
 
     `legacy` uses `httpx` and not `httpx2`, for libraries that need it. `extra` names further allowed headers.
     """
-    library: Any = importlib.import_module("httpx" if legacy else "httpx2")
+    name = "httpx" if legacy else "httpx2"
+    library: Any = importlib.import_module(name)
     guard = _RequestGuard(key, url, extra)
     return library.AsyncClient(
         timeout=library.Timeout(_SILENCE_SECONDS, connect=_CONNECT_SECONDS),
         limits=library.Limits(max_connections=1000, max_keepalive_connections=100),
         headers={"User-Agent": "bicameral"},
         event_hooks={"request": [guard]},
+        verify=_ssl_context(name, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")),
     )
+
+
+@cache
+def _ssl_context(library: str, cert_file: str | None, cert_dir: str | None) -> ssl.SSLContext:
+    """The library's own default, shared by all clients: reading the certificate authorities takes 50 ms each time.
+
+    The variables of the environment that the library reads are arguments, so that a change of them is noticed.
+    """
+    return importlib.import_module(library).create_ssl_context()
 
 
 class _RequestGuard:
