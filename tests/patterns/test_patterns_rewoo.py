@@ -96,7 +96,9 @@ def test_a_page_changes_no_call(page: str) -> None:
     )
     outcome = answered(ran(there))
     assert sorted(each.tool for each in outcome.tool_calls) == ["population", "read_page", "read_page", "read_page"]
-    assert world.done == [("read", "news"), ("read", page), ("read", f"more {page} and 270473")]
+    assert world.done[0] == ("read", "news")
+    # The other two do not depend on each other, so either may come first.
+    assert sorted(world.done[1:]) == sorted([("read", page), ("read", f"more {page} and 270473")])
     assert not outcome.label.trusted
 
 
