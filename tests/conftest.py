@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from bicameral.labels import forget_released
 from bicameral.models import LocalProvider
@@ -35,7 +35,9 @@ from recordings_plugin import (
     replies_as_recorded as replies_as_recorded,
 )
 
-EITHER = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+# Not the phase that explains a failure: before Python 3.12 it traces every line from then on, for many minutes.
+PHASES = [each for each in Phase if each is not Phase.explain]
+EITHER = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True, phases=PHASES)
 settings.register_profile(EXPLORE, EITHER, max_examples=THOUSAND)
 settings.register_profile("same", EITHER, max_examples=QUICK, derandomize=True)
 settings.load_profile("same")

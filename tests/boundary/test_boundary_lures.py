@@ -69,10 +69,10 @@ def test_what_the_shield_marks_counts() -> None:
 )
 def test_it_takes_no_longer_than_the_text(piece: str) -> None:
     times: list[float] = []
-    for size in (20_000, 160_000):
+    for size in (10_000, 80_000):
         text = piece * (size // len(piece))
         started = time.thread_time()
         actionable_parts(text)
         times.append(time.thread_time() - started)
     # Eight times the text: sixty-four times the time if it were quadratic.
-    assert times[1] < 30 * max(times[0], 0.002)
+    assert times[1] < 30 * max(times[0], 0.001)

@@ -376,3 +376,28 @@ def test_an_advice_is_json_all_the_way_down() -> None:
     assert found["patterns"] == list(told.patterns)
     assert found["facts"]["irreversible_actions"] == ["pay"]
     assert found["settled"] is False
+
+
+def test_a_pattern_that_must_not_be_there_is_replaced_by_another_that_meets_the_need() -> None:
+    # S8 needs R17 or V15, and R17 does not go with H3.
+    advice = advise(
+        {
+            "prompt_tuning_stalled": True,
+            "external_success_signal": True,
+            "requests_per_day": 2000,
+            "stalls": True,
+            "evaluator_accuracy": 0.93,
+            "open_ended": True,
+            "multi_session": True,
+            "labelled_cases": 25,
+        }
+    )
+    assert {"S8", "V15", "H3"} <= set(advice.patterns)
+    assert advice.ruled_out["R17"].rule == "CRIT4"
+
+
+def test_of_patterns_that_exclude_each_other_one_can_always_go() -> None:
+    """The choice would not end otherwise: a pattern that another needs without a choice comes back."""
+    required = {id for need in rulebook().needs if need.strength == "hard" for id in need.all_of}
+    for exclusion in rulebook().exclusions:
+        assert len(set(exclusion.patterns) - required) >= 1, exclusion.id

@@ -7,7 +7,7 @@ requirement wins.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -216,10 +216,10 @@ class PatternSelection:
 def choose_patterns(facts: TaskFacts, book: Rulebook) -> PatternSelection:
     """The smallest set of patterns that breaks no rule, with the reasons."""
     banned: dict[str, RejectedPattern] = {}
-    # Every round bans one more pattern, so the loop ends.
+    # Every round bans one more pattern (`_first_conflict` returns none that is banned), so the loop ends.
     while True:
-        draft = _add_needed_patterns(_apply_flows(facts, book, banned), book)
-        clash = _first_conflict(draft, book)
+        draft = _add_needed_patterns(_apply_flows(facts, book, banned), book, banned)
+        clash = _first_conflict(draft, book, banned)
         if clash is None:
             _prune_alternatives(draft, facts, book)
             draft.ruled_out |= banned
@@ -265,7 +265,7 @@ def _apply_flows(facts: TaskFacts, book: Rulebook, banned: dict[str, RejectedPat
     for flow in book.flows:
         # The base rules test whether anything was chosen, so the needed patterns must be there.
         if flow.id == "base":
-            _add_needed_patterns(draft, book)
+            _add_needed_patterns(draft, book, banned)
         _apply_flow(flow, facts, draft, banned)
     return draft
 
@@ -292,7 +292,7 @@ def _apply_flow(flow: RuleFlow, facts: TaskFacts, draft: PatternSelection, banne
             draft.undecided.append(UndecidedRule(rule, verdict.missing, bool(verdict.holds)))
 
 
-def _add_needed_patterns(draft: PatternSelection, book: Rulebook) -> PatternSelection:
+def _add_needed_patterns(draft: PatternSelection, book: Rulebook, banned: Collection[str]) -> PatternSelection:
     """Add what the chosen patterns need: first what is required without a choice, then the smallest alternative."""
     while True:
         wanting = [
@@ -302,13 +302,13 @@ def _add_needed_patterns(draft: PatternSelection, book: Rulebook) -> PatternSele
             return draft
         sure = [(id, need) for id, need in wanting if not draft.patterns.issuperset(need.all_of)]
         for id, need in sure or wanting[:1]:
-            wanted = need.all_of if sure else (_smallest_alternative(need, draft, book),)
+            wanted = need.all_of if sure else (_smallest_alternative(need, draft, book, banned),)
             for pattern in wanted:
                 draft.choices.setdefault(pattern, Choice(pattern, need.id, need.why, needed_by=(id,), one_of=not sure))
 
 
-def _smallest_alternative(need: Requirement, draft: PatternSelection, book: Rulebook) -> str:
-    """The alternative that needs the fewest further patterns; of equals, the first."""
+def _smallest_alternative(need: Requirement, draft: PatternSelection, book: Rulebook, banned: Collection[str]) -> str:
+    """The alternative that needs the fewest further patterns; of equals, the first. A banned one only if all are."""
 
     def brings(pattern: str) -> int:
         wanted, found = [pattern], set(draft.patterns)
@@ -319,16 +319,22 @@ def _smallest_alternative(need: Requirement, draft: PatternSelection, book: Rule
                 wanted += [more for further in book.hard_needs(each) for more in further.all_of]
         return len(found)
 
-    return min(need.any_of, key=brings)
+    return min(need.any_of, key=lambda pattern: (pattern in banned, brings(pattern)))
 
 
-def _first_conflict(draft: PatternSelection, book: Rulebook) -> RejectedPattern | None:
-    """Of conflicting patterns the one to drop: rather one that no other needs, else the one chosen later."""
+def _first_conflict(draft: PatternSelection, book: Rulebook, banned: Collection[str]) -> RejectedPattern | None:
+    """Of conflicting patterns the one to drop: rather one that no other needs, else the one chosen later.
+
+    One that is banned and there all the same is required without a choice: then another one has to go.
+    """
     for exclusion in book.exclusions:
         if draft.patterns.issuperset(exclusion.patterns):
             order = list(draft.choices)
             needed = {need for id in draft.choices for each in book.hard_needs(id) for need in each.all_of}
-            goes = max(exclusion.patterns, key=lambda id: (id not in needed, order.index(id)))
+            may_go = [id for id in exclusion.patterns if id not in banned]
+            if not may_go:
+                raise AssertionError(f"{exclusion.id}: all of its patterns are required by others")
+            goes = max(may_go, key=lambda id: (id not in needed, order.index(id)))
             others = ", ".join(id for id in exclusion.patterns if id != goes)
             return RejectedPattern(goes, exclusion.id, f"it does not go with {others}: {exclusion.why}")
     return None
