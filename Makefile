@@ -56,7 +56,7 @@ types: $(READY) ## pyright, strict
 	$(BIN)/basedpyright
 
 check: lint types docs minilm agentdojo ## what a change must pass: the suite asks the models, and tries new examples
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --live --hypothesis-profile explore
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --live --hypothesis-profile explore --timeout 3600
 
 prices: $(READY) ## hold the table of prices against genai-prices (`python -m scripts.prices --write` brings it up to date)
 	$(BIN)/python -m scripts.prices

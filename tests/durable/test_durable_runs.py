@@ -153,3 +153,10 @@ def test_nothing_heavy_is_loaded_before_a_database_is_opened() -> None:
     code = "import sys, bicameral.durable; print([m for m in ('dbos', 'sqlalchemy', 'psycopg') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_library_is_whole_before_any_thread_uses_it() -> None:
+    # A thread that imports sqlalchemy.orm makes statements of other threads fail meanwhile.
+    code = "import sys, bicameral.durable._database; print('sqlalchemy.orm' in sys.modules, 'dbos' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["True", "False"]

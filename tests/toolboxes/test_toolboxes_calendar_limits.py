@@ -8,7 +8,7 @@ from typing import Any
 
 import dateutil.rrule as rules
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, reject, strategies as st
 
 from bicameral.toolboxes import _calendar_document as _document
 from bicameral.toolboxes._calendar_document import MAX_COST, read_document
@@ -78,7 +78,11 @@ def test_no_occurrence_is_lost_for_stopping_at_the_window(rule: str, age: int, d
     if "FREQ=HOURLY" in rule:
         start = SINCE - timedelta(days=age // 50)
     end = "" if "COUNT" in rule else f";UNTIL={before:%Y%m%dT%H%M%S}"
-    whole = rules.rrulestr(rule + end, dtstart=start)
+    try:
+        whole = rules.rrulestr(rule + end, dtstart=start)
+    except ValueError:
+        # Such as every second hour from midnight on, at one o'clock: the library refuses a rule that never holds.
+        reject()
     with stop_after((before + timedelta(days=8)).date()):
         found = rules.rrulestr(rule, dtstart=start, cache=True).between(SINCE, before, inc=True)
     # Bounded by itself: the same rule with an end of its own, followed without any horizon.

@@ -18,6 +18,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
+
+# For its effect on SQLAlchemy alone: DBOS imports it, in a thread. While that goes on, statements of other threads are
+# already looked at by its half-imported modules, and fail with an AttributeError.
+import sqlalchemy.orm  # pyright: ignore[reportUnusedImport]
 from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError, TimeoutError as PoolTimeout
 
