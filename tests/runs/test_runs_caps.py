@@ -24,6 +24,7 @@ from bicameral.runs import (
     RunOutcome,
     Suspend,
     Waiting,
+    replay,
     resume_plan,
     run_plan,
 )
@@ -89,6 +90,18 @@ async def test_calls_beyond_the_cap_are_not_made(journal: Journal) -> None:
     assert (done, len(outcome.effects), outcome.step) == ([0, 1, 2, 3], 4, "0[4]/0")
     facts = journal.events(outcome.run)[-1].body["error"]
     assert (facts["cap"], facts["taken"], facts["limit"]) == ("calls", 4, 4)
+    again = await replay(journal, outcome.run, REGISTRY)
+    assert again.identical, again.differences
+    assert (again.outcome.effects, done) == (outcome.effects, [0, 1, 2, 3])
+
+
+async def test_what_ended_for_another_reason_does_not_replay_as_if_it_had_ended_at_a_cap(journal: Journal) -> None:
+    outcome = await _run("note(1)\nnote(1 // len([]))\nanswer(1)", caps=run_limits(calls=4), journal=journal)
+    assert isinstance(outcome, Failed)
+    again = await replay(journal, outcome.run, REGISTRY)
+    assert again.identical, again.differences
+    assert isinstance(again.outcome, Failed)
+    assert again.outcome.error.code == outcome.error.code != "run.cap"
 
 
 async def test_as_many_calls_as_the_cap_says_may_be_made() -> None:

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from bicameral.errors import BicameralError, JournalError, Place, RunError
 from bicameral.journal import END_KINDS, Event, EventKind, Journal, dumps
-from bicameral.limits import RUN, RUN_LIMITS, Limits
+from bicameral.limits import RUN, RUN_LIMITS, LimitReached, Limits
 from bicameral.plans import Plan
 from bicameral.policy import Mode
 from bicameral.runs._approvals import ApprovalQuestion, ApprovalResult, PendingCall, Permit, refusal_error, shown_hash
@@ -90,6 +90,7 @@ class RecordedEffectHandler:
         self._held = record.held_calls
         self._approvals = [RecordedApproval.from_event(event) for event in record.approvals]
         self._replies = record.replies
+        self._end = record.end
         self._used: set[str] = set()
         self._answered: set[tuple[int, str]] = set()
 
@@ -226,6 +227,8 @@ class RecordedEffectHandler:
         started, ended = self._started.get(step), self._ended.get(step)
         if started is not None:
             self._compare(step, started, facts if labels is None else facts | labels.start_facts())
+        if started is None and (error := self._cap_error()) is not None:
+            raise error
         if started is None or ended is None:
             self.in_flight.add(step)
             raise JournalError("journal.not-recorded", f"the record holds no answer for step {step!r}")
@@ -238,6 +241,13 @@ class RecordedEffectHandler:
         ):
             self.differences.append(f"step {step}: 'shade' is not as recorded")
         return value
+
+    def _cap_error(self) -> BicameralError | None:
+        """The error of a run that ended at a cap. A call beyond it was not begun, so its step has no record."""
+        end = self._end
+        if end is None or end.kind != "run-failed" or end.body["error"]["code"] != RUN.reached_code:
+            return None
+        return recorded_error(end.body["error"])
 
     def _compare(self, step: str, recorded: dict[str, Any], now: dict[str, Any]) -> None:
         self.differences += [
@@ -352,6 +362,12 @@ def is_same_json(recorded: Any, now: Any) -> bool:
 def recorded_error(facts: dict[str, Any]) -> BicameralError:
     """The error that was recorded as these facts."""
     place = Place(**facts["place"]) if "place" in facts else None
+    if facts["code"] == RUN.reached_code and "cap" in facts:
+        reached = LimitReached(RUN, facts["cap"], facts["taken"], facts["limit"])
+        reached.place = place
+        # A record of an earlier version may say it in other words, which stay.
+        if is_same_json(facts, reached.to_json()):
+            return reached
     texts = {name: facts.get(name) for name in ("expected", "nearest", "fix")}
     return RunError(facts["code"], facts["message"], place=place, **texts)
 
