@@ -28,6 +28,7 @@ from bicameral.runs import (
     resume_plan,
     run_plan,
 )
+from bicameral.runs._replay import RecordedEffectHandler, read_run_record
 from bicameral.tools import Registry, tool
 
 done: list[int] = []
@@ -95,13 +96,15 @@ async def test_calls_beyond_the_cap_are_not_made(journal: Journal) -> None:
     assert (again.outcome.effects, done) == (outcome.effects, [0, 1, 2, 3])
 
 
-async def test_what_ended_for_another_reason_does_not_replay_as_if_it_had_ended_at_a_cap(journal: Journal) -> None:
-    outcome = await _run("note(1)\nnote(1 // len([]))\nanswer(1)", caps=run_limits(calls=4), journal=journal)
-    assert isinstance(outcome, Failed)
-    again = await replay(journal, outcome.run, REGISTRY)
-    assert again.identical, again.differences
-    assert isinstance(again.outcome, Failed)
-    assert again.outcome.error.code == outcome.error.code != "run.cap"
+async def test_a_gap_in_the_record_does_not_pass_for_the_end_at_a_cap(journal: Journal) -> None:
+    outcome = await _run(NOTES, caps=run_limits(calls=4), journal=journal)
+    whole = journal.events(outcome.run)
+    handler = RecordedEffectHandler(read_run_record([each for each in whole if each.step != "0[3]/0"], journal))
+    with pytest.raises(JournalError) as caught:
+        await handler.call("0[3]/0", REGISTRY["note"], {"n": 3})
+    assert caught.value.code == "journal.not-recorded"
+    with pytest.raises(LimitReached):
+        await handler.call("0[4]/0", REGISTRY["note"], {"n": 4})
 
 
 async def test_as_many_calls_as_the_cap_says_may_be_made() -> None:

@@ -227,7 +227,7 @@ class RecordedEffectHandler:
         started, ended = self._started.get(step), self._ended.get(step)
         if started is not None:
             self._compare(step, started, facts if labels is None else facts | labels.start_facts())
-        if started is None and (error := self._cap_error()) is not None:
+        if started is None and (error := self._cap_error(step)) is not None:
             raise error
         if started is None or ended is None:
             self.in_flight.add(step)
@@ -242,12 +242,16 @@ class RecordedEffectHandler:
             self.differences.append(f"step {step}: 'shade' is not as recorded")
         return value
 
-    def _cap_error(self) -> BicameralError | None:
-        """The error of a run that ended at a cap. A call beyond it was not begun, so its step has no record."""
+    def _cap_error(self, step: str) -> BicameralError | None:
+        """The error of a run that ended at a cap, at this step. A call beyond a cap is not begun, so it has no record.
+
+        Any other step without a record is a gap, which must not pass for the end of the run.
+        """
         end = self._end
-        if end is None or end.kind != "run-failed" or end.body["error"]["code"] != RUN.reached_code:
+        if end is None or (end.kind, end.step) != ("run-failed", step) or "error" not in end.body:
             return None
-        return recorded_error(end.body["error"])
+        error = recorded_error(end.body["error"])
+        return error if error.code == RUN.reached_code else None
 
     def _compare(self, step: str, recorded: dict[str, Any], now: dict[str, Any]) -> None:
         self.differences += [
