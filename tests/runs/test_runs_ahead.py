@@ -28,6 +28,7 @@ from bicameral.runs import (
     run_plan,
 )
 from bicameral.runs._call_gate import MAX_CALLS_AHEAD
+from bicameral.runs._scheduler import Activity
 from bicameral.runs._step_evaluation import MAX_LOOKAHEAD_STEPS
 from bicameral.tools import Origin, Tool, tool
 from bicameral.types import Type
@@ -97,6 +98,40 @@ answer(ids)
     assert isinstance(outcome, Finished)
     assert outcome.answer == ["sent 1", "sent 2", "sent 3"]
     assert _steps(person) == [["2[0]/0", "2[1]/0", "2[2]/0"]]
+
+
+@pytest.mark.parametrize("depth", [0, 3, 12])
+async def test_a_call_behind_nested_blocks_is_waited_for_before_a_question_is_put(depth: int) -> None:
+    lines = ["mails = search_mail('x')", "t = 'a'", "a = fetch(mails[0].body)"]
+    for level in range(depth):
+        lines += ["    " * level + f"for x{level} in mails[:1]:", "    " * (level + 1) + f"q{level} = x{level}.id"]
+    # A step after each inner loop, so that every level ends in a job of its own.
+    lines += ["    " * level + "t = shout(t)" for level in range(depth, -1, -1)]
+    source = "\n".join([*lines, "b = fetch(mails[1].body + t)", "answer([a, b])"])
+    person = Person()
+    outcome = await run_office(source, Office(list(MAILS)), policy=Policy.parse(""), approver=person, ahead=False)
+    assert isinstance(outcome, Finished), outcome
+    assert [len(question.calls) for question in person.asked] == [2]
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_an_effect_that_ends_while_the_run_is_watched_still_starts_what_comes_after_it(turns: int) -> None:
+    activity = Activity()
+    done: list[str] = []
+
+    async def effect() -> None:
+        with activity.running():
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        with activity.running():
+            await asyncio.sleep(0.01)
+        done.append("next")
+
+    task = asyncio.create_task(effect())
+    await activity.wait_until_idle()
+    assert done == ["next"]
+    await task
 
 
 async def test_what_is_still_being_read_is_waited_for_before_a_question_is_put() -> None:

@@ -182,7 +182,7 @@ def check_depth(plan: Plan) -> None:
 
 def first_too_deep_step(plan: Plan) -> int | None:
     """The first step that is nested too deep, if any is."""
-    return next((number for number, step in enumerate(plan.steps) if _is_too_deep(step)), None)
+    return next((number for number, step in enumerate(plan.steps) if is_too_deep(step)), None)
 
 
 def too_deep_error(place: Place) -> PlanError:
@@ -195,7 +195,9 @@ def too_deep_error(place: Place) -> PlanError:
     )
 
 
-def _is_too_deep(step: Any) -> bool:
+@ir.memoize_by_identity
+def is_too_deep(step: Any) -> bool:
+    """Whether a step or an expression is nested more than 50 levels deep."""
     level, depth = [step], 0
     while level:
         depth += 1

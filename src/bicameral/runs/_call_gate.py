@@ -203,7 +203,7 @@ class CallGate:
                 raise self._failure
             if self._unanswered(self._waiting):
                 # Steps that can continue without an answer may reach calls that belong into the same question.
-                await self._handler.wait_until_idle()
+                await self._handler.activity.wait_until_idle()
             waiting, self._waiting, self._settled = self._waiting, [], self._waiting
             try:
                 await self._settle_held(waiting)

@@ -31,6 +31,7 @@ from bicameral.runs._approvals import (
 from bicameral.runs._call_policy import StepLabels, label_tree_json
 from bicameral.runs._observability import EventWriter, approval_span, record_approval, record_extraction, tool_span
 from bicameral.runs._outcome import EffectDone, Observer, ProgressKind, RunMonitor, StepProgress
+from bicameral.runs._scheduler import Activity
 from bicameral.telemetry import span
 from bicameral.tools import AttachedFile, Tool, attached_files, derive_call_key, use_call_key
 from bicameral.types import Type, mismatch, to_plain, type_to_json, value_to_json
@@ -39,8 +40,6 @@ MAX_ATTEMPTS = 3
 GRACE_SECONDS = 5.0
 CLEANUP_SECONDS = 1.0
 TRANSIENT_CODES = ("unreachable", "timeout")
-LOOP_TURNS = 6
-"""Turns of the event loop after which every step that can continue waits for something that takes time, or ended."""
 NO_FACTS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -55,6 +54,7 @@ class EffectHandler(Protocol):
 
     effects: list[EffectDone]
     in_flight: set[str]
+    activity: Activity
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any: ...
 
@@ -68,10 +68,6 @@ class EffectHandler(Protocol):
 
     async def attached_files(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
         """The files that are attached to a call, as they are now; none if the tool declares no attachments."""
-        ...
-
-    async def wait_until_idle(self) -> None:
-        """Return when no effect is running and no further one begins."""
         ...
 
     def record_held_call(
@@ -126,20 +122,15 @@ class LiveEffectHandler:
         self._asker = services.get("asker")
         self._observer = services.get("observer")
         self._approver = services.get("approver")
-        self._running_count = 0
-        self._ended = asyncio.Event()
+        self.activity = Activity()
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any:
         if not has_quotas():
             return await self._call_tool(step, tool, bound, labels)
         # A call that waits for a quota counts as running, although nothing of it is recorded yet: it will begin.
-        self._running_count += 1
-        try:
+        with self.activity.running():
             async with quota_slot("tool", tool.name):
                 return await self._call_tool(step, tool, bound, labels)
-        finally:
-            self._running_count -= 1
-            self._ended.set()
 
     async def _call_tool(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None) -> Any:
         facts = tool_call_facts(tool, bound)
@@ -157,7 +148,10 @@ class LiveEffectHandler:
 
     async def attached_files(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
         # Hashing large files takes a while, and other steps continue meanwhile.
-        return () if tool.attached_in is None else await asyncio.to_thread(attached_files, tool, bound)
+        if tool.attached_in is None:
+            return ()
+        with self.activity.running():
+            return await asyncio.to_thread(attached_files, tool, bound)
 
     async def approve(self, question: ApprovalQuestion) -> ApprovalResult:
         """Ask one question about all these calls; the answer is recorded before any of them is made."""
@@ -181,13 +175,6 @@ class LiveEffectHandler:
         self._record.write("approval", step, facts | {"approved": sorted(answers.approved), "seconds": waited})
         approved = (call for call in question.calls if call.hash in answers.approved)
         return ApprovalResult(Counter((step, call.hash) for call in approved for step in call.steps), answers.for_run)
-
-    async def wait_until_idle(self) -> None:
-        await yield_to_event_loop()
-        while self._running_count:
-            self._ended.clear()
-            await self._ended.wait()
-            await yield_to_event_loop()
 
     def record_held_call(
         self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], labels: StepLabels
@@ -273,7 +260,7 @@ class LiveEffectHandler:
         write("step-started", step, facts if labels is None else facts | labels.start_facts())
         self._notify("started", step, what, facts=facts)
         self.in_flight.add(step)
-        self._running_count += 1
+        self.activity.begin()
         started = time.perf_counter()
         stopped = False
         try:
@@ -295,8 +282,7 @@ class LiveEffectHandler:
                 raise asyncio.CancelledError from None
             raise
         finally:
-            self._running_count -= 1
-            self._ended.set()
+            self.activity.end()
         self.in_flight.discard(step)
         seconds = time.perf_counter() - started
         ended: dict[str, Any] = {"result": value_to_json(value), "seconds": round(seconds, 6), **found}
@@ -344,12 +330,6 @@ class LiveEffectHandler:
         # An observer cannot change what happens: a broken display must not end a run in the middle.
         with suppress(Exception):
             self._observer(StepProgress(kind, step, what, seconds, facts or {}))
-
-
-async def yield_to_event_loop() -> None:
-    """Let every step continue that can."""
-    for _ in range(LOOP_TURNS):
-        await asyncio.sleep(0)
 
 
 def tool_call_facts(tool: Tool, bound: dict[str, Any]) -> dict[str, Any]:

@@ -151,7 +151,8 @@ class PlanEngine:
         block = self._position.blocks[at] = RunningBlock(steps, frame, flow)
         if len(steps) > 1 and self._footprints.waits(steps):
             order = self._footprints.order(steps)
-            await run_concurrently(order, lambda number: self._start_step(block, number, at))
+            activity = self._handler.activity
+            await run_concurrently(order, lambda number: self._start_step(block, number, at), activity)
         else:
             for number in range(len(steps)):
                 if (job := self._start_step(block, number, at)) is not None:
@@ -259,7 +260,8 @@ class PlanEngine:
             leave = self._local.after_local_loop(each, frame, flow)
             # A lookahead of a concurrent step must not read the variables that this loop is changing.
             self._position.loops[at] = RunningLoop([], NOTHING, flow, concurrent=True)
-            await self._local.run_turns(each, items, frame, at)
+            with self._handler.activity.running():
+                await self._local.run_turns(each, items, frame, at)
             del self._position.loops[at]
             leave()
             return
@@ -302,7 +304,8 @@ class PlanEngine:
                 merged += 1
                 self._merge(done, frame, at)
 
-        await run_concurrently(JobOrder.unordered(len(items)), run_turn, width=MAX_CONCURRENT_TURNS)
+        order = JobOrder.unordered(len(items))
+        await run_concurrently(order, run_turn, self._handler.activity, width=MAX_CONCURRENT_TURNS)
 
     def _merge(self, turn: VariableFrame, frame: VariableFrame, at: str) -> None:
         try:

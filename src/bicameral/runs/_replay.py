@@ -22,12 +22,13 @@ from bicameral.plans import Plan
 from bicameral.policy import Mode
 from bicameral.runs._approvals import ApprovalQuestion, ApprovalResult, PendingCall, Permit, refusal_error, shown_hash
 from bicameral.runs._call_policy import Decider, Grant, RecordedDecider, ReplayDecider, StepLabels, label_tree_json
-from bicameral.runs._effects import extraction_facts, question_facts, tool_call_facts, yield_to_event_loop
+from bicameral.runs._effects import extraction_facts, question_facts, tool_call_facts
 from bicameral.runs._engine import PlanEngine
 from bicameral.runs._inputs import StartState
 from bicameral.runs._observability import run_span
 from bicameral.runs._outcome import EffectDone, Failed, Finished, RunOutcome, Stopped
 from bicameral.runs._run import Workload, plan_telemetry
+from bicameral.runs._scheduler import Activity
 from bicameral.telemetry import Fact
 from bicameral.tools import CHANGING, AttachedFile, Registry, Tool
 from bicameral.types import Type, value_from_json, value_to_json
@@ -84,6 +85,7 @@ class RecordedEffectHandler:
     def __init__(self, record: RunRecord) -> None:
         self.effects: list[EffectDone] = []
         self.in_flight: set[str] = set()
+        self.activity = Activity()
         self.differences: list[str] = []
         self._started = record.started
         self._ended = record.finished
@@ -131,10 +133,6 @@ class RecordedEffectHandler:
         for each in self._approvals:
             found = each.files.get(step, found)
         return found
-
-    async def wait_until_idle(self) -> None:
-        """Recorded effects take no time, but the turns of a loop still reach their calls one by one."""
-        await yield_to_event_loop()
 
     async def check_initial_question(self) -> None:
         """Raise as the run did if a question before its first step was refused, or nobody could be asked."""

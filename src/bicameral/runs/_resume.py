@@ -163,6 +163,7 @@ class ResumingEffectHandler:
         # Recorded and new effects are one list, in the order of the run.
         self.effects: list[EffectDone] = live.effects
         self.in_flight: set[str] = live.in_flight
+        self.activity = live.activity
         recorded.effects = live.effects
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any:
@@ -204,9 +205,6 @@ class ResumingEffectHandler:
         if self._recorded.step_state(step) == "ended":
             return await self._recorded.attached_files(step, tool, bound)
         return await self._live.attached_files(step, tool, bound)
-
-    async def wait_until_idle(self) -> None:
-        await self._live.wait_until_idle()
 
     def record_held_call(
         self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], labels: StepLabels

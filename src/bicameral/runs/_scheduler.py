@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 from heapq import heapify, heappop, heappush
@@ -37,6 +38,58 @@ from bicameral.tools import Registry
 Job = Coroutine[Any, Any, None]
 StartJob = Callable[[int], Job | None]
 """Starts the job with this number; returns a coroutine to wait for, or None if it is done already."""
+QUIET_TURNS = 6
+"""Turns of the event loop without any progress after which no step can continue on its own.
+
+From the end of one job to the start of the next are at most two; nested blocks report progress at each level.
+"""
+
+
+class Activity:
+    """What goes on in a run: how many effects are running, and whether its steps get on."""
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._progress = 0
+        self._ended = asyncio.Event()
+
+    def begin(self) -> None:
+        """Something begins that takes time."""
+        self._running += 1
+
+    def end(self) -> None:
+        """It ended."""
+        self._running -= 1
+        self._progress += 1
+        self._ended.set()
+
+    @contextmanager
+    def running(self) -> Generator[None]:
+        """Something runs meanwhile that takes time."""
+        self.begin()
+        try:
+            yield
+        finally:
+            self.end()
+
+    def note_progress(self) -> None:
+        """A job was started, or ended, so that others may start."""
+        self._progress += 1
+
+    async def wait_until_idle(self) -> None:
+        """Return when nothing is running and no step can continue.
+
+        The turns are counted anew after each progress, at whatever moment it is made: an effect that ends while they
+        are counted starts further steps, as one does that ended before.
+        """
+        quiet = 0
+        while self._running or quiet < QUIET_TURNS:
+            if self._running:
+                self._ended.clear()
+                await self._ended.wait()
+            before = self._progress
+            await asyncio.sleep(0)
+            quiet = quiet + 1 if self._progress == before else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +122,13 @@ class JobOrder:
         return cls([0] * count, [()] * count, [0] * count)
 
 
-async def run_concurrently(order: JobOrder, act: StartJob, *, width: int | None = None) -> None:
-    """Start each job as soon as those before it have ended, `width` at a time.
+async def run_concurrently(order: JobOrder, act: StartJob, activity: Activity, *, width: int | None = None) -> None:
+    """Start each job as soon as those before it have ended, `width` at a time, and note the progress in `activity`.
 
     When one fails, those with a larger number are cancelled and those with a smaller one are finished, so that the
     failure that is raised is that of a sequential run, independent of timing.
     """
-    runner = _JobRunner(order, act, width or len(order.predecessor_counts))
+    runner = _JobRunner(order, act, activity, width or len(order.predecessor_counts))
     try:
         await runner.run()
     except BaseException:
@@ -84,10 +137,11 @@ async def run_concurrently(order: JobOrder, act: StartJob, *, width: int | None 
 
 
 class _JobRunner:
-    def __init__(self, order: JobOrder, act: StartJob, width: int) -> None:
+    def __init__(self, order: JobOrder, act: StartJob, activity: Activity, width: int) -> None:
         self._successors = order.successors
         self._urgency = order.urgency
         self._act = act
+        self._activity = activity
         self._width = width
         self._missing = list(order.predecessor_counts)
         self._ready = [(order.urgency[number], number) for number, missing in enumerate(self._missing) if not missing]
@@ -119,6 +173,7 @@ class _JobRunner:
             task = asyncio.create_task(self._chain(*following))
             self._running[task] = following[0]
             task.add_done_callback(self._on_task_done)
+            self._activity.note_progress()
 
     async def _chain(self, number: int, job: Job) -> None:
         """Do a job and continue with the next one in the same task, without a detour through the event loop."""
@@ -126,6 +181,7 @@ class _JobRunner:
         assert task is not None
         while True:
             await job
+            self._activity.note_progress()
             self._running[task] = None
             self._finish_job(number, None)
             if self._leaving or (following := self._next_job()) is None:
@@ -152,6 +208,7 @@ class _JobRunner:
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
         number, failure = self._running.pop(task), _task_failure(task)
+        self._activity.note_progress()
         if self._leaving:
             return
         if number is not None:

@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from bicameral import labels as lb
 from bicameral.plans import _expressions as ir
-from bicameral.plans._plan import MAX_DEPTH
 from bicameral.plans._type_rules import Parameter
 from bicameral.plans.evaluate._library import FUNCTIONS
 from bicameral.plans.evaluate._operations import bind_arguments
@@ -116,7 +115,7 @@ def _bound_parameters(expr: ir.Apply) -> tuple[Parameter, ...] | None:
 
 
 def call_arguments(expr: ir.Apply) -> tuple[Any, ...]:
-    return (*expr.args, *(value for _, value in expr.named))
+    return (*expr.args, *(value for _, value in expr.named)) if expr.named else expr.args
 
 
 # Rules for library functions ----------------------------------------------------------------------------------------
@@ -271,62 +270,55 @@ class ExpressionLabels:
 
     def __init__(self, *, strict: bool) -> None:
         self.strict = strict
-        self._depth = 0
 
     def labels_of(self, expr: Any, env: LabelEnv) -> lb.LabelTree:
-        if self._depth > MAX_DEPTH:
-            return self.unknown
-        self._depth += 1
-        try:
-            return self.node_labels(expr, env)
-        finally:
-            self._depth -= 1
-
-    def node_labels(self, expr: Any, env: LabelEnv) -> lb.LabelTree:
+        """The labels of an expression that is not nested too deep."""
         # By the word and not by the class: isinstance is slow for pydantic models.
-        match expr.kind:
-            case "const":
-                return self.literal
-            case "ref":
-                return env.get(expr.name, self.unknown)
-            case "get":
-                return self.labels_of(expr.value, env).field(expr.field)
-            case "index":
-                return self._index_labels(expr, env)
-            case "slice":
-                bounds = (self.labels_of(bound, env).flat for bound in ir.children(expr)[1:])
-                return lb.taint(_some_items_labels(self.labels_of(expr.value, env)), lb.join_all(bounds))
-            case "list" | "tuple":
-                places = [self.labels_of(item, env) for item in expr.items]
-                if len(places) <= MAX_PLACES:
-                    return lb.ListLabels(self.literal, places=places)
-                return lb.ListLabels(self.literal, reduce(lb.join_trees, places))
-            case "dict":
-                return self._dict_labels(expr, env)
-            case "arithmetic":
-                operate = {"+": sum_labels, "*": _product_labels}.get(expr.op, _joined_label)
-                return operate(self.labels_of(expr.left, env), self.labels_of(expr.right, env))
-            case "negative":
-                return self.labels_of(expr.value, env).flat
-            case "not":
-                return self.labels_of(expr.value, env).own
-            case "logic":
-                trees = [self.labels_of(item, env) for item in expr.items]
-                return lb.taint(_join_alternatives(expr.items, trees), lb.join_all(tree.own for tree in trees[:-1]))
-            case "compare":
-                return self._comparison_label(expr, env)
-            case "choose":
-                ways = (expr.then, expr.otherwise)
-                either = _join_alternatives(ways, [self.labels_of(way, env) for way in ways])
-                return lb.taint(either, self.labels_of(expr.condition, env).own)
-            case "apply":
-                return self._call_labels(expr, env)
-            case "format":
-                return lb.join_all((self.literal, *(self.labels_of(value, env).flat for value in ir.children(expr))))
-            case "comprehension":
-                return self._comprehension_labels(expr, env)
-            case _:
-                return self.unknown
+        rule = self._rules.get(expr.kind)
+        return self.unknown if rule is None else rule(self, expr, env)
+
+    def _constant_labels(self, expr: ir.Const, env: LabelEnv) -> lb.LabelTree:
+        return self.literal
+
+    def _variable_labels(self, expr: ir.Ref, env: LabelEnv) -> lb.LabelTree:
+        return env.get(expr.name, self.unknown)
+
+    def _field_labels(self, expr: ir.Get, env: LabelEnv) -> lb.LabelTree:
+        return self.labels_of(expr.value, env).field(expr.field)
+
+    def _slice_labels(self, expr: ir.Slice, env: LabelEnv) -> lb.LabelTree:
+        bounds = (self.labels_of(bound, env).flat for bound in (expr.start, expr.stop, expr.step) if bound is not None)
+        return lb.taint(_some_items_labels(self.labels_of(expr.value, env)), lb.join_all(bounds))
+
+    def _list_labels(self, expr: ir.ListOf | ir.TupleOf, env: LabelEnv) -> lb.LabelTree:
+        places = [self.labels_of(item, env) for item in expr.items]
+        if len(places) <= MAX_PLACES:
+            return lb.ListLabels(self.literal, places=places)
+        return lb.ListLabels(self.literal, reduce(lb.join_trees, places))
+
+    def _arithmetic_labels(self, expr: ir.Arithmetic, env: LabelEnv) -> lb.LabelTree:
+        left, right = self.labels_of(expr.left, env), self.labels_of(expr.right, env)
+        if expr.op == "+":
+            return sum_labels(left, right)
+        return _product_labels(left, right) if expr.op == "*" else lb.join(left.flat, right.flat)
+
+    def _negative_label(self, expr: ir.Negative, env: LabelEnv) -> lb.LabelTree:
+        return self.labels_of(expr.value, env).flat
+
+    def _negation_label(self, expr: ir.Not, env: LabelEnv) -> lb.LabelTree:
+        return self.labels_of(expr.value, env).own
+
+    def _logic_labels(self, expr: ir.Logic, env: LabelEnv) -> lb.LabelTree:
+        trees = [self.labels_of(item, env) for item in expr.items]
+        return lb.taint(_join_alternatives(expr.items, trees), lb.join_all(tree.own for tree in trees[:-1]))
+
+    def _choice_labels(self, expr: ir.Choose, env: LabelEnv) -> lb.LabelTree:
+        ways = (expr.then, expr.otherwise)
+        either = _join_alternatives(ways, [self.labels_of(way, env) for way in ways])
+        return lb.taint(either, self.labels_of(expr.condition, env).own)
+
+    def _format_label(self, expr: ir.Format, env: LabelEnv) -> lb.LabelTree:
+        return lb.join_all((self.literal, *(self.labels_of(value, env).flat for value in ir.children(expr))))
 
     def _index_labels(self, expr: ir.Index, env: LabelEnv) -> lb.LabelTree:
         whole, at = self.labels_of(expr.value, env), expr.at.value if expr.at.kind == "const" else None
@@ -383,6 +375,27 @@ class ExpressionLabels:
         own = lb.join(own, self.labels_of(expr.key, inner).flat)
         return lb.RecordLabels(own, {}, lb.taint(found, own) if self.strict else found)
 
+    _rules: ClassVar[Mapping[str, Callable[[Any, Any, LabelEnv], lb.LabelTree]]] = {
+        "const": _constant_labels,
+        "ref": _variable_labels,
+        "get": _field_labels,
+        "index": _index_labels,
+        "slice": _slice_labels,
+        "list": _list_labels,
+        "tuple": _list_labels,
+        "dict": _dict_labels,
+        "arithmetic": _arithmetic_labels,
+        "negative": _negative_label,
+        "not": _negation_label,
+        "logic": _logic_labels,
+        "compare": _comparison_label,
+        "choose": _choice_labels,
+        "apply": _call_labels,
+        "format": _format_label,
+        "comprehension": _comprehension_labels,
+    }
+    """The rule for each kind of expression."""
+
 
 def _is_none(expr: Any) -> bool:
     return expr.kind == "const" and expr.value is None
@@ -430,10 +443,6 @@ def _product_labels(left: lb.LabelTree, right: lb.LabelTree) -> lb.LabelTree:
     if not several:
         return lb.join(left.flat, right.flat)
     return lb.taint(_some_items_labels(several[0]), (right if several[0] is left else left).flat)
-
-
-def _joined_label(left: lb.LabelTree, right: lb.LabelTree) -> lb.LabelTree:
-    return lb.join(left.flat, right.flat)
 
 
 def _join_alternatives(exprs: Sequence[Any], trees: Sequence[lb.LabelTree]) -> lb.LabelTree:

@@ -22,7 +22,7 @@ from typing import Any
 
 from bicameral import labels as lb, types as t
 from bicameral.plans import _expressions as ir
-from bicameral.plans._plan import Answer, Each, Update, When, walk
+from bicameral.plans._plan import Answer, Each, Update, When, is_too_deep, walk
 from bicameral.plans.check._report import assigned_names
 from bicameral.plans.labels import _rules as rules
 from bicameral.plans.labels._storage import CONTENT_SUFFIX
@@ -69,17 +69,18 @@ def _compile_with_memo(expr: Any, *, strict: bool) -> rules.LabelCode:
     if isinstance(expr, ir.Ref):
         name = expr.name
         return lambda env: env.get(name, lb.UNKNOWN)
-    try:
-        names = sorted(ir.free_names(expr))
-    except RecursionError:
+    if is_too_deep(expr):
         # Deeper than any plan that was checked: its value is an error, and of its labels the worst is assumed.
         return lambda env: lb.UNKNOWN
+    names = sorted(ir.free_names(expr))
     # A copy of the outermost node: the memo of compiled expressions must not keep its own key alive.
     root = expr.model_copy()
 
+    compute = rules.ExpressionLabels(strict=strict).labels_of
+
     @lru_cache(maxsize=_MAX_MEMO)
     def labels(*given: lb.LabelTree) -> lb.LabelTree:
-        return rules.ExpressionLabels(strict=strict).labels_of(root, dict(zip(names, given, strict=True)))
+        return compute(root, dict(zip(names, given, strict=True)))
 
     if len(names) == 1:
         (only,) = names

@@ -22,7 +22,7 @@ from typing import Any
 
 from bicameral import labels as lb
 from bicameral.plans import _expressions as ir
-from bicameral.plans._plan import Answer, Ask, Call, Compute, Each, Extract, Plan, Update, When, walk
+from bicameral.plans._plan import Answer, Ask, Call, Compute, Each, Extract, Plan, Update, When, is_too_deep, walk
 from bicameral.plans.check._checker import literal_arguments
 from bicameral.plans.check._report import assigned_names
 from bicameral.plans.labels import _rules as rules, _transfer as tf
@@ -276,7 +276,7 @@ class _AssembledWalker(LabelWalker):
 
     def __init__(self, plan: Plan, registry: Registry, request: str, own: frozenset[str]) -> None:
         super().__init__(registry, "normal")
-        self._marks_of = _AssembledMarks(request, own, _constant_texts(plan)).labels_of
+        self._marks_of = _AssembledMarks(request, own, _constant_texts(plan)).marks_of
         self.found: dict[str, frozenset[str]] = {}
 
     def _walk_step(self, step: Any, env: MutableLabelEnv, pc: lb.Label, path: str) -> None:
@@ -328,14 +328,18 @@ class _AssembledMarks(rules.ExpressionLabels):
         self._own_addresses = own_addresses
         self._constants = constants
 
-    def node_labels(self, expr: Any, env: rules.LabelEnv) -> lb.LabelTree:
+    def marks_of(self, expr: Any, env: rules.LabelEnv) -> lb.LabelTree:
+        """The marks of an expression; of one that is too deep to have a value, that it is assembled."""
+        return self.unknown if is_too_deep(expr) else self.labels_of(expr, env)
+
+    def labels_of(self, expr: Any, env: rules.LabelEnv) -> lb.LabelTree:
         match expr:
             case ir.Const(value=str() as text):
                 return self._text_mark(text)
             case ir.Negative() | ir.Not() | ir.Compare() | ir.Lambda():
                 return lb.NOTHING
             case ir.Index(at=ir.Const(value=str() | int())):
-                return super().node_labels(expr, env)
+                return super().labels_of(expr, env)
             case ir.Index(value=value):
                 return rules.any_part_labels(self.labels_of(value, env), False)
             case ir.Slice(value=value):
@@ -357,7 +361,7 @@ class _AssembledMarks(rules.ExpressionLabels):
             case ir.Format():
                 return self._text_mark(self._constant_text(expr))
             case _:
-                return super().node_labels(expr, env)
+                return super().labels_of(expr, env)
 
     def _dict_marks(self, entries: tuple[tuple[Any, Any], ...], env: rules.LabelEnv) -> lb.LabelTree:
         keys: lb.Label = lb.NOTHING
