@@ -74,6 +74,7 @@ def test_the_order_of_patterns_changes_nothing_but_places(described: dict[str, A
 
 
 @CAREFUL
+@example({"patterns": ["R4", "O6"]})
 @given(any_stack())
 def test_what_an_only_agent_says_is_as_if_it_was_said_for_the_whole(
     described: dict[str, Any],

@@ -110,6 +110,9 @@ def worker_bounds(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     member = scope.member
     if not scope.stack.agents or "O6" not in scope.everywhere or "R4" not in member.patterns:
         return
+    if "O6" in member.patterns:
+        # It is an orchestrator itself; that it lacks V9 is reported like for a stack without agents.
+        return
     if "V9" not in member.patterns and not member.loops:
         message = f"the worker {member.name!r} loops and has no bounds of its own"
         wants = (f"{dotted_path(member.path)}.loops",)
