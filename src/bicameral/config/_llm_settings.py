@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_validator
@@ -20,9 +24,34 @@ Strategy = Literal["compiled", "native_react", "plan_and_execute", "spar"]
 class ConfigTable(BaseModel):
     """A table of settings; unknown keys are errors, nothing is coerced, and numbers are finite."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """The schema with the docstrings of the settings. Reading them at import would slow every command down."""
+        found = handler(core_schema)
+        properties = handler.resolve_ref_schema(found).get("properties", {})
+        for name, text in attribute_docstrings(cls).items():
+            if name in properties:
+                properties[name].setdefault("description", text)
+        return found
+
+
+def attribute_docstrings(cls: type) -> dict[str, str]:
+    """The docstrings of the attributes of a class and of those it inherits."""
+    found: dict[str, str] = {}
+    for each in reversed(cls.__mro__):
+        if each.__module__.partition(".")[0] != __name__.partition(".")[0]:
+            continue
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
+        body = definition.body if isinstance(definition, ast.ClassDef) else []
+        for before, after in pairwise(body):
+            match before, after:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str() as text)):
+                    found[name] = inspect.cleandoc(text)
+                case _:
+                    continue
+    return found
 
 
 class ParameterSettings(ConfigTable):
@@ -144,7 +173,7 @@ class AliasSettings(ConfigTable):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        found = handler.resolve_ref_schema(handler(schema))
+        found = handler.resolve_ref_schema(super().__get_pydantic_json_schema__(schema, handler))
         return {"anyOf": [{"type": "string", "description": "family/model"}, dict(found)]}
 
 
