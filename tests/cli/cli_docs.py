@@ -14,6 +14,7 @@ from pydantic_core import PydanticUndefined
 
 from bicameral.cli import main
 from bicameral.config import ConfigFile
+from bicameral.config._llm_settings import attribute_docstrings
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -123,10 +124,11 @@ def _help(option: click.Option) -> str:
 
 
 def _settings(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    docs = attribute_docstrings(model)
     for name, field in model.model_fields.items():
         if _is_table(field.annotation):
             continue
-        yield f"`{name}`", f"{' '.join((field.description or '').split())} {_default(field)}".strip()
+        yield f"`{name}`", f"{' '.join((field.description or docs.get(name, '')).split())} {_default(field)}".strip()
 
 
 def _default(field: FieldInfo) -> str:
