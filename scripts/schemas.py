@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,17 +38,19 @@ def text_of(schema: dict[str, Any]) -> str:
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
-def differing(folder: Path = FOLDER) -> list[str]:
-    """The files that are missing or not what the code says."""
-    return [name for name, schema in schemas().items() if _read(folder / name) != text_of(schema)]
+def differing(folder: Path = FOLDER, made: Mapping[str, dict[str, Any]] | None = None) -> list[str]:
+    """The files that are missing or not what the code says; `made` has the schemas if they are made already."""
+    made = schemas() if made is None else made
+    return [name for name, schema in made.items() if _read(folder / name) != text_of(schema)]
 
 
 def write(folder: Path = FOLDER) -> list[str]:
     """Write the files that differ; gives their names."""
-    changed = differing(folder)
+    made = schemas()
+    changed = differing(folder, made)
     folder.mkdir(parents=True, exist_ok=True)
     for name in changed:
-        (folder / name).write_text(text_of(schemas()[name]), encoding="utf-8")
+        (folder / name).write_text(text_of(made[name]), encoding="utf-8")
     return changed
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, cast
 from bicameral.boundary import HandleContent
 from bicameral.errors import BicameralError, JournalError, Place, PlanError
 from bicameral.labels import NOTHING, Label, LabelTree, label_tree_from_json, label_tree_to_json
-from bicameral.planning import Intent, PlanCheck, check_against_intent
 from bicameral.plans import (
     AssembledValues,
     Finding,
@@ -30,6 +29,7 @@ from bicameral.tools import Registry
 from bicameral.types import Type, to_plain, type_from_json, type_to_json, value_from_json, value_to_json
 
 if TYPE_CHECKING:
+    from bicameral.planning import Intent, PlanCheck
     from bicameral.policy import Policy
 
 
@@ -230,6 +230,9 @@ def _check_basis(basis: CheckBasis, places: Mapping[str, Place], known: PlanChec
 
 
 def _intent_findings(plan: Plan, intent: Intent, registry: Registry) -> Iterator[Finding]:
+    # Here, since a plan that no model wrote has no intent, and planning takes long to load.
+    from bicameral.planning import check_against_intent
+
     for each in check_against_intent(plan, intent, registry):
         yield Finding("error" if each.severe else "warning", each.code, each.message)
 

@@ -16,7 +16,6 @@ from bicameral.errors import BicameralError, JournalError, RunError
 from bicameral.journal import EventKind, Journal
 from bicameral.labels import LabelTree
 from bicameral.limits import RUN_LIMITS, ChamberUsage, Ledger, Limits, LimitUsage, Meter, open_ledger
-from bicameral.planning import Intent
 from bicameral.plans import Call, Conditional, Plan, walk
 from bicameral.runs._approvals import Suspend
 from bicameral.runs._call_policy import Decider, PolicyDecider, label_tree_json
@@ -30,6 +29,7 @@ from bicameral.tools import Registry
 from bicameral.types import value_to_json
 
 if TYPE_CHECKING:
+    from bicameral.planning import Intent
     from bicameral.policy import Policy
 
 

@@ -52,8 +52,8 @@ def read_plan(name: str, registry: Registry) -> PlanFile:
 
 def load_checked(config: Config, name: str) -> tuple[PlanFile, Checked, Registry]:
     """A plan file, its check against the tools and policies of a configuration, and these tools."""
-    from bicameral.agent import check_plan
     from bicameral.config import open_policy, open_registry
+    from bicameral.runs import check_plan
 
     registry = open_registry(config)
     read = read_plan(name, registry)
