@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import assume, example, given, settings, strategies as st
 
 from bicameral.catalog import IDS, SIZES, catalog
 from bicameral.catalog.costs import LOCAL_RATES, Amounts, Estimate, Rates, estimate, estimate_tokens
@@ -277,6 +277,7 @@ def test_at_worst_nothing_is_less_than_expected(patterns: list[str], counts: dic
 
 
 @settings(max_examples=examples(150))
+@example(["H1", "R12", "O13"], {"steps": 1, "items": 1, "tries": 0}, "items", 1)
 @given(STACKS, COUNTS, st.sampled_from(["steps", "items", "tries"]), st.integers(1, 4))
 def test_more_to_do_is_never_cheaper(patterns: list[str], counts: dict[str, int], which: str, more: int) -> None:
     # K6 is asked to sum up what is there, however little: its own arithmetic may round the other way.

@@ -416,6 +416,18 @@ def _extra_tokens(session: SessionLoad, values: SizeValues, *, once: bool = Fals
     )
 
 
+def _with_context(session: SessionLoad, change: SessionLoad, values: SizeValues) -> SessionLoad:
+    """A session whose calls are longer or shorter by a change to a plain call.
+
+    Shorter replies are so by a share and not by a number of tokens: a pattern that divides a reply among several calls
+    has calls that are shorter than a plain one already.
+    """
+    if change.output >= 0 or not values["output"]:
+        return session.plus(change)
+    share = max(0.0, 1 + change.output / values["output"])
+    return replace(session, output=session.output * share).plus(replace(change, output=0.0))
+
+
 def _session_parts(
     agent: AgentCosts,
     member: CostedPattern,
@@ -430,8 +442,8 @@ def _session_parts(
     for cost in costs:
         usual, most = evaluate_session(cost, values)
         if lengthened:
-            usual = _compact_session(agent, usual.plus(around.usual))
-            most = _compact_session(agent, most.plus(around.most))
+            usual = _compact_session(agent, _with_context(usual, around.usual, values))
+            most = _compact_session(agent, _with_context(most, around.most, values))
         if member.id == "O18":
             # Its warm-up call stores the prefix, which all workers then find in the cache.
             usual = replace(usual, later=cost.role != member.nesting.at, known=cost.role == member.nesting.at)
