@@ -39,7 +39,7 @@ minilm: models
 	$(BIN)/bicameral models pull minilm
 
 test: minilm agentdojo ## the whole test suite, with recorded replies of the models
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not slow"
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 recordings: minilm agentdojo ## record the replies of the models anew, for the test suite
 	$(BIN)/python -m pytest --record -m model

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -55,11 +56,11 @@ gc.disable()
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-LONGEST = frozenset(
+LONGEST = tuple(
     f"test_{name}.py"
     for name in (
-        *("cli_submitted", "benchmarks_redteam", "durable_killed", "server_contract", "server_process"),
-        *("models_store_wheels", "benchmarks_chaos", "benchmarks_durable"),
+        *("benchmarks_redteam", "models_store_wheels", "server_contract", "durable_killed", "server_process"),
+        *("cli_submitted", "benchmarks_chaos", "benchmarks_durable"),
     )
 )
 
@@ -67,9 +68,15 @@ LONGEST = frozenset(
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The files that take longest come first: begun last, one of them would be waited for by all other processes.
 
-    xdist keeps to that with `--no-loadscope-reorder`.
+    The others are mixed, always in the same way: neighbours often wait for the same thing, such as a lease that ends,
+    and if all processes wait at once nobody computes. xdist keeps to that with `--no-loadscope-reorder`.
     """
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+
+    def place(item: pytest.Item) -> tuple[int, str]:
+        name = item.path.name
+        return (LONGEST.index(name), "") if name in LONGEST else (len(LONGEST), sha256(name.encode()).hexdigest())
+
+    items.sort(key=place)
 
 
 def pytest_collection_finish() -> None:
