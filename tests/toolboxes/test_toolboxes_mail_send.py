@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import socket
 from collections.abc import Iterator, Mapping
@@ -9,7 +10,9 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from email import message_from_bytes, policy
+from email.header import decode_header, make_header
 from email.message import EmailMessage
+from email.utils import getaddresses
 from pathlib import Path
 from typing import Any, cast
 
@@ -328,6 +331,38 @@ def test_bytes_that_say_something_else_are_refused() -> None:
         with pytest.raises(ToolError) as caught:
             verify_message(forged, draft())
         assert caught.value.code == "mail.not-as-meant"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Anna-Maria von und zu Hohenlohe-Waldenburg-Schillingsfürst",
+        "Anna Maria von und zu Hohenlohe Waldenburg Schillingsfuerst",
+        "Товарищество собственников жилья «Заречье»",
+        "0" * 43,
+        '"' * 60,
+        "Ann\\" * 20,
+        "あ" * 60,
+        "🎉 " * 40 + "x",
+    ],
+)
+def test_a_long_name_of_a_recipient_arrives_whole(name: str) -> None:
+    raw = compose_message(draft(to=(Recipient(name, "bo", "example.com"), Recipient("", "ann", "example.com"))))
+    (shown, address), second = getaddresses([message_from_bytes(raw)["To"]])
+    assert str(make_header(decode_header(shown))) == name
+    assert (address, second) == ("bo@example.com", ("", "ann@example.com"))
+    assert max(map(len, raw.split(b"\r\n"))) <= 78
+
+
+def test_a_blank_in_a_name_that_no_encoding_put_there_is_noticed() -> None:
+    long = Recipient("é" * 30, "bo", "example.com")
+    raw = compose_message(draft(to=(long,)))
+    whole = base64.b64encode(("é" * 21).encode())
+    assert whole in raw
+    forged = raw.replace(whole, base64.b64encode(("é" * 20 + " é").encode()))
+    with pytest.raises(ToolError) as caught:
+        verify_message(forged, draft(to=(long,)))
+    assert caught.value.code == "mail.not-as-meant"
 
 
 _BODY = st.text(max_size=300) | st.from_regex(r"(From |\.|--|=_|a| |\n|é){0,40}")
