@@ -354,6 +354,21 @@ def test_a_long_name_of_a_recipient_arrives_whole(name: str) -> None:
     assert max(map(len, raw.split(b"\r\n"))) <= 78
 
 
+@pytest.mark.parametrize("blanks", [" \u00a0", "\u3000", "  "])
+def test_blanks_of_a_name_that_parsers_read_differently_are_one_blank_or_none(blanks: str) -> None:
+    assert parse_recipient(f'"{blanks}" <bo@example.com>', "to").name == ""
+    named = parse_recipient(f'"{blanks}Бо{blanks}Б{blanks}" <bo@example.com>', "to")
+    assert named.name == "Бо Б"
+    compose_message(draft(to=(named,)))
+
+
+@pytest.mark.parametrize("name", ["あ" * 255, "🎉" * 100 + ".pdf", "a" * 300, "é " * 200 + "x"])
+def test_a_long_name_of_a_file_arrives_whole(name: str) -> None:
+    raw = compose_message(draft(attachments=(Attachment(name, b"x"),)))
+    message = message_from_bytes(raw, policy=policy.SMTP)
+    assert [attached.get_filename() for attached in message.iter_attachments()] == [name]
+
+
 def test_a_blank_in_a_name_that_no_encoding_put_there_is_noticed() -> None:
     long = Recipient("é" * 30, "bo", "example.com")
     raw = compose_message(draft(to=(long,)))

@@ -100,7 +100,9 @@ def refuse_line_breaks(text: str, argument: str) -> None:
 
 
 def _unquote_name(name: str) -> str:
-    return re.sub(r"\\(.)", r"\1", name[1:-1]) if name.startswith('"') else name
+    """The name without its quotes, its words one blank apart: parsers differ in what they leave of other blanks."""
+    bare = re.sub(r"\\(.)", r"\1", name[1:-1]) if name.startswith('"') else name
+    return " ".join(bare.split())
 
 
 def _ascii_domain(given: str) -> str | None:
@@ -280,13 +282,26 @@ def _text_part(body: str) -> str:
 
 
 def _attached_part(attachment: Attachment) -> str:
-    name = attachment.name
-    value = f'="{name}"' if _PLAIN_FILE_NAME.fullmatch(name) else f"*=utf-8''{quote(name, safe='')}"
     content = base64.encodebytes(attachment.content).decode("ascii").replace("\n", "\r\n")
     return (
         f"Content-Type: {attachment.kind}\r\nContent-Transfer-Encoding: base64\r\n"
-        f"Content-Disposition: attachment;\r\n filename{value}\r\n\r\n{content}"
+        f"Content-Disposition: attachment;\r\n {_file_name_text(attachment.name)}\r\n\r\n{content}"
     )
+
+
+def _file_name_text(name: str) -> str:
+    if _PLAIN_FILE_NAME.fullmatch(name):
+        return f'filename="{name}"'
+    # One character is at most twelve signs. Programs that do not know continuations get them only where they must.
+    signs = [quote(character, safe="") for character in name]
+    if sum(map(len, signs)) <= _MAX_LINE - len(" filename*=utf-8'';"):
+        return f"filename*=utf-8''{''.join(signs)}"
+    lines = ["utf-8''"]
+    for sign in signs:
+        if len(lines[-1]) + len(sign) > _FOLD - len(" filename*99*=;"):
+            lines.append("")
+        lines[-1] += sign
+    return ";\r\n ".join(f"filename*{number}*={line}" for number, line in enumerate(lines))
 
 
 def _boundary(parts: Sequence[str]) -> str:
