@@ -369,6 +369,15 @@ def test_a_long_name_of_a_file_arrives_whole(name: str) -> None:
     assert [attached.get_filename() for attached in message.iter_attachments()] == [name]
 
 
+@pytest.mark.parametrize("rest", ["utf-8?q?eve?=", "utf-8?q?eve?= " + "x" * 60, "utf-8?q?eve?= é"])
+def test_an_encoded_word_behind_a_backslash_is_no_name(rest: str) -> None:
+    """Once unquoted it is one, and some programs decode twice."""
+    with pytest.raises(ToolError) as caught:
+        parse_recipient(f'"=\\?{rest}" <bo@example.com>', "to")
+    assert caught.value.code == "mail.bad-address"
+    assert parse_recipient('"Is 1 \\= 1?" <bo@example.com>', "to").name == "Is 1 = 1?"
+
+
 def test_a_blank_in_a_name_that_no_encoding_put_there_is_noticed() -> None:
     long = Recipient("é" * 30, "bo", "example.com")
     raw = compose_message(draft(to=(long,)))

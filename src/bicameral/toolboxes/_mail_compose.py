@@ -83,7 +83,9 @@ def parse_recipient(given: str, argument: str) -> Recipient:
     # A name that looks like an address, or has invisible characters, could show the user another recipient.
     bad_name = len(name) > _MAX_NAME or any(sign in name for sign in "@<>") or has_hidden(name)
     bad_local = len(local) > 64 or not _LOCAL.fullmatch(local)
-    if not at or domain is None or bad_local or bad_name or ENCODED_WORD in text:
+    # In the name too: a backslash between the two signs is gone once it is unquoted.
+    encoded = ENCODED_WORD in text or ENCODED_WORD in name
+    if not at or domain is None or bad_local or bad_name or encoded:
         raise _bad_address_error(given, argument)
     return Recipient(name, local, domain)
 
@@ -228,9 +230,8 @@ def _address_text(recipient: Recipient) -> str:
         return f"{name} <{recipient.address}>"
     escaped = re.sub(r'(["\\])', r"\\\1", name)
     if name.isascii() and len(escaped) <= _FOLD - len(' "",'):
-        return (
-            f'"{escaped}"\r\n <{recipient.address}>' if len(name) > _FOLD // 2 else f'"{escaped}" <{recipient.address}>'
-        )
+        gap = "\r\n " if len(name) > _FOLD // 2 else " "
+        return f'"{escaped}"{gap}<{recipient.address}>'
     return f"{_encoded_words(name)}\r\n <{recipient.address}>"
 
 
@@ -290,17 +291,17 @@ def _attached_part(attachment: Attachment) -> str:
 
 
 def _file_name_text(name: str) -> str:
+    """The parameter with the name of a file, on several lines (RFC 2231) only if one line cannot hold it."""
     if _PLAIN_FILE_NAME.fullmatch(name):
         return f'filename="{name}"'
-    # One character is at most twelve signs. Programs that do not know continuations get them only where they must.
-    signs = [quote(character, safe="") for character in name]
-    if sum(map(len, signs)) <= _MAX_LINE - len(" filename*=utf-8'';"):
-        return f"filename*=utf-8''{''.join(signs)}"
+    encoded = [quote(character, safe="") for character in name]
+    if sum(map(len, encoded)) <= _MAX_LINE - len(" filename*=utf-8'';"):
+        return f"filename*=utf-8''{''.join(encoded)}"
     lines = ["utf-8''"]
-    for sign in signs:
-        if len(lines[-1]) + len(sign) > _FOLD - len(" filename*99*=;"):
+    for character in encoded:
+        if len(lines[-1]) + len(character) > _FOLD - len(" filename*99*=;"):
             lines.append("")
-        lines[-1] += sign
+        lines[-1] += character
     return ";\r\n ".join(f"filename*{number}*={line}" for number, line in enumerate(lines))
 
 
