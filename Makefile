@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DOJO := $(VENV)/.agentdojo
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help install agentdojo routing models minilm demo test recordings mutants lint types check prices schemas docs lock clean
+.PHONY: help install agentdojo routing models minilm demo test recordings mutants lint types check explore prices schemas docs lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -55,8 +55,11 @@ lint: $(READY) ## style, and the direction of imports
 types: $(READY) ## pyright, strict
 	$(BIN)/basedpyright
 
-check: lint types docs minilm agentdojo ## what a change must pass: the suite asks the models, and tries new examples
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --live --hypothesis-profile explore --timeout 3600
+check: lint types docs minilm agentdojo ## what a change must pass: the suite asks the models, and tries thousands of examples
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --live --hypothesis-profile explore --hypothesis-seed 1 --timeout 3600
+
+explore: minilm agentdojo ## the properties of the suite with examples that were never tried; what fails is a finding
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not model" --hypothesis-profile explore --timeout 3600
 
 prices: $(READY) ## hold the table of prices against genai-prices (`python -m scripts.prices --write` brings it up to date)
 	$(BIN)/python -m scripts.prices

@@ -39,7 +39,12 @@ async def _same(plan: Plan, yields: list[int], journal: Journal) -> None:
     there, here = World(), World(yields)
     expected = await meaning(plan, there.registry)
     outcome = await run_plan(plan, here.registry, journal=journal)
-    assert [done.step for done in outcome.effects] == expected.effects
+    effects = [done.step for done in outcome.effects]
+    if isinstance(outcome, Failed) and outcome.error.code == "run.cap":
+        # A list that is added to itself in nested loops is more work than a run may do, and the reference has no limit.
+        assert effects == expected.effects[: len(effects)]
+        return
+    assert effects == expected.effects
     assert here.cells == there.cells
     assert [what for what in here.happened if what[0] == "poke"] == [
         what for what in there.happened if what[0] == "poke"
@@ -60,6 +65,22 @@ async def _answer(source: str, world: World) -> object:
     outcome: RunOutcome = await run_source(source, world.registry)
     assert isinstance(outcome, Finished), outcome
     return outcome.answer
+
+
+async def test_a_list_that_grows_without_end_ends_at_the_limit_on_work(journal: Journal) -> None:
+    source = """
+xs = [1, 2, 3]
+for a in range(20):
+    poke('left', a)
+    for b in range(3):
+        xs += xs
+answer(len(xs))
+"""
+    outcome = await run_plan(plan_of(source, World().registry), World().registry, journal=journal)
+    assert isinstance(outcome, Failed)
+    assert outcome.error.code in ("run.cap", "run.too-large")
+    steps = [done.step for done in outcome.effects]
+    assert steps == [f"1[{turn}]/0" for turn in range(len(steps))]
 
 
 ALIASES = {
