@@ -469,7 +469,9 @@ def _nested_loops_code(element: Code, key: Code | None, clauses: list[ClauseCode
             if key is None:
                 items.append(element(inner))
             else:
-                entries[check_dict_key(key(inner))] = element(inner)
+                # In a statement of its own: an assignment would evaluate the value before the key.
+                name = check_dict_key(key(inner))
+                entries[name] = element(inner)
 
         go(0, outermost(env))
         return check_size(items if key is None else entries)
