@@ -72,7 +72,7 @@ async def test_a_pointer_at_nothing_is_asked_about(vague: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "clear", ["Sort names.txt and save it as sorted.txt", "Read notes.txt and mail it to a@example.com", "count lines"]
+    "clear", ["Sort names.txt and save it as sorted.txt", "Read notes.txt and mail it to a@example.com"]
 )
 def test_a_pointer_at_something_named_is_not_asked_about(clear: str) -> None:
     assert open_questions(clear) == ()
@@ -94,7 +94,7 @@ def test_rules_never_fail_on_any_text(text: str) -> None:
 
 
 def test_the_published_schema_is_in_step() -> None:
-    published = json.loads((Path(__file__).parents[2] / "schemas" / "intent.v1.json").read_text())
+    published = json.loads((Path(__file__).parents[2] / "schemas" / "intent.v2.json").read_text())
     assert published == intent_schema()
 
 

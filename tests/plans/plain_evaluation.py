@@ -27,6 +27,7 @@ from bicameral.plans._expressions import (
     Negative,
     Not,
     Ref,
+    Reference,
     Slice,
     TupleOf,
 )
@@ -118,6 +119,12 @@ def _value(expr: Any, env: Env, looped: bool) -> Any:
             if isinstance(value, str):
                 check_length("the text", len(value), MAX_TEXT)
             return value if value is None or isinstance(value, str) else check_number(value)
+        case Reference(bound=bound):
+            if bound is None:
+                raise EvaluationError(
+                    "run.unbound-reference", f"{expr.refers}({expr.words!r}) is not bound to anything"
+                )
+            return bound.value
         case Ref(name=name):
             if name not in env:
                 near = nearest_name(name, env)

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from scripts.mutants.mutant import Mutant
-from scripts.mutants.rooms import boundary, configuration, journal, labels, models, plans, policy, runs, tools
+from scripts.mutants.rooms import (
+    binding,
+    boundary,
+    configuration,
+    journal,
+    labels,
+    models,
+    planning,
+    plans,
+    policy,
+    runs,
+    tools,
+)
 
 MUTANTS: tuple[Mutant, ...] = (
     *labels.MUTANTS,
     *policy.MUTANTS,
+    *planning.MUTANTS,
     *plans.MUTANTS,
     *runs.MUTANTS,
     *boundary.MUTANTS,
+    *binding.MUTANTS,
     *journal.MUTANTS,
     *models.MUTANTS,
     *tools.MUTANTS,

@@ -11,14 +11,27 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from bicameral.agent._doubts import planning_doubts
 from bicameral.agent._escalation import Escalation, Planned, record_planned
 from bicameral.agent._requests import Endorser, endorse_text, endorsement_for
 from bicameral.agent._wiring import AgentWiring, within_budget
-from bicameral.errors import IntentError, Place, PlanError
+from bicameral.binding import PlanBinding
+from bicameral.errors import Place, PlanError
 from bicameral.labels import Labelled, user_input
 from bicameral.limits import STRATEGY_LIMITS, Ledger, Limits, open_ledger
-from bicameral.planning import CompiledPlan, Intent, PlanCheck, trusted_request_text
-from bicameral.plans import Plan, print_plan
+from bicameral.planning import (
+    MAX_TURNS,
+    CompiledPlan,
+    GivenAnswer,
+    Intent,
+    PlanCheck,
+    complete_intent,
+    continue_intent,
+    is_stop,
+    questions_error,
+    trusted_request_text,
+)
+from bicameral.plans import Plan, open_references, print_plan
 from bicameral.runs import (
     Approver,
     Asker,
@@ -37,7 +50,7 @@ from bicameral.runs import (
     run_plan,
 )
 from bicameral.telemetry import span
-from bicameral.types import STR
+from bicameral.types import STR, Type
 
 if TYPE_CHECKING:
     from bicameral.patterns import Outcome
@@ -57,11 +70,17 @@ class SyncAgent:
     def intent(self, request: str | Labelled[str], **options: Any) -> Intent:
         return _run_blocking(self._agent.intent(request, **options))
 
+    def complete(self, intent: Intent, **options: Any) -> Intent:
+        return _run_blocking(self._agent.complete(intent, **options))
+
     def plan(self, request: str | Labelled[str] | Intent, **options: Any) -> Planned:
         return _run_blocking(self._agent.plan(request, **options))
 
     def check(self, plan: Plan, **options: Any) -> Checked:
         return self._agent.check(plan, **options)
+
+    def bind(self, plan: Plan, **options: Any) -> PlanBinding:
+        return _run_blocking(self._agent.bind(plan, **options))
 
     def run(self, what: Plan | Planned | Checked | str | Labelled[str], **options: Any) -> RunOutcome:
         return _run_blocking(self._agent.run(what, **options))
@@ -162,23 +181,66 @@ class Agent(AgentWiring):
 
     @within_budget
     async def intent(
-        self, request: str | Labelled[str], *, deterministic: bool = False, asker: Asker | None = None
+        self,
+        request: str | Labelled[str],
+        *,
+        deterministic: bool = False,
+        asker: Asker | None = None,
+        partial: bool = False,
     ) -> Intent:
-        """The intent of a request. Open questions go to the asker, once and together; without one they are an error."""
+        """The intent of a request.
+
+        Open questions go to the asker, one after the other: an answer becomes part of the request, and may settle the
+        others or raise new ones. Without an asker, or if the person stops, they are an error (`intent.questions`).
+
+        Args:
+            deterministic: Understand the request by rules alone, without a model.
+            asker: Answers the open questions.
+            partial: Return the intent with the questions that nobody answers, instead of the error.
+        """
         request, today = trusted_request_text(request), self._now().date()
         intent = await self._echo.intent(request, self.registry, today, deterministic=deterministic)
-        if not intent.questions:
-            return intent
-        if asker is None:
-            raise IntentError(
-                "intent.questions",
-                "the request leaves open: " + " ".join(intent.questions),
-                fix="Say it in the request, or run it interactively.",
+        answers: tuple[GivenAnswer, ...] = ()
+        for _ in range(MAX_TURNS):
+            if not intent.questions:
+                break
+            question = intent.questions[0]
+            reply = "" if asker is None else str(await asker.ask(question.question, STR)).strip()
+            if is_stop(reply) and partial:
+                return intent
+            if is_stop(reply):
+                raise questions_error(intent.questions)
+            answers = (*answers, GivenAnswer(about=question.about, question=question.question, answer=reply))
+            # The whole request is understood again, by Echo's model too: an answer may change what the rest means.
+            completed = f"{intent.request}\n({reply})"
+            intent = await self._echo.intent(
+                completed, self.registry, today, deterministic=deterministic, answers=answers
             )
-        reply = str(await asker.ask("\n".join(intent.questions), STR)).strip()
-        completed = f"{intent.request}\n({reply})"
-        intent = await self._echo.intent(completed, self.registry, today, deterministic=deterministic)
-        return intent.model_copy(update={"questions": ()})
+        # Nothing is planned from an intent with open questions, however often somebody was asked.
+        if intent.questions and not partial:
+            raise questions_error(intent.questions)
+        return intent
+
+    @within_budget
+    async def complete(self, intent: Intent, *, asker: Asker | None = None) -> Intent:
+        """An intent that a person wrote or edited, with effects, days and mentions, and its questions answered.
+
+        Args:
+            asker: Answers the open questions; without one they are an error (`intent.questions`).
+        """
+        today = self._now().date()
+        intent = complete_intent(intent, self.registry, today)
+        for _ in range(MAX_TURNS):
+            if not intent.questions:
+                break
+            question = intent.questions[0]
+            reply = "" if asker is None else str(await asker.ask(question.question, STR)).strip()
+            if is_stop(reply):
+                raise questions_error(intent.questions)
+            intent = continue_intent(intent, {question.about: reply}, self.registry, today)
+        if intent.questions:
+            raise questions_error(intent.questions)
+        return intent
 
     @within_budget
     async def plan(
@@ -206,14 +268,40 @@ class Agent(AgentWiring):
             else:
                 intent = await self.intent(request, deterministic=deterministic, asker=asker)
             compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
-            checked = self.check(compiled.plan, intent=intent, known=compiled.check)
+            bound, checked = await self._bind_and_check(intent, compiled, asker)
             if compiled.cached and not checked.ok:
                 # A cached plan is checked by the current policies, like one that is written now.
                 compiled = await self._delta.compile(intent, self.registry, fresh=True, watch=watch)
-                checked = self.check(compiled.plan, intent=intent, known=compiled.check)
-            planned = self._build_planned(intent, compiled, checked, time.perf_counter() - started, ledger)
+                bound, checked = await self._bind_and_check(intent, compiled, asker)
+            seconds = time.perf_counter() - started
+            planned = self._build_planned(intent, compiled, bound, checked, seconds, ledger)
             record_planned(trace, planned)
         return planned
+
+    async def _bind_and_check(
+        self, intent: Intent, compiled: CompiledPlan, asker: Asker | None
+    ) -> tuple[PlanBinding, Checked]:
+        bound = await self.bind(compiled.plan, asker=asker)
+        bound.require()
+        return bound, self.check(bound.plan, intent=intent, known=compiled.check)
+
+    @within_budget
+    async def bind(
+        self, plan: Plan, *, asker: Asker | None = None, scope: Mapping[str, Type] | None = None
+    ) -> PlanBinding:
+        """The plan with its references bound to the world, outside the privileged model.
+
+        What rules do not decide the quarantined model chooses, and then the asker; what is left is a question of the
+        result.
+
+        Args:
+            plan: The plan.
+            asker: Answers which of several things is meant.
+            scope: The types of the variables before its first step.
+        """
+        if not open_references(plan):
+            return PlanBinding(plan)
+        return await self._plan_binder(asker).bind(plan, scope)
 
     def check(
         self,
@@ -269,6 +357,10 @@ class Agent(AgentWiring):
         """
         if isinstance(what, str | Labelled):
             what = await self.plan(what, deterministic=deterministic, asker=asker)
+        if isinstance(what, Plan):
+            bound = await self.bind(what, asker=asker)
+            bound.require()
+            what = bound.plan
         checked = self._recheck(what)
         checked.require()
         intent = checked.basis.intent
@@ -287,7 +379,9 @@ class Agent(AgentWiring):
             return await run(checked, observer=observer)
         if not self._stages:
             return await run(checked, observer=observer, **_planning_record(what))
-        escalation = Escalation(self._delta, what, checked, self.registry, self.policy, self._limits)
+        escalation = Escalation(
+            self._delta, what, checked, self.registry, self.policy, self._limits, partial(self.bind, asker=asker)
+        )
         return await escalation.run(run, observer, _planning_record(what))
 
     def _recheck(self, what: Plan | Planned | Checked) -> Checked:
@@ -350,6 +444,7 @@ class Agent(AgentWiring):
             bounds=bounds if rounds is None else replace(bounds, rounds=rounds),
             level=self.config.reason.level,
             caps=self.config.caps,
+            bind=lambda plan, scope, asker: self.bind(plan, asker=asker, scope=scope),
         )
         if not isinstance(request, Intent):
             request = await self.intent(request, deterministic=deterministic, asker=given.asker)
@@ -489,11 +584,17 @@ class Agent(AgentWiring):
         return await replay(journal, run, self.registry)
 
     def _build_planned(
-        self, intent: Intent, compiled: CompiledPlan, checked: Checked, seconds: float, ledger: Ledger
+        self,
+        intent: Intent,
+        compiled: CompiledPlan,
+        bound: PlanBinding,
+        checked: Checked,
+        seconds: float,
+        ledger: Ledger,
     ) -> Planned:
         return Planned(
             intent,
-            compiled.plan,
+            bound.plan,
             checked,
             compiled.mismatches,
             print_plan(compiled.plan, self.registry),
@@ -506,9 +607,11 @@ class Agent(AgentWiring):
             sum(ledger.money.values()),
             tuple(ledger.degraded),
             (*(ledger.records or ()), *ledger.lost),
+            bound.bindings,
+            planning_doubts(compiled.plan, intent, bound.bindings, self.registry, self.policy.me),
         )
 
 
 def _planning_record(planned: Planned) -> dict[str, Any]:
-    """The model calls that wrote a plan and what they cost, for the record of its run."""
-    return {"planning": planned.spent, "planned_by": planned.calls}
+    """What planning knows of a plan, for its run: the model calls that wrote it, what they cost, and doubts."""
+    return {"planning": planned.spent, "planned_by": planned.calls, "doubts": planned.doubts}

@@ -10,13 +10,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from bicameral.binding import Binding, PlanBinding
 from bicameral.errors import ModelError, PlanError
 from bicameral.labels import Label
 from bicameral.limits import ChamberUsage, Role, open_ledger
 from bicameral.models import Route, Usage
 from bicameral.planning import CompiledPlan, Intent, Mismatch, PlanCascade, Planner
 from bicameral.plans import RUN_CODES, Plan, PlanLimits, Proof, Report
-from bicameral.runs import Checked, Failed, Observer, RunOutcome, StartState, StepProgress, check_plan
+from bicameral.runs import Checked, Doubt, Failed, Observer, RunOutcome, StartState, StepProgress, check_plan
 from bicameral.telemetry import Fact, Span
 from bicameral.tools import CHANGING, Registry
 
@@ -51,6 +52,10 @@ class Planned:
     """How replies were degraded, such as by another model than the configured one."""
     calls: tuple[dict[str, Any], ...] = field(default=(), repr=False, compare=False)
     """The model calls of planning, for the journal."""
+    bindings: tuple[Binding, ...] = ()
+    """What the words of the plan were bound to; `source` has the words, `plan` what they mean."""
+    doubts: tuple[Doubt, ...] = ()
+    """What is not sure about the plan; its run says so before the answer."""
 
     @property
     def report(self) -> Report:
@@ -116,6 +121,7 @@ class Escalation:
     registry: Registry
     policy: Policy
     limits: PlanLimits
+    bind: Callable[[Plan], Awaitable[PlanBinding]]
 
     async def run(self, run: RunPlan, observer: Observer | None, written_by: Mapping[str, Any]) -> RunOutcome:
         begun = EffectObserver(observer)
@@ -124,9 +130,12 @@ class Escalation:
             compiled = await self._escalated_plan(outcome, begun)
         if compiled is None or not isinstance(outcome, Failed):
             return outcome
+        bound = await self.bind(compiled.plan)
+        if bound.questions:
+            return outcome
         start = StartState(read=self._failure_label(outcome))
         options: dict[str, Any] = {"limits": self.limits, "start": start, "intent": self.planned.intent}
-        checked = check_plan(compiled.plan, self.registry, self.policy, known=compiled.check, **options)
+        checked = check_plan(bound.plan, self.registry, self.policy, known=compiled.check, **options)
         if not checked.ok:
             return outcome
         spent: dict[str, Any] = {"planning": ledger.spent, "planned_by": ledger.records or ()}

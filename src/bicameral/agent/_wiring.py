@@ -19,11 +19,12 @@ from bicameral.planning import Delta, Echo, PlanCascade
 from bicameral.plans import PlanLimits, Report
 from bicameral.policy import Policy
 from bicameral.routing import Cascade, Router, check_finished
-from bicameral.runs import Journal
+from bicameral.runs import Asker, Journal
 from bicameral.sessions import Chambers, Listener, Quarantined
-from bicameral.tools import Registry, Tool
+from bicameral.tools import Folders, Registry, Tool
 
 if TYPE_CHECKING:
+    from bicameral.binding import PlanBinder
     from bicameral.config import Config
 
 
@@ -45,6 +46,8 @@ def within_budget(
     return within
 
 
+CONTACTS = ("contacts.csv", "contacts.vcf")
+"""Where people are looked for if nothing is configured."""
 MAX_ASKS = 3
 """An extraction is asked for once more if a field is wrong, and once more if nothing is found."""
 MAX_READ_TOKENS = (MAX_SOURCE + 8_000) // 2
@@ -99,11 +102,14 @@ class AgentWiring:
         budgets: Budgets | None = None,
         prices: Prices | None = None,
     ) -> None:
-        from bicameral.config import Config, budgets_of, open_policy, open_prices, open_registry
+        from bicameral.config import Config, budgets_of, open_policy, open_prices, open_registry, surroundings_of
 
         self.config = config or Config.defaults()
+        self._folders: Folders | None = None
         if tools is None:
-            self.registry = open_registry(self.config)
+            surroundings = surroundings_of(self.config)
+            self._folders = surroundings.folders
+            self.registry = open_registry(self.config, surroundings)
         else:
             self.registry = tools if isinstance(tools, Registry) else Registry(tools)
         self._models, cascade = _model_pair(self.config, privileged, quarantined, cascade)
@@ -139,6 +145,19 @@ class AgentWiring:
         else:
             self._delta = Delta(_provider_for_role(privileged, "delta"), **planning)
         self._executor = executor or Extractor(self._models.quarantined, **calls)
+
+    @property
+    def _contacts(self) -> Sequence[str]:
+        """The files in which the user keeps people, as `find` is told."""
+        return self.config.toolbox.get("find", {}).get("contacts", CONTACTS)
+
+    def _plan_binder(self, asker: Asker | None) -> PlanBinder:
+        """A binder for one plan: all its references see the same world."""
+        from bicameral.binding import Binder, ModelChooser, PersonChooser, PlanBinder, WorldSource
+
+        choosers = [ModelChooser(self._executor), *([] if asker is None else [PersonChooser(asker)])]
+        source = WorldSource(self.registry, folders=self._folders, contacts=self._contacts, today=self._now().date())
+        return PlanBinder(self.registry, Binder(source, choosers=choosers))
 
     @classmethod
     def from_config(cls, config: Config | None = None, **options: Any) -> Self:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "run": "Do what a request asks for: plan it, check it, run it.",
     "follow": "Do what the answer of a run says, after you have seen it and said yes.",
+    "intent": "What a request asks for, as it was understood: steps, constraints, mentions, questions.",
     "plan": "Write the plan for a request and check it, without running it.",
     "check": "Check a plan file.",
     "explain": "Say in plain words what a plan does, step by step.",

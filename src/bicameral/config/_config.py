@@ -138,7 +138,7 @@ class ServerSettings(ConfigTable):
 Profile = Literal["default", "small"]
 Role = Literal["privileged", "quarantined"]
 
-STANDARD = ("files", "lines", "tables", "mail", "calendar", "web", "clock")
+STANDARD = ("files", "lines", "tables", "mail", "calendar", "web", "clock", "find")
 """The toolboxes that come with Bicameral."""
 
 # TOML gives lists; strict mode would refuse them where a tuple is wanted. Their items stay strict.

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from bicameral.binding import PlanBinding
 from bicameral.boundary import Executor, HandleContent, ViewLevel
 from bicameral.errors import BicameralError, JournalError, PlanError, RunError
 from bicameral.labels import NOTHING, UNKNOWN, Label, LabelTree, join, join_all, label_tree_to_json
@@ -174,6 +175,9 @@ class ReasoningCallbacks:
 
 NO_CALLBACKS = ReasoningCallbacks()
 
+BindRound = Callable[[Plan, Mapping[str, Type], Asker | None], Awaitable[PlanBinding]]
+"""Binds the references of a round's plan, given the types of the variables it starts with and who may be asked."""
+
 
 class Reasoner:
     """Works in rounds: each plan is written knowing the typed results of those before, checked, proved and run.
@@ -199,8 +203,10 @@ class Reasoner:
         level: ViewLevel = "scalars",
         history: int = MAX_HISTORY,
         caps: Limits | None = None,
+        bind: BindRound | None = None,
     ) -> None:
         self.caps = caps or RUN_LIMITS
+        self.bind = bind
         if LOOK in registry:
             raise PlanError(
                 "reason.tool-named-look",
@@ -281,10 +287,10 @@ class _ReasoningRun:
     async def _round(self, number: int) -> tuple[Outcome[Any] | None, bool]:
         start = self._start()
         try:
-            compiled = await self._plan(number)
+            compiled = await self._bound(await self._plan(number), start)
             if compiled.cached and not self._check(compiled.plan, start).ok:
                 # A cached plan is checked by the current policy, like a new one.
-                compiled = await self._plan(number, fresh=True)
+                compiled = await self._bound(await self._plan(number, fresh=True), start)
         except PlanError as error:
             self._failed(Round(number), error, None, None)
             twice = len(self.rounds) > 1 and not self.rounds[-2].source
@@ -305,6 +311,14 @@ class _ReasoningRun:
         outcome = await self._run(compiled.plan, start, number)
         self.places = {place: tree_of_round(tree, number) for place, tree in outcome.written.items()}
         return self._finish_round(this, compiled, checked, outcome), isinstance(outcome, Stopped)
+
+    async def _bound(self, compiled: CompiledPlan, start: StartState) -> CompiledPlan:
+        """The plan with its references bound. The draft keeps its words, since only that is read by the planner."""
+        if self.of.bind is None:
+            return compiled
+        bound = await self.of.bind(compiled.plan, start.types, self.company.asker)
+        bound.require()
+        return replace(compiled, plan=bound.plan, draft=compiled.draft or compiled.plan)
 
     def _check(self, plan: Plan, start: StartState) -> Checked:
         of = self.of

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bicameral import types as t
-from bicameral.tools import Registry, Tool
+from bicameral.tools import REFERENCE_KINDS, Argument, ReferenceKind, Registry, Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ def reachable_paths(rule: str, type_: t.Type, depth: int = 0) -> Iterator[Gramma
         case t.ListType():
             yield GrammarPath(f'{rule} "[" INDEX "]"', type_.item)
         case t.DictType(value=value):
-            yield GrammarPath(f'{rule} "[" KEY "]"', value)
+            yield GrammarPath(f'{rule} "[" (KEY | COLUMN) "]"', value)
         case t.AnyType() if depth < 2:
-            yield GrammarPath(f'{rule} "[" KEY "]"', t.ANY)
+            yield GrammarPath(f'{rule} "[" (KEY | COLUMN) "]"', t.ANY)
             yield GrammarPath(f'{rule} "[" INDEX "]"', t.ANY)
         case _:
             return
@@ -81,7 +81,7 @@ def _field_access(field: str, *, named: bool) -> str:
     return grammar_literal(f".{field}") if named else f"({by_key} | {grammar_literal('.' + field)})"
 
 
-TERMINALS = r"""
+_TERMINALS = r"""
 NAME: /[a-z][a-z0-9_]{0,24}/ & ~/(KEYWORDS)/
 INT: /-?[0-9]{1,9}/
 COUNT: /[0-9]{1,4}/
@@ -90,12 +90,25 @@ NUMBER: /-?[0-9]{1,12}(\.[0-9]{1,6})?/
 STRING2: /'[^'"\\\n\x00-\x1f]{0,20}'/
 STRING: /"([^"\\\n\x00-\x1f]|\\[n"t\\]){0,400}"/
 KEY: /"[^"\\\n\x00-\x1f]{1,40}"/
+REFERENCES
+COLUMN2: /column\('[^'"\\\n\x00-\x1f]{1,40}'\)/
 CHARS: /([^"\\\n{}\x00-\x1f]|\\[n"t\\])+/
 SPEC: /:(,)?(\.[0-9]f)?|:%[A-Za-z%: \/.-]{1,20}/
+OPERATOR: " + " | " - " | " * " | " / "
 COMPARE: " == " | " != " | " < " | " <= " | " > " | " >= "
 SAME: " == " | " != "
 DATE_TEXT: /"[0-9]{4}-[0-9]{2}-[0-9]{2}"/
-""".strip().replace("KEYWORDS", "|".join([*keyword.kwlist, *keyword.softkwlist, "answer", "extract", "ask"]))
+""".strip()
+
+
+def _reference_terminal(kind: ReferenceKind) -> str:
+    """`file("bills")` as one terminal. The words are the planner's, so nothing is enumerated."""
+    return f'{kind.upper()}: /{kind}\\("[^"\\\\\\n\\x00-\\x1f]{{1,60}}"\\)/'
+
+
+TERMINALS = _TERMINALS.replace(
+    "KEYWORDS", "|".join([*keyword.kwlist, *keyword.softkwlist, "answer", "extract", "ask", "cannot"])
+).replace("REFERENCES", "\n".join(map(_reference_terminal, REFERENCE_KINDS)))
 
 NamedObjects = Mapping[str, Sequence[str]]
 """The objects that a request names, by format (path, url, email). No other text of such a format can be written."""
@@ -124,6 +137,25 @@ class ExpressionGrammar:
         """The name of the rule for expressions of the wanted type; `bound` are the names that a comprehension binds."""
         return self._rule("e", _type_key(wanted), bound, lambda: self._expression(wanted, bound))
 
+    def argument(self, argument: Argument) -> str:
+        """The name of the rule for what may be given as an argument: an expression of its type, or a reference."""
+        refers = argument.refers
+        if refers is None or refers == "column":
+            return self.expression(argument.type)
+
+        def make() -> list[str]:
+            match argument.type:
+                case t.ListType(item=item):
+                    one = self._rule("a", f"{refers} {_type_key(item)}", (), lambda: [self.expression(item), terminal])
+                    return [self.expression(argument.type), f'"[" {one} (", " {one})* "]"']
+                case _:
+                    return [self.expression(argument.type), terminal]
+
+        # A person may answer with an address or a name of a file, and a cell may hold one.
+        given = self.rule_for_kinds(t.StrType, t.AnyType)
+        terminal = refers.upper() if given is None else f"({refers.upper()} | {given})"
+        return self._rule("a", f"{refers} {_type_key(argument.type)}", (), make)
+
     def any_expression(self, bound: BoundNames = ()) -> str:
         return self.expression(t.ANY, bound)
 
@@ -134,8 +166,11 @@ class ExpressionGrammar:
 
         return self._rule("c", "", bound, make)
 
-    def can_write(self, wanted: t.Type) -> bool:
-        """Whether any expression has this type: for a file, for example, only if the request names one."""
+    def can_write(self, argument: Argument) -> bool:
+        """Whether anything can be given as an argument: for a link, for example, only if the request names one."""
+        if argument.refers is not None:
+            return True
+        wanted = argument.type
         item = wanted.item if isinstance(wanted, t.ListType) else wanted
         if not isinstance(item, t.StrType) or item.format is None:
             return True
@@ -253,7 +288,7 @@ class ExpressionGrammar:
             for name, type_ in rows
             for field in type_.fields
         ] + [
-            GrammarPath(f'{grammar_literal(name + chr(91))} STRING2 "]"', t.ANY)
+            GrammarPath(f'{grammar_literal(name + chr(91))} (STRING2 | COLUMN2) "]"', t.ANY)
             for name, type_ in variables.items()
             if isinstance(type_, t.DictType | t.AnyType)
         ]
@@ -273,13 +308,23 @@ class ExpressionGrammar:
                 for lists in self._rules_reaching(t.ListType(t.FLOAT), bound)
             ]
             for one in self._rules_reaching(wanted, bound):
-                found.append(f'{one} (" + " | " - " | " * " | " / ") ({one} | NUMBER)')
+                found.append(f"{one} OPERATOR ({one} | NUMBER) (OPERATOR ({one} | NUMBER))?")
+                found.append(f'"(" {one} OPERATOR ({one} | NUMBER) ")" OPERATOR ({one} | NUMBER)')
                 found.append(f'"round(" {one} ((" * " | " / ") ({one} | NUMBER))? (", " COUNT)? ")"')
             if text := self.rule_for_kinds(t.StrType, t.AnyType, bound=bound):
                 found.append(('"int("' if isinstance(wanted, t.IntType) else '("float(" | "int(")') + f' {text} ")"')
-            return found or ["INT"]
+            found.append(self._days_between(bound))
+            return found
 
         return self._rule("n", _type_key(wanted), bound, make)
+
+    def _days_between(self, bound: BoundNames) -> str:
+        """`(a - b).days`: the number of days between two days."""
+        days = ['"date(" DATE_TEXT ")"', *self._argumentless_calls(t.DATE)]
+        if day := self.rule_for_kinds(t.DateType, t.AnyType, bound=bound):
+            days.append(day)
+        one = " | ".join(days)
+        return f'"(" ({one}) " - " ({one}) ").days"'
 
     def _dates(self, bound: BoundNames) -> list[str]:
         found = ['"date(" DATE_TEXT ")"']
@@ -296,7 +341,7 @@ class ExpressionGrammar:
         if starts := self._argumentless_calls(t.DATETIME) + ([moment] if moment else []):
             unit = '("days" | "hours" | "minutes")'
             found.append(f'({" | ".join(starts)}) (" + " | " - ") "timedelta(" {unit} "=" COUNT ")"')
-        if day := self.rule_for_kinds(t.DateType, bound=bound):
+        if day := self.rule_for_kinds(t.DateType, t.AnyType, bound=bound):
             found.append(f'"combine(" {day} ", " {self.expression(t.TIME, bound)} ")"')
         return found
 
@@ -304,8 +349,10 @@ class ExpressionGrammar:
         one = self.expression(item, bound)
         found = [f'"[" ({one} (", " {one})*)? "]"']
         found += [f'{lists} "[" INDEX? ":" INDEX? "]"' for lists in self._rules_reaching(t.ListType(item), bound)]
+        found += [f'"unique(" {lists} ")"' for lists in self._rules_reaching(t.ListType(item), bound)]
         if not bound and self.list_paths():
             found.append(self._comprehension(item))
+            found.append(f'"unique(" {self._comprehension(item)} ")"')
             found += self._sortings(t.ListType(item))
         if is_usable_as(t.STR, item) and (text := self.rule_for_kinds(t.StrType, t.AnyType, bound=bound)):
             found.append(f'{text} (".splitlines()" | ".split(" STRING ")")')
@@ -410,8 +457,12 @@ class ExpressionGrammar:
             found.append(f'STRING (" in " | " not in ") {lists}')
             found.append(f'"len(" {lists} ")" COMPARE INT')
         if unknown := self.rule_for_kinds(t.AnyType, bound=bound):
-            found.append(f'{unknown} COMPARE (NUMBER | STRING | "True" | "False" | {unknown})')
+            days = self.expression(t.DATE, bound)
+            found.append(f'{unknown} COMPARE (NUMBER | STRING | VALUE | "True" | "False" | {days} | {unknown})')
             found.append(f'STRING (" in " | " not in ") {unknown} ".lower()"?')
+            found += [
+                f'{unknown} (" in " | " not in ") {lists}' for lists in self._rules_reaching(t.ListType(t.ANY), bound)
+            ]
             found.append(f'"len(" {unknown} ")" COMPARE INT')
         found += [
             f'{grammar_literal(tool.name + "(")} STRING ")"' for tool in self._registry if _is_text_question(tool)

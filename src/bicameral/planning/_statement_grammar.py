@@ -14,7 +14,7 @@ from bicameral.planning._expression_grammar import (
     is_usable_as,
     item_name,
 )
-from bicameral.tools import Registry, Tool
+from bicameral.tools import Argument, Registry, Tool
 from bicameral.types import ANY, FLOAT, STR, AnyType, DictType, FloatType, IntType, ListType, NullType, RecordType, Type
 
 FENCE = "```"
@@ -32,7 +32,8 @@ class Opening:
     """A place for the next statement: its indentation, the variables in scope, and whether `else` may follow.
 
     At an `ending` only the answer is left to write; directly inside a loop there is none, since it would be a loop of
-    one turn. `looks` are the variables that the plan may ask to be shown instead of answering.
+    one turn. `looks` are the variables that the plan may ask to be shown instead of answering. As the `first` statement
+    the planner may say that it cannot serve the request.
     """
 
     level: int
@@ -42,6 +43,8 @@ class Opening:
     may_answer: bool = True
     ending: bool = False
     looks: tuple[str, ...] = ()
+    first: bool = False
+    may_ask: bool = True
 
 
 # The lexer behind a grammar takes the longest terminal and never goes back, so no terminal may be the beginning of
@@ -87,6 +90,10 @@ def _statement_rules(registry: Registry, opening: Opening, named: NamedObjects |
         rules[f"{at}each"] = f'({over}) ":\\n"'
     if opening.deeper and opening.scope:
         rules[f"{at}when"] = f'"if " {grammar.condition()} ":\\n"'
+    if opening.may_ask:
+        rules[f"{at}ask"] = 'NAME " = " "ask(" STRING ")\\n"'
+    if opening.first:
+        rules[f"{at}cannot"] = '"cannot(" STRING ")\\n"'
     if opening.may_else:
         rules[f"{at}else"] = '"else:\\n"'
     if opening.may_answer:
@@ -99,12 +106,12 @@ def _statement_rules(registry: Registry, opening: Opening, named: NamedObjects |
 
 def _call_rules(tool: Tool, grammar: ExpressionGrammar) -> list[str]:
     """The ways to call a tool: one, or one for each table in scope if its arguments name columns of a table."""
-    if not all(grammar.can_write(argument.type) for argument in tool.arguments if argument.required):
+    if not all(grammar.can_write(argument) for argument in tool.arguments if argument.required):
         return []
     table = next((argument.field_of for argument in tool.arguments if argument.field_of), None)
     rows = tool.argument(table) if table else None
     if rows is None:
-        return [_call_rule(tool, {a.name: grammar.expression(a.type) for a in tool.arguments})]
+        return [_call_rule(tool, {a.name: grammar.argument(a) for a in tool.arguments})]
     found: list[str] = []
     for path in grammar.paths():
         if is_usable_as(path.type, rows.type) and not isinstance(path.type, AnyType):
@@ -114,15 +121,21 @@ def _call_rules(tool: Tool, grammar: ExpressionGrammar) -> list[str]:
                 if argument.field_of == rows.name:
                     is_list = isinstance(argument.type, ListType)
                     written[argument.name] = f'"[" {columns} (", " {columns})* "]"' if is_list else columns
-            expressions = {a.name: written.get(a.name) or grammar.expression(a.type) for a in tool.arguments}
+            expressions = {a.name: written.get(a.name) or _compared_value(a, grammar) for a in tool.arguments}
             found.append(_call_rule(tool, expressions))
     return found
+
+
+def _compared_value(argument: Argument, grammar: ExpressionGrammar) -> str:
+    """What is compared with a column: a value by words, or any expression."""
+    rule = grammar.argument(argument)
+    return f"({rule} | VALUE)" if isinstance(argument.type, AnyType) else rule
 
 
 def _column_names(rows: Type) -> str:
     item = _item_type(rows)
     if not isinstance(item, RecordType):
-        return "KEY"
+        return "(KEY | COLUMN)"
     return "(" + " | ".join(grammar_literal(json.dumps(name)) for name in item.names) + ")"
 
 

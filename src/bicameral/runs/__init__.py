@@ -32,6 +32,13 @@ from bicameral.runs._call_policy import (
     PolicyDecider as PolicyDecider,
     label_tree_json as label_tree_json,
 )
+from bicameral.runs._doubts import (
+    DOUBT_CODES as DOUBT_CODES,
+    Doubt as Doubt,
+    DoubtCode as DoubtCode,
+    SelectionLog as SelectionLog,
+    find_resting_steps as find_resting_steps,
+)
 from bicameral.runs._effects import Asker as Asker, LiveEffectHandler as LiveEffectHandler, RunServices as RunServices
 from bicameral.runs._engine import PlanEngine as PlanEngine
 from bicameral.runs._inputs import (

@@ -22,6 +22,7 @@ from bicameral.plans import Plan
 from bicameral.policy import Mode
 from bicameral.runs._approvals import ApprovalQuestion, ApprovalResult, PendingCall, Permit, refusal_error, shown_hash
 from bicameral.runs._call_policy import Decider, Grant, RecordedDecider, ReplayDecider, StepLabels, label_tree_json
+from bicameral.runs._doubts import NO_LABEL, SelectionLog
 from bicameral.runs._effects import extraction_facts, question_facts, tool_call_facts
 from bicameral.runs._engine import PlanEngine
 from bicameral.runs._inputs import StartState
@@ -30,7 +31,7 @@ from bicameral.runs._outcome import EffectDone, Failed, Finished, RunOutcome, St
 from bicameral.runs._run import Workload, plan_telemetry
 from bicameral.runs._scheduler import Activity
 from bicameral.telemetry import Fact
-from bicameral.tools import CHANGING, AttachedFile, Registry, Tool
+from bicameral.tools import CHANGING, AttachedFile, Registry, Selection, Tool
 from bicameral.types import Type, value_from_json, value_to_json
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ class RecordedEffectHandler:
         self.effects: list[EffectDone] = []
         self.in_flight: set[str] = set()
         self.activity = Activity()
+        self.selections = SelectionLog()
         self.differences: list[str] = []
         self._started = record.started
         self._ended = record.finished
@@ -98,6 +100,9 @@ class RecordedEffectHandler:
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any:
         value = self._recorded_result(step, tool_call_facts(tool, bound), labels)
+        if noted := self._ended[step].body.get("selections"):
+            chosen = (Selection.from_json(each) for each in noted)
+            self.selections.add(step, chosen, NO_LABEL if labels is None else labels.selection_label(value))
         if tool.changes:
             self.effects.append(EffectDone(step, tool.name, tool.effect))
         return value

@@ -10,7 +10,7 @@ import os
 import re
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from itertools import islice
@@ -21,7 +21,7 @@ from bicameral.errors import ToolError, nearest_name
 from bicameral.parsing import ParseLimitError, ParseLimits, Parser
 from bicameral.toolboxes._mime import MailHeaders, parse_local_date
 from bicameral.toolboxes.mail import Mail
-from bicameral.tools import Folders
+from bicameral.tools import Folders, Selection, note_selection
 
 INBOX = "INBOX"
 MAX_MAIL = 32 * 1024 * 1024
@@ -272,9 +272,12 @@ class Mailbox:
     ) -> list[Mail]:
         """The newest mails that match all filters; a body is parsed only if the headers match."""
         mails: list[Mail] = []
-        for entry in sorted(self._entries(folder), key=lambda entry: entry.date, reverse=True):
+        entries = sorted(self._entries(folder), key=lambda entry: entry.date, reverse=True)
+        looked_at = unparsed = skipped = 0
+        for entry in entries:
             if len(mails) >= limit:
                 break
+            looked_at += 1
             headers, day = entry.headers, entry.date.date()
             if (
                 (unread and not entry.unread)
@@ -285,9 +288,15 @@ class Mailbox:
             ):
                 continue
             content = self._load_text(entry.stored)
+            skipped += content is None
+            unparsed += bool(content and content.problem)
             # A mail that could not be parsed is a result, too: the words may be in it.
             if content and (content.problem or has_words(f"{headers.subject}\n{content.body}", text)):
                 mails.append(_make_mail(entry, content))
+        filters = {"text": text, "sender": sender, "subject": subject, "since": since, "before": before}
+        words = [f"{name} {str(wanted)[:80]!r}" for name, wanted in filters.items() if wanted]
+        # Those beyond the limit were not looked at, so that nothing is known of them.
+        note_selection(Selection(looked_at, len(mails), "mails", ", ".join(words), unread=unparsed, skipped=skipped))
         return mails
 
     def read(self, id: str) -> Mail:
@@ -355,15 +364,35 @@ class Mailbox:
                 nearest=nearest_name(folder, names),
             )
         known = self._with_headers(self._list_stored(boxes))
-        # The sender chooses the Message-ID. One that occurs twice, or equals the key of another mail, is not used as an
-        # id. All folders count, also those that are not searched.
-        uses = Counter(headers.message_id for _, headers in known)
-        uses.update(item.key for item, _ in known)
+        # All folders count for the ids, also those that are not searched.
+        ids = mail_ids([(item.key, headers.message_id) for item, headers in known])
         return [
-            _make_entry(item, headers, unique=uses[headers.message_id] == 1)
-            for item, headers in known
+            _make_entry(item, headers, id)
+            for (item, headers), id in zip(known, ids, strict=True)
             if item.folder in chosen
         ]
+
+    @property
+    def root(self) -> Path | None:
+        """Where the mail lies, or None if there is none."""
+        try:
+            return self._mailbox_root()
+        except ToolError:
+            return None
+
+    def list_stored(self) -> list[StoredMail]:
+        """All mails of all folders, as the mailbox records them; nothing is parsed."""
+        with self._lock:
+            return self._list_stored(list_mailboxes(self._mailbox_root()))
+
+    def read_stored(self, items: list[StoredMail]) -> Iterator[tuple[StoredMail, MailHeaders, datetime, str | None]]:
+        """These mails with headers, date and body; None for a body that cannot be parsed within the limits.
+
+        Mails that have disappeared meanwhile are left out.
+        """
+        for item, headers in self._with_headers(items):
+            if (text := self._load_text(item)) is not None:
+                yield item, headers, headers.date or _fallback_date(item), None if text.problem else text.body
 
     def _mailbox_root(self) -> Path:
         if self.folder is not None:
@@ -521,8 +550,17 @@ def _is_in_folder(name: str, folder: str) -> bool:
     return not wanted or own == wanted or own.startswith(f"{wanted}/") or own.endswith(f"/{wanted}")
 
 
-def _make_entry(item: StoredMail, headers: MailHeaders, *, unique: bool) -> MailEntry:
-    id = _hash_message_id(headers.message_id) if headers.message_id and unique else item.key
+def mail_ids(known: Sequence[tuple[str, str]]) -> list[str]:
+    """The ids of all mails of a mailbox, from their keys and Message-IDs.
+
+    The sender chooses the Message-ID. One that occurs twice, or equals the key of another mail, is not used as an id.
+    """
+    uses = Counter(message_id for _, message_id in known)
+    uses.update(key for key, _ in known)
+    return [_hash_message_id(name) if name and uses[name] == 1 else key for key, name in known]
+
+
+def _make_entry(item: StoredMail, headers: MailHeaders, id: str) -> MailEntry:
     unread = not headers.read if item.unread is None else item.unread
     return MailEntry(item, headers, id, headers.date or _fallback_date(item), unread)
 

@@ -43,15 +43,24 @@ from bicameral.tools._path_rules import (
     WriteTarget as WriteTarget,
     protected_database_files as protected_database_files,
 )
+from bicameral.tools._selections import (
+    Selection as Selection,
+    collect_selections as collect_selections,
+    note_selection as note_selection,
+    shown_text as shown_text,
+)
 from bicameral.tools._tool import (
     CHANGING as CHANGING,
     EFFECTS as EFFECTS,
     PURPOSES as PURPOSES,
+    REFERENCE_KINDS as REFERENCE_KINDS,
     REQUIRED as REQUIRED,
     Argument as Argument,
+    CellLookup as CellLookup,
     Effect as Effect,
     OwnershipTest as OwnershipTest,
     Purpose as Purpose,
+    ReferenceKind as ReferenceKind,
     Tool as Tool,
 )
 

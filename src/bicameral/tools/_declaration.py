@@ -33,6 +33,7 @@ from bicameral.tools._tool import (
     Effect,
     OwnershipTest,
     Purpose,
+    ReferenceKind,
     RefineResult,
     Tool,
 )
@@ -55,6 +56,7 @@ class ToolFacts(TypedDict, total=False):
     purpose: Mapping[str, Purpose] | None
     words: tuple[str, ...]
     field_of: Mapping[str, str] | None
+    refers: Mapping[str, ReferenceKind] | None
     refine: RefineResult | None
     origins: Origin | Origins | None
     outbound: bool | None
@@ -62,6 +64,7 @@ class ToolFacts(TypedDict, total=False):
     attaches: AttachedOrigins | Sequence[str] | None
     hosts: tuple[str, ...]
     keeps: str | None
+    itemised: str | None
     owned: OwnershipTest | None
     attached_in: Folders | None
     target: FindTarget | None
@@ -107,6 +110,7 @@ def tool(
 def _tool_from_function(function: Callable[..., Any], facts: dict[str, Any]) -> Tool:
     effect, name = facts.pop("effect", "irreversible"), facts.pop("name", "") or function.__name__
     purpose, field_of = facts.pop("purpose", {}), facts.pop("field_of", {})
+    refers: Mapping[str, ReferenceKind] = facts.pop("refers", {})
     facts.setdefault("idempotent", effect in ("pure", "read"))
     if isinstance(origin := facts.get("origins"), Origin):
         facts["origins"] = {"": origin}
@@ -143,6 +147,7 @@ def _tool_from_function(function: Callable[..., Any], facts: dict[str, Any]) -> 
                 REQUIRED if parameter.default is parameter.empty else _check_default(parameter, type_, name),
                 purpose.get(parameter.name, UNDECLARED),
                 field_of.get(parameter.name),
+                refers.get(parameter.name),
             )
         )
     if "return" not in hints:

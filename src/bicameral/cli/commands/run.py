@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ from bicameral.cli._render import (
     planned_json,
     say_budget,
     say_degraded,
+    show_bindings,
     show_intent,
     show_outcome,
     show_plan,
@@ -168,11 +170,16 @@ class RunCommand:
 
         async with open_agent(self._config) as agent:
             file = read_plan(name, agent.registry)
-            checked = agent.check(file.plan, places=file.places)
+            asker, _ = terminal_people(self._out, agent.registry, nullcontext)
+            bound = await agent.bind(file.plan, asker=asker)
             show_plan(self._out, print_plan(file.plan, agent.registry))
+            show_bindings(self._out, bound.bindings)
+            bound.require()
+            checked = agent.check(bound.plan, places=file.places)
             show_report(self._out, checked.report, checked.proof, briefly=True)
             say_budget(self._out, agent, checked.report)
-            facts = {"plan": file.plan.model_dump(mode="json"), **checked_json(checked)}
+            facts = {"plan": bound.plan.model_dump(mode="json"), **checked_json(checked)}
+            facts["bindings"] = [each.to_json() for each in bound.bindings]
             return (await self.execute(agent, checked, facts))[0]
 
     async def plan(self, agent: Agent, request: str, shown: ProgressDisplay) -> Planned:
@@ -189,6 +196,7 @@ class RunCommand:
         shown.close()
         show_intent(self._out, planned.intent)
         show_plan(self._out, planned.source)
+        show_bindings(self._out, planned.bindings)
         show_report(self._out, planned.report, planned.proof, briefly=True)
         say_degraded(self._out, planned.degraded)
         say_budget(self._out, agent, planned.report)

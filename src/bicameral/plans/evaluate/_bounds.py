@@ -10,6 +10,7 @@ import datetime as dt
 import math
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from types import NoneType
 from typing import Any, cast
@@ -208,21 +209,51 @@ def check_size(value: Any) -> Any:
     return cast("Any", value)
 
 
+@dataclass(slots=True, eq=False)
+class SelectionCount:
+    """How many items the conditions of a comprehension were given, and how many they kept, in all its evaluations."""
+
+    expr: Any
+    given: int
+    kept: int
+    times: int = 1
+
+
 class RunWork:
     """How many steps of work a whole run has left; the steps are those that bound one expression.
 
     Args:
         limit: How many steps the run may take.
         exhausted: Makes the error that ends the run.
+        counts_selections: Whether what comprehensions keep is counted. A lookahead, whose steps are done again, must
+            not count them.
     """
 
-    __slots__ = ("_make_error", "_unsettled", "limit", "remaining")
+    __slots__ = ("_counts_selections", "_make_error", "_unsettled", "limit", "remaining", "selections")
 
-    def __init__(self, limit: int, exhausted: Callable[[], Exception]) -> None:
+    def __init__(self, limit: int, exhausted: Callable[[], Exception], *, counts_selections: bool = True) -> None:
         self.limit = limit
+        self._counts_selections = counts_selections
         self.remaining = limit
         self._make_error = exhausted
         self._unsettled: list[LoopWork] = []
+        self.selections: dict[int, SelectionCount] = {}
+        """What filters of comprehensions kept since somebody took these counts, by the identity of the comprehension.
+
+        They are sums, so that the order of turns that run beside each other does not matter.
+        """
+
+    def count_selection(self, expr: object, given: int, kept: int) -> None:
+        """Count what the conditions of a comprehension were given, and what they kept."""
+        if not self._counts_selections:
+            return
+        found = self.selections.get(id(expr))
+        if found is None:
+            self.selections[id(expr)] = SelectionCount(expr, given, kept)
+        else:
+            found.given += given
+            found.kept += kept
+            found.times += 1
 
     def charge(self, amount: int) -> None:
         """Count some steps; raises when there are none left."""
@@ -233,7 +264,9 @@ class RunWork:
     def fork(self) -> RunWork:
         """The budget of a turn that runs beside others. What it used is charged when its turn comes, so that the order
         of the turns decides which one exceeds the limit, and not their speed."""
-        return RunWork(self.remaining, self._make_error)
+        turn = RunWork(self.remaining, self._make_error, counts_selections=self._counts_selections)
+        turn.selections = self.selections
+        return turn
 
     @property
     def used(self) -> int:

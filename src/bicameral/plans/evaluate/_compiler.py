@@ -32,6 +32,14 @@ def const_code(expr: ir.Const) -> ops.Code:
     return lambda env: value
 
 
+def _reference_code(expr: ir.Reference) -> ops.Code:
+    bound = expr.bound
+    if bound is not None:
+        return const_code(ir.Const(value=bound.value))
+    message = f"{expr.refers}({expr.words!r}) is not bound to anything"
+    return ops.failing_code(lambda: bounds.EvaluationError("run.unbound-reference", message))
+
+
 def ref_code(name: str) -> ops.Code:
     def run(env: ops.Env) -> Any:
         try:
@@ -179,10 +187,9 @@ def value_comparison(op: str, *, in_loop: bool) -> ValueComparison:
             bounds.charge_run(bounds.flat_cost(left) + bounds.flat_cost(right))
             return holds(left, right)
         # Looking for a number or text in a list is quick; comparing lists with each other is not.
-        if isinstance(left, list | tuple | dict):
-            env[bounds.WORK_KEY].spend(bounds.deep_cost(cast("object", left)) + bounds.deep_cost(right))
-        elif op in ("in", "not in"):
-            env[bounds.WORK_KEY].spend(bounds.flat_cost(right) // 16)
+        cost = bounds.deep_cost(cast("object", left)) if isinstance(left, list | tuple | dict) else 0
+        if cost or op in ("in", "not in"):
+            env[bounds.WORK_KEY].spend(cost + (bounds.deep_cost(right) if cost else bounds.flat_cost(right) // 16))
         return holds(left, right)
 
     return run
@@ -287,6 +294,8 @@ class _ExpressionCompiler:
                 return const_code(expr)
             case ir.Ref(name=name):
                 return ref_code(name)
+            case ir.Reference():
+                return _reference_code(expr)
             case ir.Get(value=ir.Ref(name=name), field=field):
                 return variable_field_code(name, field)
             case ir.Get(value=value, field=field):
@@ -371,7 +380,7 @@ class _ExpressionCompiler:
             )
             for number, clause in enumerate(expr.clauses)
         ]
-        return ops.comprehension_code(element, key, clauses)
+        return ops.comprehension_code(expr, element, key, clauses)
 
 
 def _stray_lambda_error() -> bounds.EvaluationError:

@@ -15,6 +15,7 @@ from bicameral.errors import nearest_name
 from bicameral.plans._expressions import Apply, Const, Lambda
 from bicameral.plans._type_rules import CostClass, LibraryFunction, Parameter, Signature
 from bicameral.plans.evaluate._bounds import (
+    CURRENT_RUN,
     MAX_BITS,
     MAX_TEXT,
     NUMBER_TYPES,
@@ -419,14 +420,14 @@ ClauseCode = tuple[tuple[str, ...], Code, list[Code]]
 """The names of a `for`, what it goes over, and its conditions."""
 
 
-def comprehension_code(element: Code, key: Code | None, clauses: list[ClauseCode]) -> Code:
-    """The code of a list or, with a key, of a dict comprehension."""
+def comprehension_code(expr: object, element: Code, key: Code | None, clauses: list[ClauseCode]) -> Code:
+    """The code of a list or, with a key, of a dict comprehension; what its conditions keep is counted for the run."""
     if key is None and len(clauses) == 1 and len(clauses[0][0]) == 1 and len(clauses[0][2]) <= 1:
-        return _single_list_code(element, *clauses[0])
-    return _nested_loops_code(element, key, clauses)
+        return _single_list_code(expr, element, *clauses[0])
+    return _nested_loops_code(expr, element, key, clauses)
 
 
-def _single_list_code(element: Code, names: tuple[str, ...], over: Code, conditions: list[Code]) -> Code:
+def _single_list_code(expr: object, element: Code, names: tuple[str, ...], over: Code, conditions: list[Code]) -> Code:
     """The fast path for `[f(x) for x in xs if g(x)]`."""
     (name,) = names
     condition = conditions[0] if conditions else None
@@ -440,23 +441,32 @@ def _single_list_code(element: Code, names: tuple[str, ...], over: Code, conditi
             inner[name] = item
             if condition is None or condition(inner):
                 items.append(element(inner))
+        if condition is not None and (counter := CURRENT_RUN.run) is not None:
+            counter.count_selection(expr, len(found), len(items))
         return check_size(items)
 
     return run
 
 
-def _nested_loops_code(element: Code, key: Code | None, clauses: list[ClauseCode]) -> Code:
+def _nested_loops_code(expr: object, element: Code, key: Code | None, clauses: list[ClauseCode]) -> Code:
     (_, outermost, _), *_ = clauses
+    filters = any(conditions for _, _, conditions in clauses)
 
     def run(env: Env) -> Any:
         inner, work = inner_environment(env)
         items: list[Any] = []
         entries: dict[str, Any] = {}
+        outer = given = kept = 0
 
         def go(number: int, over: Any) -> None:
+            nonlocal outer, given
             names, _, conditions = clauses[number]
             found = iterable_items(over)
             work.spend(len(found) + 1)
+            if number == 0:
+                outer = len(found)
+            if number + 1 == len(clauses):
+                given += len(found)
             for item in found:
                 _bind_names(inner, names, item)
                 for condition in conditions:
@@ -466,14 +476,17 @@ def _nested_loops_code(element: Code, key: Code | None, clauses: list[ClauseCode
                     emit() if number + 1 == len(clauses) else go(number + 1, clauses[number + 1][1](inner))
 
         def emit() -> None:
+            nonlocal kept
+            kept += 1
             if key is None:
                 items.append(element(inner))
             else:
-                # In a statement of its own: an assignment would evaluate the value before the key.
-                name = check_dict_key(key(inner))
-                entries[name] = element(inner)
+                entries[check_dict_key(key(inner))] = element(inner)
 
         go(0, outermost(env))
+        if filters and (counter := CURRENT_RUN.run) is not None:
+            # If an outer condition dropped everything, no inner list was looked at.
+            counter.count_selection(expr, given or outer, kept)
         return check_size(items if key is None else entries)
 
     return run

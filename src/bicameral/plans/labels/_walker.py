@@ -336,6 +336,9 @@ class _AssembledMarks(rules.ExpressionLabels):
         match expr:
             case ir.Const(value=str() as text):
                 return self._text_mark(text)
+            case ir.Reference():
+                # Bound whole, to one thing that is there; its own label says who named that.
+                return lb.NOTHING
             case ir.Negative() | ir.Not() | ir.Compare() | ir.Lambda():
                 return lb.NOTHING
             case ir.Index(at=ir.Const(value=str() | int())):
