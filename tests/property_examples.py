@@ -13,6 +13,7 @@ EXPLORE = "explore"
 QUICK = 50
 MANY = 400
 THOUSAND = 1000
+_FACTORS = {CHECK: 4, EXPLORE: 10}
 
 
 def examples(number: int, *, quick: int = QUICK) -> int:
@@ -20,10 +21,5 @@ def examples(number: int, *, quick: int = QUICK) -> int:
 
     A property whose single example is expensive (a whole plan, a process, a file) says a smaller `quick`.
     """
-    match settings.get_current_profile_name():
-        case "check":
-            return 4 * number
-        case "explore":
-            return 10 * number
-        case _:
-            return min(number, quick)
+    factor = _FACTORS.get(settings.get_current_profile_name())
+    return min(number, quick) if factor is None else factor * number
