@@ -13,7 +13,7 @@ from benchmarks.cascade.attempts import Attempt, attempt
 from benchmarks.cascade.figures import Pair, calibrated, curve, point, reasons, summary
 from benchmarks.cascade.held_back import held_back, shape
 from benchmarks.planning import REQUESTS, World
-from benchmarks.planning.oracle import plan_for
+from benchmarks.planning.runner import reference_plan
 from bicameral.models import ScriptedProvider
 from bicameral.planning import MIN_CONFIDENCE
 
@@ -128,7 +128,7 @@ def test_plans_that_differ_in_names_and_sentences_are_the_same() -> None:
 async def test_an_attempt_says_what_it_cost_whether_it_was_right_and_what_speaks_against_it() -> None:
     request = next(request for request in REQUESTS if request.id == "travel-spending")
     with World() as world:
-        plan = plan_for(request.id, world.site)
+        plan = reference_plan(request, world)
     quarantined = ScriptedProvider([], name="reader", grammars=False)
     right = await attempt(request, ScriptedProvider([f"{plan}```"], name="right", grammars=False), quarantined)
     assert right.solved, right.why

@@ -119,10 +119,11 @@ def test_an_error_that_quotes_what_it_read_is_not_in_the_next_prompt(
 
 
 def test_neither_names_of_columns_nor_cells_reach_a_planner(config: Config, privileged_prompts: Watch) -> None:
-    """Of a file only the number, the order and the types of its columns are in a prompt."""
+    """Nothing of a file is in a prompt: what the request says of it is all that the planner reads."""
     plan = 'rows = read_csv("table.csv")\nanswer(rows)\n'
     agent_of(config, plan).sync.run("Read table.csv", deterministic=True)
-    assert "rows with the columns column_1 (text), column_2 (number)" in seen_of(privileged_prompts)
+    assert "Read table.csv" in seen_of(privileged_prompts)
+    assert "amount" not in seen_of(privileged_prompts).rpartition("Read table.csv")[2]
     agent_of(config, plan.replace("table", "named")).sync.run("Read named.csv", deterministic=True)
     assert SENTENCE not in seen_of(privileged_prompts)
 
@@ -130,7 +131,7 @@ def test_neither_names_of_columns_nor_cells_reach_a_planner(config: Config, priv
 def test_a_mended_plan_is_told_what_is_wrong_without_a_strangers_word(
     config: Config, privileged_prompts: Watch
 ) -> None:
-    wrong = 'rows = read_csv("table.csv")\nanswer(rows[0].nothing)\n'
+    wrong = 'rows = read_csv("table.csv")\nanswer(row[0].nothing)\n'
     agent_of(config, wrong, 'rows = read_csv("table.csv")\nanswer(rows)\n').sync.run(
         "Read table.csv", deterministic=True
     )

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bicameral.planning._decode import PREFILL, adapter_setup_messages
+from bicameral.planning._decode import PREFILL, adapter_setup_messages, refusal_reason
 from bicameral.planning._matching import PlanExample, load_examples
 from bicameral.planning._statement_grammar import FENCE
 from bicameral.plans import Call, parse, walk
@@ -23,16 +23,20 @@ from bicameral.tools import Registry
 
 from .blocks import CORPUS, Block, read_blocks
 from .check import against_evaluation
-from .sample import Sample, sampled
+from .compose import compose_blocks
+from .sample import Sample, make_sample
 
 PAIRS = 12
 AS_IS = 0.6
 HELD_BACK = 0.04
+BY_WORDS = 0.4
+"""The share of fillings in which files are called by words instead of their names."""
 
 
-def all_blocks() -> list[Block]:
-    """The corpus, and the examples that a model without an adapter is shown."""
+def all_blocks(composed: int = 0, seed: int = 1) -> list[Block]:
+    """The corpus, the examples that a model without an adapter is shown, and so many composed blocks."""
     blocks = [block for path in sorted(CORPUS.glob("*.txt")) for block in read_blocks(path)]
+    blocks += compose_blocks(composed, seed) if composed else []
     shown = [*load_examples().always, *load_examples().bank]
     return blocks + [_block(number, example) for number, example in enumerate(shown)]
 
@@ -41,13 +45,23 @@ def _block(number: int, example: PlanExample) -> Block:
     return Block(f"examples:{number}", None, (example.request,), example.plan)
 
 
-def _fresh(block: Block, phrasing: str, filling: int) -> Sample:
-    """A filling that has no name in common with the evaluation."""
+def is_held_back(block: Block) -> bool:
+    """Whether no training sees a block."""
+    return random.Random(f"held/{block.place}").random() < HELD_BACK
+
+
+def fresh_sample(block: Block, phrasing: str, filling: int) -> Sample | None:
+    """A filling that has no name in common with the evaluation; None if the block is too near to it in any filling."""
+    by_words = random.Random(f"words/{block.place}/{phrasing}/{filling}").random() < BY_WORDS
     for other in range(20):
-        with sampled(block, phrasing, f"{filling}/{other}") as made:
-            if not any(against_evaluation(made)):
-                return made
-    raise ValueError(f"{block.place}: too near to the evaluation")
+        try:
+            made = make_sample(block, phrasing, f"{filling}/{other}", by_words=by_words)
+        except (ValueError, IndexError):
+            # The days of this filling mean something else in this sentence.
+            continue
+        if not any(against_evaluation(made)):
+            return made
+    return None
 
 
 def packs(samples: Sequence[Sample], picks: random.Random) -> Iterator[dict[str, Any]]:
@@ -81,6 +95,8 @@ def _some(chosen: Sequence[Sample], picks: random.Random) -> Registry:
 
 
 def _calls(each: Sample) -> Iterator[Call]:
+    if refusal_reason(each.plan) is not None:
+        return iter(())
     steps = parse(each.plan, each.registry).plan.steps
     return (step for _, step in walk(steps) if isinstance(step, Call))
 
@@ -93,20 +109,26 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("out", type=Path, help="folder for train.jsonl and held.jsonl")
     arguments.add_argument("--fillings", type=int, default=3, help="how often each phrasing is filled (default 3)")
+    arguments.add_argument("--composed", type=int, default=7000, help="how many blocks are composed (default 7000)")
     arguments.add_argument("--seed", type=int, default=1)
     given = arguments.parse_args()
     picks = random.Random(given.seed)
-    blocks = all_blocks()
-    held = {block.place for block in blocks if random.Random(f"held/{block.place}").random() < HELD_BACK}
+    blocks = all_blocks(given.composed, given.seed)
+    held = {block.place for block in blocks if is_held_back(block)}
     parts: dict[str, list[Sample]] = {"train": [], "held": []}
+    refused = 0
     for block in blocks:
         part, fillings = ("held", 1) if block.place in held else ("train", given.fillings)
         seen: dict[tuple[str, str], Sample] = {}
         for phrasing in block.phrasings:
             for filling in range(fillings):
-                made = _fresh(block, phrasing, filling)
-                seen.setdefault((made.told, made.plan), made)
+                made = fresh_sample(block, phrasing, filling)
+                if made is None:
+                    refused += 1
+                else:
+                    seen.setdefault((made.told, made.plan), made)
         parts[part] += seen.values()
+    print(f"refused for being too near to the evaluation: {refused} fillings")
     given.out.mkdir(parents=True, exist_ok=True)
     for part, samples in parts.items():
         made = list(packs(samples, picks))

@@ -1,9 +1,9 @@
-"""Train a planner's adapter for one weights file and write it as GGUF. Needs a GPU, PyTorch, tokenizers and gguf.
+"""Train an adapter for one weights file and write it as GGUF. Needs a GPU, PyTorch, tokenizers and gguf.
 
     python train.py WEIGHTS.gguf DATA_FOLDER ADAPTER.gguf [--rank 8] [--epochs 3] [--rate 2e-4]
 
 A pack is one sequence: the system prompt once, then its pairs, each of which sees the prompt and itself alone. The loss
-is over the plans.
+is over the replies: plans, or Echo's accounts of requests.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 QWEN_WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+
+OPENING = "```python\n"
+"""How replies begin where a pack has no `opening`."""
 
 
 def tokenizer(path: Path) -> tuple[Tokenizer, int, int]:
@@ -62,11 +65,14 @@ class Packs:
         tokens = self._turn("system", pack["system"])
         length = len(tokens)
         positions, owner, learned = list(range(length)), [0] * length, [False] * length
-        opening = self._ids("assistant\n```python\n")
-        for number, (told, plan) in enumerate(pack["pairs"], 1):
+        # What the session writes for the model is not learned: Delta's replies begin with a fence, Echo's with nothing.
+        opening = self._ids("assistant\n" + pack.get("opening", OPENING))
+        for number, (told, reply) in enumerate(pack["pairs"], 1):
             asked = [*self._turn("user", told), self._start]
-            answered = [*self._ids("assistant\n" + plan), self._end]
+            answered = [*self._ids("assistant\n" + reply), self._end]
             shared = len(opening)
+            if answered[:shared] != opening:
+                raise SystemExit(f"a reply does not begin with the opening of its pack: {reply[:60]!r}")
             tokens += asked + answered
             positions += range(length, length + len(asked) + len(answered))
             owner += [number] * (len(asked) + len(answered))
@@ -135,6 +141,7 @@ def main() -> None:
     parser.add_argument("--dropout", type=float, default=0.05)
     parser.add_argument("--batch", type=int, default=2, help="packs a step")
     parser.add_argument("--steps", type=int, help="stop after so many steps")
+    parser.add_argument("--seconds", type=float, help="stop after so long; the rate falls with the time that is left")
     given = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(1)
@@ -159,7 +166,10 @@ def main() -> None:
             numbers = list(range(len(train.items)))
             order = [numbers[i : i + given.batch] for i in range(0, len(numbers), given.batch)]
             picks.shuffle(order)
-        warm, done = 20, step / steps
+        spent = (time.time() - began) / given.seconds if given.seconds else 0.0
+        warm, done = 20, max(step / steps, spent)
+        if done >= 1:
+            break
         rate = given.rate * min(1.0, (step + 1) / warm) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * done)))
         for group in optimizer.param_groups:
             group["lr"] = rate

@@ -1,29 +1,39 @@
-"""The agent: plan a request, check the plan, run it. `Agent` is async; `SyncAgent` has the same methods, blocking."""
+"""The agent: plan a request, check the plan, run it. `Agent` is async; `Agent.sync` has the same methods, blocking."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from bicameral.agent._escalation import Escalation, Planned, record_planned
 from bicameral.agent._requests import Endorser, endorse_text, endorsement_for
+from bicameral.agent._sync import SyncAgent
 from bicameral.agent._wiring import AgentWiring, within_budget
-from bicameral.errors import IntentError, Place, PlanError
+from bicameral.binding import PlanBinding, binding_doubts, planning_doubts
+from bicameral.errors import Place, PlanError
 from bicameral.labels import Labelled, user_input
 from bicameral.limits import STRATEGY_LIMITS, Ledger, Limits, open_ledger
-from bicameral.planning import CompiledPlan, Intent, PlanCheck, trusted_request_text
-from bicameral.plans import Plan, print_plan
+from bicameral.planning import (
+    MAX_TURNS,
+    GivenAnswer,
+    Intent,
+    PlanCheck,
+    complete_intent,
+    continue_intent,
+    is_stop,
+    questions_error,
+    trusted_request_text,
+)
+from bicameral.plans import Plan, bind_cells, open_references, print_plan
 from bicameral.runs import (
     Approver,
     Asker,
     CheckBasis,
     Checked,
+    Doubt,
     Finished,
     Journal,
     Observer,
@@ -37,92 +47,13 @@ from bicameral.runs import (
     run_plan,
 )
 from bicameral.telemetry import span
-from bicameral.types import STR
+from bicameral.types import STR, Type
 
 if TYPE_CHECKING:
+    from bicameral.agent._plan_choice import PlanChoice
     from bicameral.patterns import Outcome
     from bicameral.patterns.reasoner import ReasoningCallbacks
     from bicameral.patterns.strategies import ConversationObserver, Runtime, StrategyParams
-
-
-T = TypeVar("T")
-
-
-class SyncAgent:
-    """An agent with blocking methods. One event loop runs in its own thread, so it works in notebooks too."""
-
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-
-    def intent(self, request: str | Labelled[str], **options: Any) -> Intent:
-        return _run_blocking(self._agent.intent(request, **options))
-
-    def plan(self, request: str | Labelled[str] | Intent, **options: Any) -> Planned:
-        return _run_blocking(self._agent.plan(request, **options))
-
-    def check(self, plan: Plan, **options: Any) -> Checked:
-        return self._agent.check(plan, **options)
-
-    def run(self, what: Plan | Planned | Checked | str | Labelled[str], **options: Any) -> RunOutcome:
-        return _run_blocking(self._agent.run(what, **options))
-
-    def reason(self, request: str | Labelled[str] | Intent, **options: Any) -> Outcome[Any]:
-        return _run_blocking(self._agent.reason(request, **options))
-
-    def follow(self, what: Finished | Labelled[str] | str, **options: Any) -> Planned:
-        return _run_blocking(self._agent.follow(what, **options))
-
-    def work(self, request: str | Labelled[str], **options: Any) -> Outcome[Any]:
-        return _run_blocking(self._agent.work(request, **options))
-
-    def resume(self, run: str, **options: Any) -> RunOutcome:
-        return _run_blocking(self._agent.resume(run, **options))
-
-    def replay(self, run: str) -> Replayed:
-        return _run_blocking(self._agent.replay(run))
-
-    def close(self) -> None:
-        _run_blocking(self._agent.aclose())
-
-    def __enter__(self) -> SyncAgent:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-_event_loop: asyncio.AbstractEventLoop | None = None
-_loop_lock = threading.Lock()
-
-
-def _run_blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the loop's thread and wait; Ctrl-C cancels it and waits until it has recorded its end."""
-    loop, running = _shared_loop(), list[asyncio.Task[Any]]()
-
-    async def run() -> T:
-        running.extend(task for task in [asyncio.current_task()] if task is not None)
-        return await work
-
-    future = asyncio.run_coroutine_threadsafe(run(), loop)
-    try:
-        return future.result()
-    except KeyboardInterrupt:
-        # The task and not the future: cancelling the future would not wait for what the task still has to record.
-        for task in running:
-            loop.call_soon_threadsafe(task.cancel)
-        with contextlib.suppress(Exception, asyncio.CancelledError):
-            future.result(timeout=10)
-        raise
-
-
-def _shared_loop() -> asyncio.AbstractEventLoop:
-    global _event_loop
-    # Two threads must not start two loops: models and journals belong to the loop they were first used on.
-    with _loop_lock:
-        if _event_loop is None or _event_loop.is_closed():
-            _event_loop = asyncio.new_event_loop()
-            threading.Thread(target=_event_loop.run_forever, name="bicameral", daemon=True).start()
-        return _event_loop
 
 
 class Agent(AgentWiring):
@@ -147,6 +78,7 @@ class Agent(AgentWiring):
         listener: Gets every model call.
         budgets: How much the models may cost.
         prices: The price table.
+        candidates: Where references by words are looked up; by default with the tools of the standard toolboxes.
 
     Example:
         >>> agent = Agent(tools=[grep, read_lines])
@@ -162,23 +94,66 @@ class Agent(AgentWiring):
 
     @within_budget
     async def intent(
-        self, request: str | Labelled[str], *, deterministic: bool = False, asker: Asker | None = None
+        self,
+        request: str | Labelled[str],
+        *,
+        deterministic: bool = False,
+        asker: Asker | None = None,
+        partial: bool = False,
     ) -> Intent:
-        """The intent of a request. Open questions go to the asker, once and together; without one they are an error."""
+        """The intent of a request.
+
+        Open questions go to the asker, one after the other: an answer becomes part of the request, and may settle the
+        others or raise new ones. Without an asker, or if the person stops, they are an error (`intent.questions`).
+
+        Args:
+            deterministic: Understand the request by rules alone, without a model.
+            asker: Answers the open questions.
+            partial: Return the intent with the questions that nobody answers, instead of the error.
+        """
         request, today = trusted_request_text(request), self._now().date()
         intent = await self._echo.intent(request, self.registry, today, deterministic=deterministic)
-        if not intent.questions:
-            return intent
-        if asker is None:
-            raise IntentError(
-                "intent.questions",
-                "the request leaves open: " + " ".join(intent.questions),
-                fix="Say it in the request, or run it interactively.",
+        answers: tuple[GivenAnswer, ...] = ()
+        for _ in range(MAX_TURNS):
+            if not intent.questions:
+                break
+            question = intent.questions[0]
+            reply = "" if asker is None else str(await asker.ask(question.question, STR)).strip()
+            if is_stop(reply) and partial:
+                return intent
+            if is_stop(reply):
+                raise questions_error(intent.questions)
+            answers = (*answers, GivenAnswer(about=question.about, question=question.question, answer=reply))
+            # The whole request is understood again, by Echo's model too: an answer may change what the rest means.
+            completed = f"{intent.request}\n({reply})"
+            intent = await self._echo.intent(
+                completed, self.registry, today, deterministic=deterministic, answers=answers
             )
-        reply = str(await asker.ask("\n".join(intent.questions), STR)).strip()
-        completed = f"{intent.request}\n({reply})"
-        intent = await self._echo.intent(completed, self.registry, today, deterministic=deterministic)
-        return intent.model_copy(update={"questions": ()})
+        # Nothing is planned from an intent with open questions, however often somebody was asked.
+        if intent.questions and not partial:
+            raise questions_error(intent.questions)
+        return intent
+
+    @within_budget
+    async def complete(self, intent: Intent, *, asker: Asker | None = None) -> Intent:
+        """An intent that a person wrote or edited, with effects, days and mentions, and its questions answered.
+
+        Args:
+            asker: Answers the open questions; without one they are an error (`intent.questions`).
+        """
+        today = self._now().date()
+        intent = complete_intent(intent, self.registry, today)
+        for _ in range(MAX_TURNS):
+            if not intent.questions:
+                break
+            question = intent.questions[0]
+            reply = "" if asker is None else str(await asker.ask(question.question, STR)).strip()
+            if is_stop(reply):
+                raise questions_error(intent.questions)
+            intent = continue_intent(intent, {question.about: reply}, self.registry, today)
+        if intent.questions:
+            raise questions_error(intent.questions)
+        return intent
 
     @within_budget
     async def plan(
@@ -189,6 +164,8 @@ class Agent(AgentWiring):
         asker: Asker | None = None,
         fresh: bool = False,
         watch: Callable[[str], None] | None = None,
+        plans: int | None = None,
+        understood: Callable[[Intent], None] | None = None,
     ) -> Planned:
         """A checked plan for a request; nothing is done yet.
 
@@ -198,6 +175,8 @@ class Agent(AgentWiring):
             asker: Answers the open questions of the request.
             fresh: Do not use a cached plan.
             watch: Called with each statement as it is written.
+            plans: How many more plans are drawn if the first is doubtful, by default as configured; 0 for none.
+            understood: Called with the intent, before the plan is written.
         """
         started = time.perf_counter()
         with span("plan", "", {"gen_ai.operation.name": "plan"}) as trace, open_ledger() as ledger:
@@ -205,15 +184,45 @@ class Agent(AgentWiring):
                 intent = request
             else:
                 intent = await self.intent(request, deterministic=deterministic, asker=asker)
+            if understood is not None:
+                understood(intent)
             compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
-            checked = self.check(compiled.plan, intent=intent, known=compiled.check)
+            choice = await self._choose_plan(compiled, intent, asker, plans)
+            bound, checked = await self._bind_and_check(intent, choice, asker)
             if compiled.cached and not checked.ok:
                 # A cached plan is checked by the current policies, like one that is written now.
                 compiled = await self._delta.compile(intent, self.registry, fresh=True, watch=watch)
-                checked = self.check(compiled.plan, intent=intent, known=compiled.check)
-            planned = self._build_planned(intent, compiled, checked, time.perf_counter() - started, ledger)
+                choice = await self._choose_plan(compiled, intent, asker, plans)
+                bound, checked = await self._bind_and_check(intent, choice, asker)
+            seconds = time.perf_counter() - started
+            planned = self._build_planned(intent, choice, bound, checked, seconds, ledger)
             record_planned(trace, planned)
         return planned
+
+    async def _bind_and_check(
+        self, intent: Intent, choice: PlanChoice, asker: Asker | None
+    ) -> tuple[PlanBinding, Checked]:
+        bound = await self.bind(choice.compiled.plan, asker=asker)
+        bound.require()
+        return bound, self.check(bound.plan, intent=intent, known=choice.compiled.check, start=choice.start)
+
+    @within_budget
+    async def bind(
+        self, plan: Plan, *, asker: Asker | None = None, scope: Mapping[str, Type] | None = None
+    ) -> PlanBinding:
+        """The plan with its references bound to the world, outside the privileged model.
+
+        What rules do not decide the quarantined model chooses, and then the asker; what is left is a question of the
+        result.
+
+        Args:
+            plan: The plan.
+            asker: Answers which of several things is meant.
+            scope: The types of the variables before its first step.
+        """
+        if not open_references(plan):
+            return PlanBinding(bind_cells(plan, self.registry, scope))
+        return await self._plan_binder(asker).bind(plan, scope)
 
     def check(
         self,
@@ -222,6 +231,7 @@ class Agent(AgentWiring):
         intent: Intent | None = None,
         places: Mapping[str, Place] | None = None,
         known: PlanCheck | None = None,
+        start: StartState | None = None,
     ) -> Checked:
         """Check a plan: what is wrong with it, what it does and costs at worst, and what policy decides of each call.
 
@@ -230,6 +240,7 @@ class Agent(AgentWiring):
             intent: What a model wrote the plan for; then it is checked against that too.
             places: The places of its steps in a file, for the findings.
             known: The check that the planner made; one of another plan is not used.
+            start: What its run starts with.
         """
         return check_plan(
             plan,
@@ -240,6 +251,7 @@ class Agent(AgentWiring):
             intent=intent,
             against_intent=intent is not None,
             known=known,
+            start=start,
         )
 
     @within_budget
@@ -252,8 +264,12 @@ class Agent(AgentWiring):
         observer: Observer | None = None,
         deterministic: bool = False,
         caps: Limits | None = None,
+        doubts: Sequence[Doubt] = (),
     ) -> RunOutcome:
         """Run a plan, or plan a request and run it. A plan with errors is refused before anything happens.
+
+        A request that cannot be planned at once, because a first look decides the next step, is worked on in rounds:
+        at most as many as `rounds` in `[planning]` says.
 
         In a cascade, a plan that fails before it has changed anything is replaced by the plan of the next larger model,
         once, and everything that plan does carries the label of the failure.
@@ -266,9 +282,17 @@ class Agent(AgentWiring):
             observer: Gets the progress of each step.
             deterministic: As in `plan`.
             caps: How much the run may take, by default as configured.
+            doubts: What is not sure about a plan that was bound before.
         """
         if isinstance(what, str | Labelled):
-            what = await self.plan(what, deterministic=deterministic, asker=asker)
+            from bicameral.agent._automatic_rounds import RequestRun
+
+            whole = RequestRun(self, asker, approver, observer, caps)
+            return await whole.run(what, deterministic=deterministic)
+        if isinstance(what, Plan):
+            bound = await self.bind(what, asker=asker)
+            bound.require()
+            what, doubts = bound.plan, (*doubts, *binding_doubts(bound.bindings))
         checked = self._recheck(what)
         checked.require()
         intent = checked.basis.intent
@@ -282,12 +306,15 @@ class Agent(AgentWiring):
             policy=self.policy,
             approver=approver,
             caps=caps or self.config.caps,
+            start=None if checked.basis.start == StartState() else checked.basis.start,
         )
         if not isinstance(what, Planned):
-            return await run(checked, observer=observer)
+            return await run(checked, observer=observer, doubts=doubts)
         if not self._stages:
             return await run(checked, observer=observer, **_planning_record(what))
-        escalation = Escalation(self._delta, what, checked, self.registry, self.policy, self._limits)
+        escalation = Escalation(
+            self._delta, what, checked, self.registry, self.policy, self._limits, partial(self.bind, asker=asker)
+        )
         return await escalation.run(run, observer, _planning_record(what))
 
     def _recheck(self, what: Plan | Planned | Checked) -> Checked:
@@ -298,8 +325,11 @@ class Agent(AgentWiring):
         # replaced them, the check does not hold.
         checked = what.checked if isinstance(what, Planned) else what
         intent = what.intent if isinstance(what, Planned) else what.basis.intent
+        # The label of what was read to choose the plan is kept, or the choice would count for nothing. The variables of
+        # earlier rounds are not: a run of this agent starts without any.
+        start = StartState(read=(what.start if isinstance(what, Planned) else what.basis.start).read)
         basis = CheckBasis(
-            what.plan, self.registry, self.policy, self._limits, StartState(), intent, against_intent=intent is not None
+            what.plan, self.registry, self.policy, self._limits, start, intent, against_intent=intent is not None
         )
         return recheck(checked, basis)
 
@@ -316,6 +346,7 @@ class Agent(AgentWiring):
         observer: Observer | None = None,
         deterministic: bool = False,
         fresh: bool = False,
+        why: str = "",
     ) -> Outcome[Any]:
         """Work on a request in rounds: plan, run, look at what may be seen of the results, plan again.
 
@@ -331,6 +362,7 @@ class Agent(AgentWiring):
             observer: Gets the progress of each step.
             deterministic: As in `plan`.
             fresh: Do not use cached plans.
+            why: Recorded: why there are rounds, where nobody asked for them.
         """
         from bicameral.config import bounds_of
         from bicameral.patterns.reasoner import Reasoner, ReasoningCallbacks
@@ -350,10 +382,11 @@ class Agent(AgentWiring):
             bounds=bounds if rounds is None else replace(bounds, rounds=rounds),
             level=self.config.reason.level,
             caps=self.config.caps,
+            bind=lambda plan, scope, asker: self.bind(plan, asker=asker, scope=scope),
         )
         if not isinstance(request, Intent):
             request = await self.intent(request, deterministic=deterministic, asker=given.asker)
-        return await reasoner.reason(request, given, fresh=fresh)
+        return await reasoner.reason(request, given, fresh=fresh, why=why)
 
     async def follow(
         self,
@@ -489,11 +522,19 @@ class Agent(AgentWiring):
         return await replay(journal, run, self.registry)
 
     def _build_planned(
-        self, intent: Intent, compiled: CompiledPlan, checked: Checked, seconds: float, ledger: Ledger
+        self,
+        intent: Intent,
+        choice: PlanChoice,
+        bound: PlanBinding,
+        checked: Checked,
+        seconds: float,
+        ledger: Ledger,
     ) -> Planned:
+        compiled = choice.compiled
+        own = planning_doubts(compiled.plan, intent, bound.bindings, self.registry, self.policy.me)
         return Planned(
             intent,
-            compiled.plan,
+            bound.plan,
             checked,
             compiled.mismatches,
             print_plan(compiled.plan, self.registry),
@@ -506,9 +547,14 @@ class Agent(AgentWiring):
             sum(ledger.money.values()),
             tuple(ledger.degraded),
             (*(ledger.records or ()), *ledger.lost),
+            bound.bindings,
+            (*choice.doubts, *own),
+            choice.start,
+            choice.to_json(),
         )
 
 
 def _planning_record(planned: Planned) -> dict[str, Any]:
-    """The model calls that wrote a plan and what they cost, for the record of its run."""
-    return {"planning": planned.spent, "planned_by": planned.calls}
+    """What planning knows of a plan, for its run: the model calls that wrote it, what they cost, and doubts."""
+    record: dict[str, Any] = {"planning": planned.spent, "planned_by": planned.calls, "doubts": planned.doubts}
+    return record | {"choice": planned.choice}

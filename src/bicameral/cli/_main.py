@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "run": "Do what a request asks for: plan it, check it, run it.",
     "follow": "Do what the answer of a run says, after you have seen it and said yes.",
+    "intent": "What a request asks for, as it was understood: steps, constraints, mentions, questions.",
     "plan": "Write the plan for a request and check it, without running it.",
     "check": "Check a plan file.",
     "explain": "Say in plain words what a plan does, step by step.",
@@ -247,6 +248,16 @@ def planning_options(function: CommandFunction) -> CommandFunction:
     )
     fresh = click.option("--no-cache", "fresh", is_flag=True, help="Write the plan anew even if it is known.")
     return deterministic(fresh(function))
+
+
+def plans_option(function: CommandFunction) -> CommandFunction:
+    """`--plans`: how many plans a doubtful one is compared with."""
+    return click.option(
+        "--plans",
+        type=click.IntRange(0, 16),
+        metavar="N",
+        help="How many more plans to draw where the first is doubtful, instead of the configured number; 0 for none.",
+    )(function)
 
 
 _ACCEPT_FIX = "Look at it, then run `bicameral config accept`, or name it with --config."

@@ -42,7 +42,13 @@ INTERRUPTED = 130
 TERMINATED = 143
 """By SIGTERM, after running work was stopped and recorded."""
 
-NEEDS_A_PERSON = ("intent.questions", "intent.needs-endorsement", "run.needs-answer", "run.needs-approval")
+NEEDS_A_PERSON = (
+    "intent.questions",
+    "intent.needs-endorsement",
+    "plan.several",
+    "run.needs-answer",
+    "run.needs-approval",
+)
 _BAD_INPUT = frozenset(
     {
         *("catalog.bad-fact", "catalog.bad-number", "catalog.cannot-read", "catalog.cannot-write"),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _MAX_GIST = 100
+_ENDS = ("run-finished", "run-failed", "run-stopped", "reason-ended")
 NO_WORKER = "no worker is there: `bicameral worker` starts one"
 
 
@@ -37,12 +38,17 @@ def event_json(event: Event) -> dict[str, Any]:
 
 
 def event_line(event: Event, *, full: bool = False) -> str:
-    """An event on a line with the gist of its facts; in full, with all of them."""
+    """An event on a line with the gist of its facts; in full, with all of them.
+
+    The end of a run has a line before it for each doubt about its answer and its effects.
+    """
     clock = datetime.fromtimestamp(event.at).strftime("%H:%M:%S")
     head = f"{clock}  {event.kind:<13} {event.step:<8}"
+    doubts: list[dict[str, Any]] = event.body.get("doubts", []) if event.kind in _ENDS else []
     if full:
         return f"{head}\n{json.dumps(event.body, ensure_ascii=False, indent=2)}"
-    return f"{head} {_event_gist(event)}".rstrip()
+    before = "".join(f"{clock}  doubt: {doubt['text']}\n" for doubt in doubts)
+    return before + f"{head} {_event_gist(event)}".rstrip()
 
 
 def _event_gist(event: Event) -> str:
@@ -165,6 +171,8 @@ def run_state_text(view: RunView) -> str:
 def show_run_view(out: Output, view: RunView) -> None:
     """Show the answer of a run, or how it ended, or its state."""
     tools = [str(effect.get("tool", "")) for effect in view.effects]
+    for doubt in view.doubts:
+        out.say(f"doubt: {doubt['text']}", style="yellow")
     match view.state:
         case "finished":
             done = effects_done_text(tools)

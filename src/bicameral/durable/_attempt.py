@@ -25,6 +25,7 @@ from bicameral.plans import Plan
 from bicameral.runs import (
     Answers,
     ApprovalQuestion,
+    Doubt,
     Event,
     Failed,
     Finished,
@@ -32,6 +33,7 @@ from bicameral.runs import (
     PendingCall,
     RunOutcome,
     ShouldLeave,
+    StartState,
     Stopped,
     Suspend,
     Waiting,
@@ -270,9 +272,9 @@ class Attempt:
         return RunEnd("stopped", "it was cancelled", {"effects": effects})
 
     async def _start_run(self, answered: StoredAnswers) -> RunOutcome:
-        plan, intent, spent, calls = await self._plan(answered)
+        plan, intent, planning = await self._plan(answered)
         # Also a stored plan: another worker, with another policy or version, may have made it.
-        self._agent.check(plan, intent=intent).require()
+        self._agent.check(plan, intent=intent, start=planning.get("start")).require()
         return await run_plan(
             plan,
             self._agent.registry,
@@ -283,10 +285,9 @@ class Attempt:
             policy=self._agent.policy,
             intent=intent,
             run=self._lease.run,
-            planning=spent,
-            planned_by=calls,
             caps=self._caps or self._agent.config.caps,
             leaving=self._leaving,
+            **planning,
         )
 
     async def _resume_run(self, answered: StoredAnswers) -> RunOutcome:
@@ -311,12 +312,13 @@ class Attempt:
         # A submission that is older than a cap does not have it.
         return Limits.from_json({name: min(given.get(name, most[name]), most[name]) for name in most}, RUN)
 
-    async def _plan(
-        self, answered: StoredAnswers
-    ) -> tuple[Plan, Intent | None, ChamberUsage | None, Sequence[dict[str, Any]]]:
-        """The plan of the run: the submitted one, the one an earlier attempt stored, or a new one, which is stored."""
+    async def _plan(self, answered: StoredAnswers) -> tuple[Plan, Intent | None, dict[str, Any]]:
+        """The plan of the run, its intent, and what planning knows of it, as options of `run_plan`.
+
+        The plan is the submitted one, the one an earlier attempt stored, or a new one, which is stored.
+        """
         if (given := self._submission["plan"]) is not None:
-            return Plan.model_validate_json(given), None, None, ()
+            return Plan.model_validate_json(given), None, {}
         if (planned_json := self._row["planned"]) is None:
             asker = DeferredAsker(answered)
             deterministic = bool(self._submission["deterministic"])
@@ -326,7 +328,11 @@ class Attempt:
             await self._runs.dispatch.run(keep_plan, self._lease, planned_json)
         facts = json.loads(planned_json)
         plan, intent = Plan.model_validate_json(facts["plan"]), Intent.model_validate_json(facts["intent"])
-        return plan, intent, ChamberUsage(**facts["spent"]), facts["calls"]
+        # A plan that an earlier version stored has neither doubts nor a start.
+        doubts = tuple(map(Doubt.from_json, facts.get("doubts", ())))
+        spent = ChamberUsage(**facts["spent"])
+        start = None if facts.get("start") is None else StartState.from_json(facts["start"])
+        return plan, intent, {"planning": spent, "planned_by": facts["calls"], "doubts": doubts, "start": start}
 
     def _result_of(self, outcome: RunOutcome, before: int) -> AttemptResult:
         match outcome:
@@ -358,5 +364,7 @@ def _planned_json(planned: Planned) -> str:
         "intent": planned.intent.to_json(),
         "spent": planned.spent.to_json(),
         "calls": [dict(call) for call in planned.calls],
+        "doubts": [doubt.to_json() for doubt in planned.doubts],
+        "start": None if planned.start == StartState() else planned.start.to_json(),
     }
     return json.dumps(facts, separators=(",", ":"))

@@ -110,6 +110,8 @@ class RunView(_View):
     priority: int = 5
     not_before: datetime | None = None
     why: str | None = None
+    doubts: tuple[Mapping[str, Any], ...] = ()
+    """What the answer and the effects rest on and may be wrong, as JSON; to be shown before them."""
     answer: Any = None
     effects: tuple[Mapping[str, str], ...] = ()
     waits_for: tuple[str, ...] = ()
@@ -204,7 +206,8 @@ def recorded_end(events: Sequence[Event]) -> RunEnd | None:
         why = None if state == "finished" else str(body.get("why") or "") or "it was stopped"
         if error is not None:
             why = str(recorded_error(error))
-        outcome = {name: body[name] for name in ("answer", "shade", "effects", "usage", "seconds") if name in body}
+        names = ("doubts", "answer", "shade", "effects", "usage", "seconds")
+        outcome = {name: body[name] for name in names if name in body}
         return RunEnd(state, why, outcome | ({"error": error} if error else {}))
     return None
 
@@ -212,6 +215,8 @@ def recorded_end(events: Sequence[Event]) -> RunEnd | None:
 def run_end(outcome: Finished | Failed | Stopped) -> RunEnd:
     """The end of a run from its outcome, in the form that `recorded_end` gives."""
     facts: dict[str, Any] = {
+        # As in the journal, which has none if there are none.
+        **({"doubts": [doubt.to_json() for doubt in outcome.doubts]} if outcome.doubts else {}),
         "effects": [done.to_json() for done in outcome.effects],
         "usage": outcome.usage.to_json(),
         "seconds": round(outcome.seconds, 6),

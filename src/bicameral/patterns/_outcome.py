@@ -13,7 +13,7 @@ from bicameral.errors import BicameralError, RunError
 from bicameral.labels import UNKNOWN, Label, Labelled, LabelTree, make_labelled
 from bicameral.limits import Bound, BudgetSpent, LimitReached, LimitUsage, Scope
 from bicameral.models import Chamber, Usage
-from bicameral.runs import EffectDone, Failed, Finished, Interrupted, RunOutcome, Stopped, Waiting
+from bicameral.runs import Doubt, EffectDone, Failed, Finished, Interrupted, RunOutcome, Stopped, Waiting
 
 if TYPE_CHECKING:
     from bicameral.patterns._reasoner_types import Round
@@ -92,6 +92,8 @@ class _Ended:
     """The strategy, the id of the pattern, or `reason`."""
     taken: LimitUsage
     effects: tuple[EffectDone, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+    """What the answer and the effects rest on and may be wrong; to be shown before them."""
     turns: tuple[ModelTurn, ...] = ()
     """The replies of models, if it was a strategy."""
     trace: Trace = ()
@@ -177,7 +179,7 @@ def outcome_of(
             cannot let it wait.
         course: What else the outcome says: `way`, `taken`, and what happened.
     """
-    common: dict[str, Any] = {"run": ended.run, "effects": ended.effects, **course}
+    common: dict[str, Any] = {"run": ended.run, "effects": ended.effects, "doubts": ended.doubts, **course}
     match ended:
         case Finished(answer=answer, shade=shade):
             # Only a `Finished` makes an `Answered`: its answer was released there. Without a label nobody trusts it.

@@ -356,7 +356,7 @@ def _branch_segment(entries: dict[Any, Any], key: object) -> str:
 
 
 NodeRewriter = Callable[[Any], Any]
-_STEP_TYPES = (Call, Extract, Compute, Update, Each, When, Ask, Answer)
+STEP_TYPES = (Call, Extract, Compute, Update, Each, When, Ask, Answer)
 
 
 def rewrite_steps(steps: tuple[Any, ...], change_step: NodeRewriter, change_expr: NodeRewriter) -> tuple[Any, ...]:
@@ -368,7 +368,7 @@ def rewrite_steps(steps: tuple[Any, ...], change_step: NodeRewriter, change_expr
     """
 
     def rewrite(node: Any) -> Any:
-        change = change_step if isinstance(node, _STEP_TYPES) else change_expr
+        change = change_step if isinstance(node, STEP_TYPES) else change_expr
         return ir.map_children(change(node), rewrite)
 
     return tuple(map(rewrite, steps))

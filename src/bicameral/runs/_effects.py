@@ -29,11 +29,20 @@ from bicameral.runs._approvals import (
     ask_approver,
 )
 from bicameral.runs._call_policy import StepLabels, label_tree_json
+from bicameral.runs._doubts import NO_LABEL, SelectionLog
 from bicameral.runs._observability import EventWriter, approval_span, record_approval, record_extraction, tool_span
 from bicameral.runs._outcome import EffectDone, Observer, ProgressKind, RunMonitor, StepProgress
 from bicameral.runs._scheduler import Activity
 from bicameral.telemetry import span
-from bicameral.tools import AttachedFile, Tool, attached_files, derive_call_key, use_call_key
+from bicameral.tools import (
+    AttachedFile,
+    Selection,
+    Tool,
+    attached_files,
+    collect_selections,
+    derive_call_key,
+    use_call_key,
+)
 from bicameral.types import Type, mismatch, to_plain, type_to_json, value_to_json
 
 MAX_ATTEMPTS = 3
@@ -55,6 +64,7 @@ class EffectHandler(Protocol):
     effects: list[EffectDone]
     in_flight: set[str]
     activity: Activity
+    selections: SelectionLog
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any: ...
 
@@ -116,6 +126,7 @@ class LiveEffectHandler:
         self.effects: list[EffectDone] = []
         self.in_flight: set[str] = set()
         self.monitor = RunMonitor()
+        self.selections = SelectionLog()
         self._record = record
         self._extractor = extractor = services.get("extractor")
         self._reading = asyncio.Semaphore(extractor.overlap if extractor else 1)
@@ -136,15 +147,21 @@ class LiveEffectHandler:
         facts = tool_call_facts(tool, bound)
         # Before anything is recorded: a call beyond the caps is not begun.
         self.meter.count_tool_call()
+        found: dict[str, Any] = {}
         with tool_span(step, tool):
-            return await self._run_step(
+            value = await self._run_step(
                 step,
                 tool.name,
                 facts,
-                lambda: self._call_with_retries(step, tool, bound),
+                lambda: self._call_with_retries(step, tool, bound, found),
                 labels,
                 changing=tool if tool.changes else None,
+                found=found,
             )
+        if noted := found.get("selections"):
+            chosen = (Selection.from_json(each) for each in noted)
+            self.selections.add(step, chosen, NO_LABEL if labels is None else labels.selection_label(value))
+        return value
 
     async def attached_files(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
         # Hashing large files takes a while, and other steps continue meanwhile.
@@ -306,12 +323,16 @@ class LiveEffectHandler:
             raise RunError("run.extraction-rejected", "what was read does not fit the blank", expected=str(wanted))
         return found
 
-    async def _call_with_retries(self, step: str, tool: Tool, bound: dict[str, Any]) -> Any:
+    async def _call_with_retries(self, step: str, tool: Tool, bound: dict[str, Any], found: dict[str, Any]) -> Any:
+        """The result of a call. What it selected is added to the facts that are recorded with its result."""
         attempt, key = 1, derive_call_key(self._record.run, step, tool.name)
         while True:
             try:
-                with use_call_key(key):
-                    return await _call_with_timeout(tool, bound)
+                with use_call_key(key), collect_selections() as selections:
+                    value = await _call_with_timeout(tool, bound)
+                if selections:
+                    found["selections"] = [selection.to_json() for selection in selections]
+                return value
             except ToolError as error:
                 if not (
                     (tool.idempotent or tool.keyed) and attempt < MAX_ATTEMPTS and error.code.endswith(TRANSIENT_CODES)

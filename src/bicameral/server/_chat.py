@@ -28,11 +28,12 @@ from bicameral.server._runs import (
     SSE_SCHEMA,
     IdempotencyKey,
     WatchResponse,
+    doubts_json,
     sse_message,
     submit_run,
     wait_until_settled,
 )
-from bicameral.server._schemas import TYPED_TEXT, RequestModel, ResponseModel, RunIdText, WholeNumber
+from bicameral.server._schemas import TYPED_TEXT, DoubtTold, RequestModel, ResponseModel, RunIdText, WholeNumber
 from bicameral.server._tokens import AccessToken
 
 MODEL_NAME = "bicameral"
@@ -115,6 +116,8 @@ class ChatFacts(ResponseModel):
     """What the run waits for."""
     ignored: list[str]
     """What was sent and not used."""
+    doubts: list[DoubtTold]
+    """What the answer and the effects rest on and may be wrong; `content` begins with them."""
 
 
 class ChatTold(ResponseModel):
@@ -153,7 +156,9 @@ def content_or_refusal(view: RunView) -> tuple[str | None, str | None]:
     """The content and the refusal of a completion; one of them is None."""
     match view.state:
         case "finished":
-            return answer_text(view), None
+            # A client of this protocol shows nothing but the content.
+            doubts = "".join(f"Doubt: {doubt['text']}\n" for doubt in view.doubts)
+            return (f"{doubts}\n" if doubts else "") + answer_text(view), None
         case "waiting":
             ids = ", ".join(view.waits_for)
             return (
@@ -220,7 +225,8 @@ def completion_chunk(run: str, delta: dict[str, Any] | None, *, finish: str | No
 
 
 def run_facts(view: RunView, ignored: list[str]) -> dict[str, Any]:
-    return {"run": view.run, "state": view.state, "approvals": list(view.waits_for), "ignored": ignored}
+    facts = {"run": view.run, "state": view.state, "approvals": list(view.waits_for), "ignored": ignored}
+    return facts | {"doubts": doubts_json(view)}
 
 
 def token_usage(view: RunView) -> dict[str, int]:

@@ -20,6 +20,7 @@ from bicameral.server._endpoints import parse_checked_plan
 from bicameral.server._guard import Caller, CurrentContext, RunId, error_responses, token_ended_error
 from bicameral.server._schemas import (
     CapsGiven,
+    DoubtTold,
     EventTold,
     JournalTold,
     RunIdText,
@@ -200,8 +201,13 @@ def is_settled(view: RunView) -> bool:
 
 def run_json(view: RunView) -> dict[str, Any]:
     """The fields of a run that the API has; not its worker, whose name says on which machine it is."""
-    facts = view.to_json()
+    facts = view.to_json() | {"doubts": doubts_json(view)}
     return {name: facts[name] for name in RunTold.model_fields if name in facts}
+
+
+def doubts_json(view: RunView) -> list[dict[str, Any]]:
+    """The doubts of a run, without their labels: like the answer they are for the owner of the run."""
+    return [{name: doubt[name] for name in DoubtTold.model_fields if name in doubt} for doubt in view.doubts]
 
 
 def event_json(event: Event) -> dict[str, Any]:

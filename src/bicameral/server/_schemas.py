@@ -188,6 +188,16 @@ class Effect(ResponseModel):
     effect: str
 
 
+class DoubtTold(ResponseModel):
+    """Something on which an answer or an effect rests, and that may be wrong."""
+
+    code: str
+    text: str
+    """The doubt in plain words."""
+    step: str = ""
+    """The step of the plan; empty if it is about the whole plan."""
+
+
 class RunTold(ResponseModel):
     """A run as it stands."""
 
@@ -202,6 +212,8 @@ class RunTold(ResponseModel):
     priority: int
     why: str | None = None
     """Why it failed, was stopped, or waits."""
+    doubts: list[DoubtTold] = []
+    """What the answer and the effects rest on and may be wrong; to be read before them."""
     answer: Any = None
     """What it came to, if it is finished."""
     error: ErrorFacts | None = None

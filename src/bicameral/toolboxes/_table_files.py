@@ -23,10 +23,12 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from typing import Any, cast
 
 from bicameral import types as t
+from bicameral.columns import find_column_kind, is_blank, notation_reader, parse_number
 from bicameral.errors import Place, ToolError
 from bicameral.parsing import MIB, SHORT_TEXT, ParseLimits, Parser
 from bicameral.tools import TABLE_SUFFIXES
@@ -87,20 +89,6 @@ _LONGEST_FIELD = 1 << 27
 _MAX_COLUMNS = 16_384
 """As many as the largest spreadsheets have."""
 _MAX_CELLS = 4_000_000
-# Not numbers: 007 and +49 30 1234 (codes, telephone numbers), 1,234 (depends on the country), 12e4 (an item number).
-_INT = re.compile(r"0|-?[1-9][0-9]{0,299}")
-_FLOAT = re.compile(r"-?(?:0|[1-9][0-9]{0,299})(?:\.[0-9]{1,299})?(?:[eE][-+][0-9]{1,3})?")
-
-
-def parse_number(text: str) -> int | float | None:
-    """The number that a text represents, or None if it is not a number."""
-    text = text.strip()
-    if _INT.fullmatch(text):
-        return int(text)
-    if _FLOAT.fullmatch(text):
-        value = float(text)
-        return value if abs(value) != float("inf") else None
-    return None
 
 
 def parse_cell(text: str) -> int | float | bool | str:
@@ -273,6 +261,9 @@ LONGEST_TEXT = 60
 MAX_TEXTS = 5_000
 """How many different short texts of a file are stored."""
 
+MAX_OTHERS = 20
+"""How many texts that are not of the kind of their column its type lists."""
+
 ArgumentTypes = Mapping[str, t.Type]
 LiteralValues = Mapping[str, Any]
 ColumnTexts = Mapping[str, frozenset[str]]
@@ -280,9 +271,54 @@ ColumnTexts = Mapping[str, frozenset[str]]
 
 def value_shape(value: object, *, trusted: bool = False) -> t.Type:
     """The type of a value from a file, as precise as the limits on names and depth allow."""
-    shape = _shape_at(value, 0)
+    shape = _with_cell_types(_shape_at(value, 0), value)
     names = sum(len(each.fields) for each in t.iter_types(shape) if isinstance(each, t.RecordType))
     return shape if trusted or names <= MAX_FIELDS else _without_names(shape)
+
+
+def _with_cell_types(shape: t.Type, value: object) -> t.Type:
+    """The type of a table with the kinds of its columns, which all rows together decide and not only a sample."""
+    row = _row_type(shape)
+    if row is None:
+        return shape
+    rows = cast("list[dict[str, object]]", value)
+    if {*map(type, rows)} != {dict}:
+        return shape
+    fields = (replace(each, type=_cell_type(each, [row.get(each.name) for row in rows])) for each in row.fields)
+    return t.ListType(t.RecordType(tuple(fields), row.name))
+
+
+def _cell_type(field: t.Field, cells: list[object]) -> t.Type:
+    """The type of the cells of a column; the one that it has if they are compared as they are."""
+    native = _NATIVE_CELLS.get(type(field.type))
+    if native is None and not isinstance(field.type, t.StrType) and type(field.type) is not t.AnyType:
+        return field.type
+    found = set(map(type, cells))
+    if native is not None and found <= native:
+        return field.type
+    # Only the first rows were looked at for the type; those after them may have other cells.
+    shown = field.type if isinstance(field.type, t.StrType) and found <= {str} else t.ANY
+    column = find_column_kind(cells)
+    if column.kind == "ambiguous":
+        return t.CellType(field.name, "", readings=column.readings, text_only=shown == t.STR)
+    if not column.notation:
+        return shown
+    read = notation_reader(column.notation)
+    others: dict[str, None] = {}
+    for cell in cells:
+        if isinstance(cell, str) and cell not in others and not is_blank(cell) and read(cell) is None:
+            others[cell] = None
+            if len(others) > MAX_OTHERS or len(cell) > LONGEST_TEXT:
+                break
+    listed = tuple(others) if len(others) <= MAX_OTHERS and all(len(cell) <= LONGEST_TEXT for cell in others) else None
+    return t.CellType(field.name, column.notation, column.units, others=listed, text_only=shown == t.STR)
+
+
+_NATIVE_CELLS: Mapping[type[t.Type], set[type]] = {
+    t.BoolType: {bool},
+    t.IntType: {int},
+    t.FloatType: {int, float},
+}
 
 
 def _shape_at(value: object, depth: int) -> t.Type:

@@ -1,23 +1,32 @@
 """The tables toolbox: read and write CSV and JSON; filter, sort, select, group and join rows.
 
-Cells of any types can be compared with one another; a column of mixed types is never an error.
+Cells are compared in the kind of their column (`bicameral.columns`): `no` is False in a column of yes and no, and a
+date is a date in any notation. Cells of any types can be compared with one another; a column of mixed types is never an
+error.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import json
-import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
 from functools import partial
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, cast
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bicameral.errors import Place, ToolError, nearest_name
 from bicameral.parsing import InvalidJson, check_json_values, read_json
+from bicameral.toolboxes._table_cells import (
+    Aggregate,
+    CompareOp,
+    aggregate_column,
+    cell_as_text,
+    column_key,
+    compare_with_column,
+    is_empty_cell,
+    order_key,
+)
 from bicameral.toolboxes._table_files import (
     ArgumentTypes,
     ColumnTexts,
@@ -25,7 +34,6 @@ from bicameral.toolboxes._table_files import (
     Row,
     grouped_rows_type,
     joined_rows_type,
-    parse_number,
     read_csv_rows,
     render_csv,
     same_rows_type,
@@ -33,135 +41,8 @@ from bicameral.toolboxes._table_files import (
     short_texts,
     value_shape,
 )
-from bicameral.tools import Folders, Origin, Settings, Surroundings, Tool, Toolbox, tool
+from bicameral.tools import Folders, Origin, Selection, Settings, Surroundings, Tool, Toolbox, note_selection, tool
 from bicameral.types import FilePath, Type
-
-CompareOp = Literal["==", "!=", "<", "<=", ">", ">=", "contains"]
-Aggregate = Literal["sum", "mean", "min", "max", "count"]
-
-_SUM_DIGITS = 700
-"""Enough to add the largest and the smallest possible number exactly."""
-
-_ORDER_OPS: dict[CompareOp, Callable[[Any, Any], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-
-
-def comparison_value(cells: Iterable[object], value: object) -> object:
-    """The value to compare a column with: a text that is a number becomes one if the column has numbers."""
-    number = parse_number(value) if isinstance(value, str) else None
-    return value if number is None or not any(map(_is_number, cells)) else number
-
-
-def cell_matches(cell: object, op: CompareOp, value: object) -> bool:
-    """Whether the comparison holds; values that cannot be compared are unequal, and neither is less."""
-    if op == "contains":
-        return _contains(cell, value)
-    pair = _comparable_pair(cell, value)
-    if pair is None:
-        return op == "!="
-    if op == "==" or op == "!=":
-        return (pair[0] == pair[1]) == (op == "==")
-    return cell is not None and _ORDER_OPS[op](*pair)
-
-
-def _contains(cell: object, value: object) -> bool:
-    if isinstance(cell, list):
-        return any(cell_matches(item, "==", value) for item in cast("list[object]", cell))
-    return cell is not None and cell_as_text(value).casefold() in cell_as_text(cell).casefold()
-
-
-def _comparable_pair(cell: object, value: object) -> tuple[Any, Any] | None:
-    """Both sides with one type: as numbers if one is a number and the other can be, otherwise as texts."""
-    if cell is None or value is None:
-        return (cell, value) if cell is value else None
-    if _is_number(cell) or _is_number(value):
-        left, right = cell_as_number(cell), cell_as_number(value)
-        return None if left is None or right is None else (left, right)
-    if isinstance(cell, bool) != isinstance(value, bool):
-        return cell_as_text(cell).strip().lower(), cell_as_text(value).strip().lower()
-    return cell_as_text(cell), cell_as_text(value)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def cell_as_number(value: object) -> Decimal | None:
-    """The exact decimal number as written (0.1 is 0.1), or None if the cell is not a number."""
-    if isinstance(value, str):
-        return None if parse_number(value) is None else Decimal(value.strip())
-    return Decimal(str(value)) if _is_number(value) else None
-
-
-def cell_as_text(value: object) -> str:
-    """A cell as text; dates in ISO form, so that texts sort by time."""
-    match value:
-        case str():
-            return value
-        case bool():
-            return "true" if value else "false"
-        case dt.date() | dt.time():
-            return value.isoformat()
-        case list() | dict():
-            return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
-        case _:
-            return str(value)
-
-
-def sort_key(value: object) -> tuple[int, Decimal, str]:
-    """A sort key for cells of mixed types: false and true first, then numbers, then texts."""
-    if isinstance(value, bool):
-        return (0, Decimal(value), "")
-    if _is_number(value):
-        return (1, Decimal(str(value)), "")
-    return (2, Decimal(0), cell_as_text(value))
-
-
-def group_key(value: object) -> tuple[int, Decimal, str]:
-    """The key that equal cells share in grouping and joining: 7 and "7" are equal, 7 and "007" are not."""
-    number = parse_number(value) if isinstance(value, str) else None
-    return sort_key(value if number is None else number)
-
-
-def is_empty_cell(value: object) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip())
-
-
-def aggregate_cells(cells: Iterable[object], how: Aggregate, column: str) -> Any:
-    """One value for a column; empty cells are ignored, except that `count` counts all."""
-    cells = list(cells)
-    if how == "count":
-        return len(cells)
-    filled = [cell for cell in cells if not is_empty_cell(cell)]
-    if how in ("min", "max"):
-        return (min if how == "min" else max)(filled, key=group_key, default=None)
-    numbers = [_number_to_add(cell, column) for cell in filled]
-    if how == "mean" and not numbers:
-        return None
-    with localcontext() as context:
-        context.prec = _SUM_DIGITS
-        total = sum(numbers, Decimal(0))
-        return _plain_number(total / len(numbers) if how == "mean" else total)
-
-
-def _number_to_add(value: object, column: str) -> Decimal:
-    number = cell_as_number(value)
-    if number is None:
-        raise ToolError(
-            "tables.not-a-number",
-            f"{cell_as_text(value)[:60]!r} in the column {column!r} is not a number",
-            expected="numbers to add up",
-        )
-    return number
-
-
-def _plain_number(value: Decimal) -> int | float:
-    return int(value) if value == value.to_integral_value() else float(value)
-
 
 Rows = list[dict[str, Any]]
 
@@ -172,7 +53,14 @@ class TablesSettings(Settings):
     """Limits of the tables toolbox."""
 
     max_bytes: int = Field(64 * 1024 * 1024, gt=0, description="the largest file that is read")
-    read_headers: bool = Field(True, description="whether the planner may be told how many columns a table has")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_former_keys(cls, given: Any) -> Any:
+        # `read_headers` kept names of columns from the planner, which sees none any more. Files with it still load.
+        if not isinstance(given, Mapping):
+            return given
+        return {key: value for key, value in cast("Mapping[str, Any]", given).items() if key != "read_headers"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,8 +169,10 @@ def _parse_json_text(text: str, path: str, line: int = 1) -> Any:
 def filter_rows(rows: Rows, column: str, op: CompareOp, value: Any) -> Rows:
     """Keep the rows whose column compares so with a value."""
     _check_columns(rows, column)
-    wanted = comparison_value((row.get(column) for row in rows), value)
-    return [row for row in rows if cell_matches(row.get(column), op, wanted)]
+    comparison = compare_with_column([row.get(column) for row in rows], column, op, value)
+    kept = [row for row in rows if comparison.matches(row.get(column))]
+    note_selection(Selection(len(rows), len(kept), "rows", comparison.words, unread=comparison.unread))
+    return kept
 
 
 @tool(effect="pure", keeps="rows", field_of={"by": "rows"}, refine=same_rows_type)
@@ -291,7 +181,8 @@ def sort_rows(rows: Rows, by: Annotated[str, "column"], descending: bool = False
     _check_columns(rows, by)
     filled = [row for row in rows if not is_empty_cell(row.get(by))]
     empty = [row for row in rows if is_empty_cell(row.get(by))]
-    return sorted(filled, key=lambda row: sort_key(row[by]), reverse=descending) + empty
+    key = order_key([row[by] for row in filled], by)
+    return sorted(filled, key=lambda row: key(row[by]), reverse=descending) + empty
 
 
 @tool(effect="pure", field_of={"columns": "rows"}, refine=selected_rows_type)
@@ -308,12 +199,11 @@ def group_rows(rows: Rows, by: Annotated[str, "column"], column: str, how: Aggre
     _check_columns(rows, by, *(() if how == "count" else (column,)))
     result = how if column == by else column
     groups: dict[object, list[Row]] = {}
+    key = column_key(row.get(by) for row in rows)
     for row in rows:
-        groups.setdefault(group_key(row.get(by)), []).append(row)
-    return [
-        {by: group[0].get(by), result: aggregate_cells((row.get(column) for row in group), how, column)}
-        for group in groups.values()
-    ]
+        groups.setdefault(key(row.get(by)), []).append(row)
+    total = aggregate_column([row.get(column) for row in rows], how, column)
+    return [{by: group[0].get(by), result: total(row.get(column) for row in group)} for group in groups.values()]
 
 
 @tool(effect="pure", field_of={"on": "left"}, refine=joined_rows_type)
@@ -322,16 +212,20 @@ def join_rows(left: Rows, right: Rows, on: Annotated[str, "column of both"]) -> 
     _check_columns(left, on)
     _check_columns(right, on)
     matches: dict[object, list[Row]] = {}
+    left_key, right_key = (column_key(row.get(on) for row in rows) for rows in (left, right))
     for row in right:
         if not is_empty_cell(row.get(on)):
-            matches.setdefault(group_key(row[on]), []).append(row)
+            matches.setdefault(right_key(row[on]), []).append(row)
     taken = {name for row in left for name in row}
     joined: Rows = []
+    matched = 0
     for row in left:
-        others = [] if is_empty_cell(row.get(on)) else matches.get(group_key(row[on]), [])
+        others = [] if is_empty_cell(row.get(on)) else matches.get(left_key(row[on]), [])
         if len(joined) + len(others) > MAX_ROWS:
             raise ToolError("tables.too-many", f"the join has more than {MAX_ROWS:,} rows", fix="Filter first.")
+        matched += bool(others)
         joined.extend(row | _rename_clashes(other, on, taken) for other in others)
+    note_selection(Selection(len(left), matched, "rows", f"{on} is in the other table, too"))
     return joined
 
 
@@ -379,11 +273,12 @@ def _build(settings: TablesSettings, surroundings: Surroundings) -> list[Tool]:
         idempotent=True,
         origins=Origin("system"),
         words=_SAVE_WORDS,
+        refers={"path": "file"},
         target=lambda given: folders.target(given.get("path")),
     )
     return [
-        reading(refine=csv_shape if settings.read_headers else None)(files.read_csv),
-        reading(refine=json_shape if settings.read_headers else None)(files.read_json),
+        reading(refine=csv_shape)(files.read_csv),
+        reading(refine=json_shape)(files.read_json),
         writing(purpose={"rows": "carries"})(files.write_csv),
         writing(purpose={"value": "carries"})(files.write_json),
         filter_rows,

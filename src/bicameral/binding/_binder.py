@@ -1,0 +1,284 @@
+"""The binder: words of a plan and a kind become a value of the world, or a question.
+
+The ladder of `_matching` decides first. Only where it does not, choosers are asked in order: the quarantined model with
+one untrusted list in sight, then the person. What no chooser decides is a `Question`, which can be answered later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from bicameral.binding._candidates import KINDS, Candidate, CandidateSource, Kind, joined_label, unknown_kind
+from bicameral.binding._matching import (
+    MOST_SHOWN,
+    Ambiguous,
+    Bound,
+    Encoder,
+    How,
+    Match,
+    Unbound,
+    candidate_suspicions,
+    match_words,
+)
+from bicameral.binding._screening import SUSPICIONS, Suspicion, display_name
+from bicameral.errors import BindError
+from bicameral.labels import TRUSTED_USER, Label, Source, join
+
+Within = str | Sequence[str] | None
+"""Where to look: the folder of a file, the table of a column, the table and the column of a value."""
+
+LONGEST_WORDS = 300
+"""Characters of a mention; more is no name of anything."""
+
+_MODEL_CHOICE = Label({Source("third_party", "extract", "choice", "bind")})
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCandidate:
+    """A candidate as it may be shown: on one line, with hidden characters written out, and with a warning."""
+
+    number: int
+    name: str
+    detail: str
+    suspicions: tuple[Suspicion, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """The candidate as a line of a question."""
+        detail = f" ({self.detail})" if self.detail else ""
+        warning = "; ".join(SUSPICIONS[each] for each in self.suspicions)
+        return f"{self.number}. {self.name}{detail}" + (f"  [caution: the name {warning}]" if warning else "")
+
+
+class Chooser(Protocol):
+    """Chooses one of a few candidates, or none: the quarantined model, or the person."""
+
+    @property
+    def by(self) -> Literal["model", "person"]:
+        """Who chooses. A model is not offered suspicious candidates, and its choice is untrusted."""
+        ...
+
+    async def choose(self, kind: Kind, words: str, shown: Sequence[ShownCandidate]) -> int | None:
+        """The number of the candidate that is meant, or None for none of them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Words that were bound to a value.
+
+    Args:
+        kind: The kind of reference.
+        words: The words of the request.
+        value: What they mean: a path, a column, a cell, an address, an id.
+        label: Where the candidates came from; the user's own where the value is the words themselves.
+        how: Which rule or who decided.
+        shown: The candidates that a chooser saw.
+        name: The name of the value, for a person.
+    """
+
+    kind: Kind
+    words: str
+    value: str | int | float | bool
+    label: Label
+    how: How
+    score: float = 1.0
+    shown: tuple[ShownCandidate, ...] = ()
+    name: str = ""
+
+    def __str__(self) -> str:
+        """As it is shown under a plan: *bills* → bills_2026.csv."""
+        value = display_name(str(self.value))
+        # The id of a mail or an event says nothing to a person.
+        text = display_name(self.name) if self.kind in ("mail", "event") else value
+        return f"*{display_name(self.words)}* → {text}"
+
+    def to_json(self) -> dict[str, Any]:
+        """For the journal."""
+        return {"kind": self.kind, "words": self.words, "value": self.value, "how": self.how, "score": self.score}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Words that were not bound: what a person is asked.
+
+    Args:
+        kind: The kind of reference.
+        words: The words of the request.
+        reason: Whether several candidates fit, none does, or the only ones that fit are suspicious.
+        shown: The candidates, safe to show; near ones where none fits.
+    """
+
+    kind: Kind
+    words: str
+    reason: Literal["several", "none", "suspicious"]
+    shown: tuple[ShownCandidate, ...]
+    _candidates: tuple[Candidate, ...] = field(default=(), repr=False)
+    _label: Label = field(default=TRUSTED_USER, repr=False)
+
+    @property
+    def text(self) -> str:
+        """The question with its numbered candidates."""
+        words = display_name(self.words)
+        first = {
+            "several": f"Which {self.kind} is meant by *{words}*?",
+            "none": f"No {self.kind} is called *{words}*. Which one is meant?",
+            "suspicious": f"Which {self.kind} is meant by *{words}*? Look closely at the names.",
+        }[self.reason]
+        if not self.shown:
+            return f"No {self.kind} is called *{words}*, and nothing is near. What is meant?"
+        return "\n".join((first, *(each.line for each in self.shown)))
+
+    def answer(self, number: int, *, by: Literal["model", "person"] = "person") -> Binding:
+        """The binding to the candidate with this number; `bind.bad-choice` if there is none."""
+        chosen = {each.number: candidate for each, candidate in zip(self.shown, self._candidates, strict=True)}
+        # Exact type: True is 1 in Python.
+        if type(number) is not int or number not in chosen:
+            raise BindError(
+                "bind.bad-choice",
+                f"there is no candidate {number!r:.20}",
+                expected=f"1 to {len(self.shown)}" if self.shown else "no choice: there are no candidates",
+            )
+        candidate = chosen[number]
+        if by == "model" and candidate_suspicions(candidate):
+            raise BindError("bind.bad-choice", "a model chose a suspicious name", fix="Ask a person.")
+        # A model's choice is as untrusted as anything that it writes. A person's choice does not change who wrote the
+        # name: whether it endorses the call is for the policy to say.
+        label = join(self._label, _MODEL_CHOICE) if by == "model" else self._label
+        return Binding(self.kind, self.words, candidate.value, label, by, 1.0, self.shown, candidate.name)
+
+
+class Binder:
+    """Binds the references of one plan. What was read of the world is kept, so that all of them see the same world.
+
+    Args:
+        candidates_source: What the world offers.
+        encoder: The vectors of texts, for the last step of the ladder; it is called only if all others fail.
+        choosers: Who is asked where the ladder does not decide, in order.
+
+    Example:
+        >>> binder = Binder(WorldSource(registry))
+        >>> str(await binder.bind("file", "the bills of 2026"))
+        '*the bills of 2026* → bills_2026.csv'
+    """
+
+    def __init__(
+        self, candidates_source: CandidateSource, encoder: Encoder | None = None, choosers: Sequence[Chooser] = ()
+    ) -> None:
+        self._source = candidates_source
+        self._encoder = encoder
+        self._choosers = tuple(choosers)
+        self._offered: dict[tuple[Kind, tuple[str, ...]], Sequence[Candidate]] = {}
+
+    async def bind(
+        self, kind: Kind, words: str, *, within: Within = None, candidates: Sequence[Candidate] | None = None
+    ) -> Binding | Question:
+        """The value that words mean, or the question which one it is.
+
+        Args:
+            kind: The kind of reference.
+            words: The words of the request.
+            within: Where to look: the folder of a file, the table of a column, the table and column of a value.
+            candidates: What the words may mean, where it is known already, as the columns of a table are.
+        """
+        if kind not in KINDS:
+            raise unknown_kind(kind)
+        words = _check_words(words)
+        place = () if within is None else (within,) if isinstance(within, str) else tuple(within)
+        offered = await self._offer(kind, place) if candidates is None else candidates
+        considered, match = await self._match(kind, words, offered)
+        if isinstance(match, Bound):
+            return _make_binding(kind, words, match, considered)
+        question = _make_question(kind, words, match, considered)
+        return await self._ask_choosers(question)
+
+    async def _offer(self, kind: Kind, place: tuple[str, ...]) -> Sequence[Candidate]:
+        key = (kind, place)
+        if key not in self._offered:
+            self._offered[key] = await self._source.candidates(kind, place)
+        return self._offered[key]
+
+    async def _match(self, kind: Kind, words: str, offered: Sequence[Candidate]) -> tuple[Sequence[Candidate], Match]:
+        """The match and the candidates that it was made from, whose labels it has."""
+        if kind == "person":
+            # The user's own contacts are matched alone first: nobody who writes a mail can change that result, so it
+            # has their label only.
+            own = [each for each in offered if each.label.trusted]
+            match = match_words(words, own, kind)
+            if isinstance(match, Bound):
+                return own, match
+        match = match_words(words, offered, kind)
+        if isinstance(match, Unbound):
+            described = await self._source.describe(offered)
+            match = match_words(words, described, kind, encoder=self._encoder)
+            return described, match
+        return offered, match
+
+    async def _ask_choosers(self, question: Question) -> Binding | Question:
+        for chooser in self._choosers:
+            visible = tuple(each for each in question.shown if chooser.by == "person" or not each.suspicions)
+            if not visible:
+                continue
+            number = await chooser.choose(question.kind, question.words, visible)
+            if number is None:
+                continue
+            if number not in [each.number for each in visible]:
+                raise BindError(
+                    "bind.bad-choice",
+                    f"the chooser answered {number!r:.20}",
+                    expected="the number of a candidate that it was shown, or None",
+                )
+            return question.answer(number, by=chooser.by)
+        return question
+
+
+def _check_words(words: str) -> str:
+    text = words.strip()
+    if not any(character.isalnum() for character in text):
+        raise BindError("bind.no-words", "there are no words to look for", expected="the words of the request")
+    if len(text) > LONGEST_WORDS:
+        raise BindError(
+            "bind.no-words", f"the mention has {len(text):,} characters", expected=f"at most {LONGEST_WORDS}"
+        )
+    return text
+
+
+def _make_binding(kind: Kind, words: str, match: Bound, candidates: Sequence[Candidate]) -> Binding:
+    chosen = match.candidate
+    # A value that the user wrote out is a literal of the plan, whoever else may have a thing of that name.
+    label = TRUSTED_USER if chosen.value == words else joined_label(candidates)
+    return Binding(kind, words, chosen.value, label, match.how, match.score, (), chosen.name)
+
+
+def _make_question(kind: Kind, words: str, match: Match, candidates: Sequence[Candidate]) -> Question:
+    match match:
+        case Ambiguous(candidates=several, suspicious=suspicious):
+            reason: Literal["several", "none", "suspicious"] = "suspicious" if suspicious else "several"
+        case Unbound(near=several):
+            # Of few candidates all are shown: the person may know the thing under another name.
+            several = several or (tuple(candidates) if len(candidates) <= MOST_SHOWN else ())
+            reason = "none"
+        case Bound(candidate=only):
+            reason, several = "several", (only,)
+    several = several[:MOST_SHOWN]
+    shown = tuple(show_candidate(number, each) for number, each in enumerate(several, 1))
+    return Question(kind, words, reason, shown, several, joined_label(candidates))
+
+
+def show_candidate(number: int, candidate: Candidate) -> ShownCandidate:
+    """A candidate that is safe to show; of a file the whole path, of a mail the sender, of an event the day."""
+    name, detail = candidate.name, ""
+    match candidate.kind:
+        case "file" | "table" | "folder" | "column" | "value":
+            name = str(candidate.value)
+        case "person":
+            detail = "" if candidate.name == str(candidate.value) else str(candidate.value)
+        case "mail":
+            detail = candidate.context[1] if len(candidate.context) > 1 else ""
+        case "event":
+            detail = ""
+    if candidate.modified is not None:
+        detail = f"{detail}, {candidate.modified:%Y-%m-%d}" if detail else f"{candidate.modified:%Y-%m-%d}"
+    return ShownCandidate(number, display_name(name), display_name(detail), candidate_suspicions(candidate))
