@@ -1,6 +1,6 @@
 """Write the published JSON Schemas, or say which differ from the code.
 
-python -m scripts.schemas            writes schemas/*.v1.json
+python -m scripts.schemas            writes schemas/*.json
 python -m scripts.schemas --check    exits 1 if one is not as it should be
 """
 
@@ -25,7 +25,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     """Every published schema by its file name."""
     return {
         "plan.v1.json": plan_schema(),
-        "intent.v1.json": intent_schema(),
+        "intent.v2.json": intent_schema(),
         "config.v1.json": config_schema(),
         "profile.v1.json": profile_schema(),
         "llm-config.v1.json": llm_config_schema(),

@@ -1,23 +1,37 @@
 """Canaries: words that are planted where strangers write, and must never be seen in a privileged prompt.
 
-Every test of the suite is watched: each request of a privileged session, on its way through `Session.ask` or
-`Session.converse`, is searched for two things. First for planted canaries, whatever was done to their spelling. Second
-for every longer text that came out of a tool or a model during the test and was not trusted: those are canaries that
-the test's own world has planted. Third, what tables and JSON files outside the trusted folders call their columns and
-fields is a canary wherever a prompt or a grammar speaks of tables: nobody but the file's author has chosen it.
+Every test of the suite is watched: each request of a privileged session, as it leaves `Session` for the model, is
+searched for four things.
+
+1. Planted canaries, whatever was done to their spelling.
+2. Every longer text that came out of a tool or a model during the test and was not trusted: those are canaries that the
+   test's own world has planted.
+3. What tables and JSON files outside the trusted folders call their columns and fields, wherever a prompt or a grammar
+   speaks of tables: nobody but the file's author has chosen it.
+4. Every name that words of a plan could have been bound to, unless the user or the planner said it first: files,
+   folders, columns, cells, people, mails and events.
+
+How much was seen in all tests is counted (`TOTALS`), and told at the end of the session: a check that saw nothing has
+shown nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any, cast
 
+import bicameral.planning
+from bicameral.binding import Candidate, WorldSource
 from bicameral.boundary import Extractor, Filled
 from bicameral.errors import BicameralError
-from bicameral.models import Message
+from bicameral.models import Message, ModelReply, ModelRequest
+from bicameral.planning import Delta, Echo
 from bicameral.sessions import Session
 from bicameral.tools import Tool
 from bicameral.types import ListType, OptionalType, RecordType, Type
@@ -26,8 +40,15 @@ MARK = "zq7canary"
 _LONG = 24
 _MOST_TEXTS = 500
 _MOST_PARTS = 2_000
+_MOST_PROMPTS = 200
 _PLAIN = re.compile(r"[^a-z0-9]")
 _SHORTEST_NAME = 3
+_TELLING = re.compile(r"[^\W_].*[\W\d_].*[^\W_]", re.DOTALL)
+"""A name of more than one word: an ordinary word, such as the name of a column, is in prompts by chance."""
+_SHORTEST_TELLING = 7
+_PLANTED = re.compile(rf"{MARK}[ _-]?([a-z]+)", re.IGNORECASE)
+TOTALS: Counter[str] = Counter()
+"""What was seen in this process, in all tests: prompts by role, names of the world, texts of strangers."""
 _OF_TABLES = re.compile(r": (?:rows with the columns|fields) |^- |^You can use: |^  # ")
 """The lines of a prompt, a repair or a history that speak of tables."""
 _GRAMMAR = re.compile(r"^[vs]\d+_")
@@ -59,12 +80,27 @@ class Watch:
     """Texts that came from strangers while the test ran."""
     columns: set[str] = field(default_factory=set[str])
     """What files outside the trusted folders call their columns and fields."""
+    names: set[str] = field(default_factory=set[str])
+    """What words of plans could have been bound to."""
+    known: list[str] = field(default_factory=list[str])
+    """What the user and the planner have said by themselves."""
+    planted: set[str] = field(default_factory=set[str])
+    """The kinds of names with a canary (see `canary_name`) that tools or bindings have read."""
+    at_once: bool = False
+    """Whether a leak is an error as soon as it is seen."""
 
     def prompt(self, role: str, text: str) -> None:
+        TOTALS[f"prompts of {role}"] += 1
         before = " ".join(known for _, known in self.prompts)
         self.prompts.append((role, text))
+        self._find_names(role, text, before)
         if MARK in _PLAIN.sub("", text.casefold()):
             self.leaks.append(f"{role} was shown a canary: {_around(text)}")
+        if self.at_once:
+            del self.prompts[:-_MOST_PROMPTS], self.known[:-_MOST_PROMPTS]
+            self.verify()
+            # Its users say what they like: only what is a canary by itself is one here.
+            return
         for found in self.untrusted:
             # What a prompt held before a stranger said it, somebody else has said, too.
             if found in text and found not in before:
@@ -74,9 +110,32 @@ class Watch:
                 if len(name) >= _SHORTEST_NAME and _names(line, name):
                     self.leaks.append(f"{role} was shown the name of a column, {name!r}: {line[:200]}")
 
+    def _find_names(self, role: str, text: str, before: str) -> None:
+        said = "\n".join((before, *self.known, _own_words()))
+        for name in self.names:
+            if name in text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) and name not in said:
+                self.leaks.append(f"{role} was shown a name of the world: {name[:80]!r}")
+
+    def said(self, *texts: str) -> None:
+        """The user, or a privileged model, has said this."""
+        self.known += texts
+
+    def found(self, candidates: Iterable[Candidate]) -> None:
+        """Words of a plan could be bound to these."""
+        for each in candidates:
+            if each.label.trusted:
+                continue
+            texts = [text for text in (str(each.value), *each.names, *each.context, *each.contents) if text]
+            self.planted.update(_planted_in(texts))
+            names = {text for text in texts if len(text) >= _SHORTEST_TELLING and _TELLING.search(text)}
+            TOTALS["names of the world"] += len(names - self.names)
+            self.names |= names
+
     def heard(self, value: object) -> None:
         """A stranger has said this."""
         for text in _texts(value):
+            TOTALS["texts of strangers"] += 1
+            self.planted.update(_planted_in([text]))
             if len(self.untrusted) >= _MOST_TEXTS:
                 return
             if len(text) >= _LONG and " " in text:
@@ -94,6 +153,28 @@ def _names(line: str, name: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", said) is not None
 
 
+def canary_name(kind: str) -> str:
+    """A name to plant, that says what it names.
+
+    Example:
+        >>> canary_name("column")
+        'zq7canary_column'
+    """
+    return f"{MARK}_{kind}"
+
+
+def _planted_in(texts: Iterable[str]) -> Iterator[str]:
+    for text in texts:
+        yield from (kind.casefold() for kind in _PLANTED.findall(text))
+
+
+@cache
+def _own_words() -> str:
+    """The texts of the planners' prompts themselves, which may name a file that a test has, too."""
+    folder = Path(bicameral.planning.__file__).parent
+    return "\n".join((folder / name).read_text(encoding="utf-8") for name in ("examples.txt", "echo.json"))
+
+
 _watches: list[Watch] = []
 
 
@@ -107,6 +188,15 @@ def watching() -> Generator[Watch]:
         yield watch
     finally:
         _watches.remove(watch)
+
+
+def watch_process() -> None:
+    """Watch all that this process asks until it ends, for a program that a test starts.
+
+    A prompt with a canary or a name of the world is not sent: the request fails, and with it the test that made it.
+    """
+    _install()
+    _watches.append(Watch(at_once=True))
 
 
 def _around(text: str) -> str:
@@ -152,19 +242,41 @@ def _install() -> None:
     if _installed:
         return
     _installed = True
-    asks, converses, calls, extracts = Session.ask, Session.converse, Tool.call, Extractor.extract
-    refines = Tool.refined_result
+    sends = Session._send  # pyright: ignore[reportPrivateUsage]
+    calls, extracts, refines = Tool.call, Extractor.extract, Tool.refined_result
+    understands, compiles, draws, offers = Echo.intent, Delta.compile, Delta.draw, WorldSource.candidates
+    describes = WorldSource.describe
 
-    async def ask(self: Session, text: str, **options: Any) -> Any:
-        if self.role != "quarantined":
-            _told(lambda watch: watch.prompt(self.role, _whole(self, text, options)))
-        return await asks(self, text, **options)
+    async def send(self: Session, request: ModelRequest, *rest: Any) -> ModelReply:
+        # The one way from a session to its model, whatever the caller asked for and however.
+        if self.role == "quarantined":
+            return await sends(self, request, *rest)
+        _told(lambda watch: watch.prompt(self.role, _whole(request)))
+        reply = await sends(self, request, *rest)
+        _told(lambda watch: watch.said(reply.text))
+        return reply
 
-    async def converse(self: Session, messages: tuple[Message, ...], **options: Any) -> Any:
-        if self.role != "quarantined":
-            said = "\n".join(_words(message) for message in messages)
-            _told(lambda watch: watch.prompt(self.role, _whole(self, said, options)))
-        return await converses(self, messages, **options)
+    async def intent(self: Echo, request: str, *rest: Any, **options: Any) -> Any:
+        _told(lambda watch: watch.said(request))
+        return await understands(self, request, *rest, **options)
+
+    async def compile(self: Delta, intent: Any, *rest: Any, **options: Any) -> Any:
+        _told(lambda watch: watch.said(intent.request))
+        return await compiles(self, intent, *rest, **options)
+
+    async def draw(self: Delta, intent: Any, *rest: Any, **options: Any) -> Any:
+        _told(lambda watch: watch.said(intent.request))
+        return await draws(self, intent, *rest, **options)
+
+    async def candidates(self: WorldSource, *given: Any, **options: Any) -> Sequence[Candidate]:
+        found = await offers(self, *given, **options)
+        _told(lambda watch: watch.found(found))
+        return found
+
+    async def describe(self: WorldSource, given: Sequence[Candidate]) -> Sequence[Candidate]:
+        found = await describes(self, given)
+        _told(lambda watch: watch.found(found))
+        return found
 
     async def call(self: Tool, arguments: dict[str, Any]) -> Any:
         try:
@@ -190,7 +302,9 @@ def _install() -> None:
         return found
 
     Tool.refined_result = result_for  # pyright: ignore[reportAttributeAccessIssue]
-    Session.ask, Session.converse = ask, converse  # pyright: ignore[reportAttributeAccessIssue]
+    Session._send = send  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+    Echo.intent, Delta.compile, Delta.draw = intent, compile, draw  # pyright: ignore[reportAttributeAccessIssue]
+    WorldSource.candidates, WorldSource.describe = candidates, describe  # pyright: ignore[reportAttributeAccessIssue]
     Tool.call, Extractor.extract = call, extract  # pyright: ignore[reportAttributeAccessIssue]
 
 
@@ -199,12 +313,11 @@ def _told(tell: Callable[[Watch], None]) -> None:
         tell(_watches[-1])
 
 
-def _whole(session: Session, text: str, options: Mapping[str, Any]) -> str:
-    """Everything that a model reads or is held to: the setup, the text, the beginning of its reply, its grammar."""
-    parts = [*(message.text for message in session.setup), text]
-    read = ("prefill", "grammar", "json_schema", "stop", "tools")
-    parts += [str(options[name]) for name in read if options.get(name)]
-    return "\n".join(parts)
+def _whole(request: ModelRequest) -> str:
+    """Everything that a model reads or is held to: messages, the beginning of its reply, its grammar, its tools."""
+    parts = [_words(message) for message in request.messages]
+    read = (request.prefill, request.grammar, request.json_schema, request.stop, request.tools)
+    return "\n".join([*parts, *(str(each) for each in read if each)])
 
 
 def _words(message: Message) -> str:

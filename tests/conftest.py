@@ -23,11 +23,12 @@ from bicameral.labels import forget_released
 from bicameral.models import LocalProvider
 from bicameral.secrets import isolate_secrets
 from canaries import Watch, watching
+from canaries_plugin import CanaryReport
 from postgres import new_database, running_server
 from property_examples import CHECK, EXPLORE, MANY, QUICK, THOUSAND
 from recordings_plugin import (
     pytest_addoption as pytest_addoption,
-    pytest_configure as pytest_configure,
+    pytest_configure as configure_recordings,
     pytest_deselected as pytest_deselected,
     pytest_runtest_makereport as pytest_runtest_makereport,
     pytest_runtest_setup as pytest_runtest_setup,
@@ -64,6 +65,11 @@ LONGEST = tuple(
         *("cli_submitted", "benchmarks_chaos", "benchmarks_durable"),
     )
 )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    configure_recordings(config)
+    config.pluginmanager.register(CanaryReport(), "canary-report")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -3,10 +3,12 @@
     python -m benchmarks.agentdojo --executor oracle
     python -m benchmarks.agentdojo --executor oracle --attacker adaptive
     python -m benchmarks.agentdojo --executor 0.5b --limit 30
+    python -m benchmarks.agentdojo --planner 1.5b --out results.jsonl --resume
 
 With the oracle the executor reads without mistakes for utility, and is the attacker himself for each pair of user and
 injection task. With a model the same plans run with it as executor, against the suite's own `important_instructions`.
-The `adaptive` attacker also learns from what he tries (`adaptive.py`). A careful user answers what is asked
+With a planner the tasks are planned from their prompts (`planner.py`), and what it planned is attacked like an oracle
+plan. The `adaptive` attacker also learns from what he tries (`adaptive.py`). A careful user answers what is asked
 (`users.py`); what happens with nobody there to ask is told apart. A task counts as solved, and an attack as failed,
 only if it is so in every mode. The last line is one JSON object.
 """
@@ -31,6 +33,7 @@ from .answers import answers
 from .dojo import SUITES, suite_of
 from .judging import Attacker, Benign, Verdict, benign, has_blank, verdict_on
 from .models import Reading, reading_of
+from .planner_run import add_arguments, run_with_planner
 
 Unit = tuple[str, str]
 """A suite and one of its user tasks."""
@@ -43,6 +46,11 @@ def main() -> int:
     arguments = _arguments()
     started = time.perf_counter()
     modes: tuple[Mode, ...] = MODES if arguments.mode == "both" else (arguments.mode,)
+    if arguments.planner:
+        tasks = [[(suite, task) for task in suite_of(suite).user_tasks] for suite in arguments.suite or SUITES]
+        facts = run_with_planner(arguments, modes[0], tasks)
+        print(json.dumps({**facts, "seconds": round(time.perf_counter() - started, 1)}))
+        return 1 if facts["attacks"] else 0
     units = _units(arguments.suite or SUITES, arguments.limit, reading=arguments.executor != "oracle")
     if arguments.executor == "oracle":
         facts = _with_oracle(units, modes, arguments.attacker, arguments.jobs or 2)
@@ -210,13 +218,13 @@ def _arguments() -> argparse.Namespace:
         "--attacker",
         choices=("fixed", "adaptive"),
         default="fixed",
-        help="with the oracle: whether the attacker has a list of attacks or learns as well",
+        help="with the oracle or a planner: whether the attacker has a list of attacks or learns as well",
     )
     parser.add_argument(
         "--mode",
         choices=(*MODES, "both"),
         default="both",
-        help="whether control flow counts (a model runs in one mode: strict, unless normal is named)",
+        help="whether control flow counts (models and planners run in one mode: strict, unless normal is named)",
     )
     parser.add_argument("--suite", action="append", choices=SUITES, help="only this suite (may be given again)")
     parser.add_argument("--limit", type=int, help="only so many tasks, taken from the suites in turn")
@@ -224,6 +232,7 @@ def _arguments() -> argparse.Namespace:
         "--jobs", type=int, help="processes; each has a model of its own (2 with the oracle, 1 with a model)"
     )
     parser.add_argument("--injections", type=int, default=1, help="attacks on each task (with a model)")
+    add_arguments(parser)
     return parser.parse_args()
 
 

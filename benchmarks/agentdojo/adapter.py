@@ -95,7 +95,10 @@ def _tool(suite: str, function: ToolFunction) -> Tool:
     for name, info in function.parameters.model_fields.items():
         purpose = declared.arguments[name]
         default = REQUIRED if info.is_required() else info.default
-        arguments.append(Argument(name, _type_of(info.annotation), info.description or "", default, purpose))
+        refers = declared.refers.get(name)
+        arguments.append(
+            Argument(name, _type_of(info.annotation), info.description or "", default, purpose, refers=refers)
+        )
     directing = (name for name, purpose in declared.arguments.items() if purpose == "directs")
     return Tool(
         name=function.name,
@@ -110,6 +113,7 @@ def _tool(suite: str, function: ToolFunction) -> Tool:
         outbound=declared.effect in ("send", "irreversible") if declared.outbound is None else declared.outbound,
         receivers=tuple(directing) if declared.receivers is None else declared.receivers,
         attaches=declared.attaches,
+        words=declared.words,
     )
 
 
@@ -187,32 +191,31 @@ def plan_of(suite: str, task: str) -> Plan:
     return parsed.plan
 
 
-class PlanPipeline(Pipeline):
-    """Runs one plan instead of asking a model what to do; `outcome` is how the last run ended, `calls` its calls.
+class TaskPipeline(Pipeline):
+    """Works on a task in a world; `calls` are the calls that were made there.
 
-    `policy` decides about every call, and `asked` is the user who is asked where it says so; without a policy every
-    call is made.
+    Args:
+        suite: The suite whose tools it has.
+        tamper: What an attacker makes of results.
+        asked: The user who is asked where a call needs approval; without one the answer is no.
     """
 
     name = "bicameral"
 
-    def __init__(
-        self,
-        suite: str,
-        plan: Plan,
-        extractor: Executor,
-        tamper: Tamper | None = None,
-        policy: Policy | None = None,
-        asked: Asked | None = None,
-    ) -> None:
-        self.outcome: RunOutcome | None = None
+    def __init__(self, suite: str, tamper: Tamper | None = None, asked: Asked | None = None) -> None:
         self.calls: list[Made] = []
         self._suite = suite
-        self._plan = plan
-        self._extractor = extractor
         self._tamper = tamper
-        self._policy = policy
         self._asked = asked
+
+    def work(self, request: str, world: World, approver: Approver | None) -> None:
+        """Do what is asked for, with the tools of the world."""
+        raise NotImplementedError
+
+    @property
+    def answer(self) -> str:
+        """What the user reads in the end; nothing if the work did not come to an answer."""
+        raise NotImplementedError
 
     def query(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
@@ -223,16 +226,40 @@ class PlanPipeline(Pipeline):
         extra_args: dict[str, Any] | None = None,
     ) -> tuple[str, Any, Any, Sequence[Any], dict[str, Any]]:
         world = World(self._suite, runtime, env, self._tamper)
-        approver = self._asked(env) if self._asked else None
-        going = run_plan(self._plan, world.registry, extractor=self._extractor, policy=self._policy, approver=approver)
-        self.outcome = asyncio.run(going)
         self.calls = world.calls
+        self.work(query, world, self._asked(env) if self._asked else None)
         told = [*messages, *(said("", [call]) for call in world.calls), said(self.answer)]
         return query, runtime, world.environment, told, extra_args or {}
 
+
+class PlanPipeline(TaskPipeline):
+    """Runs one plan instead of asking a model what to do; `outcome` is how the last run ended.
+
+    `policy` decides about every call, and `asked` is the user who is asked where it says so; without a policy every
+    call is made.
+    """
+
+    def __init__(
+        self,
+        suite: str,
+        plan: Plan,
+        extractor: Executor,
+        tamper: Tamper | None = None,
+        policy: Policy | None = None,
+        asked: Asked | None = None,
+    ) -> None:
+        super().__init__(suite, tamper, asked)
+        self.outcome: RunOutcome | None = None
+        self._plan = plan
+        self._extractor = extractor
+        self._policy = policy
+
+    def work(self, request: str, world: World, approver: Approver | None) -> None:
+        going = run_plan(self._plan, world.registry, extractor=self._extractor, policy=self._policy, approver=approver)
+        self.outcome = asyncio.run(going)
+
     @property
     def answer(self) -> str:
-        """What the user reads in the end; nothing if the run did not come to an answer."""
         return shown(self.outcome.answer) if isinstance(self.outcome, Finished) else ""
 
 

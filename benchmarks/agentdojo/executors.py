@@ -95,9 +95,9 @@ RANKS = 4
 MIXED_RANKS, MIXED_AT_MOST = 3, 3
 
 
-def strategies(plan: Plan) -> Iterator[Strategy]:
-    """The ways to lie in a plan's blanks; where it has none there is nothing to choose."""
-    steps = [step for _, step in walk(plan.steps) if isinstance(step, Extract)]
+def strategies(*plans: Plan) -> Iterator[Strategy]:
+    """The ways to lie in the blanks of plans; where they have none there is nothing to choose."""
+    steps = [step for plan in plans for _, step in walk(plan.steps) if isinstance(step, Extract)]
     if not steps:
         yield Strategy()
         return

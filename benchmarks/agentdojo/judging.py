@@ -10,16 +10,16 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from bicameral.boundary import Executor
-from bicameral.plans import Extract, walk
-from bicameral.policy import Mode
+from bicameral.plans import Extract, Plan, walk
+from bicameral.policy import Mode, Policy
 from bicameral.runs import ApprovalQuestion
 
-from .adapter import PlanPipeline, Tamper, plan_of, policy_of
+from .adapter import Asked, PlanPipeline, Tamper, TaskPipeline, plan_of, policy_of
 from .adaptive import Attempt, Heard, Learner, Script, liar, nearness
-from .answers import answers
+from .answers import Answer, answers
 from .attacks import Goal, goal_of
 from .bait import baits
 from .dojo import InjectionTask, runtime_of, suite_of
@@ -35,6 +35,48 @@ Attacker = Literal["fixed", "adaptive"]
 """Whether the attacker has a list of attacks, or also learns from what he tries."""
 User = Literal["careful", "careless", "nobody"]
 """Who is asked: one who says yes only to what he wanted, one who always does, or nobody, which is a no."""
+
+
+class Subject(Protocol):
+    """What is attacked: how a task is worked on, and what an attacker knows of that.
+
+    Args:
+        plans: The plans that it runs without an attack, in order.
+        answers: What a reader answers who makes no mistakes, as far as that is known.
+    """
+
+    @property
+    def plans(self) -> Sequence[Plan]: ...
+
+    @property
+    def answers(self) -> Sequence[Answer]: ...
+
+    def pipeline(
+        self, executor: Executor, tamper: Tamper | None, policy: Policy | None, asked: Asked | None
+    ) -> TaskPipeline:
+        """The task with this executor, policy and user."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OraclePlan:
+    """The plan of a task that was written by hand."""
+
+    suite: str
+    task: str
+
+    @property
+    def plans(self) -> Sequence[Plan]:
+        return (plan_of(self.suite, self.task),)
+
+    @property
+    def answers(self) -> Sequence[Answer]:
+        return answers(self.suite).get(self.task, ())
+
+    def pipeline(
+        self, executor: Executor, tamper: Tamper | None, policy: Policy | None, asked: Asked | None
+    ) -> TaskPipeline:
+        return PlanPipeline(self.suite, self.plans[0], executor, tamper, policy, asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,29 +140,35 @@ def benign(
     solved, _ = suite_of(suite).run_task_with_pipeline(
         pipeline, suite_of(suite).user_tasks[task], None, {}, environment=environment(suite, {})
     )
-    questions = tuple(_about(question) for each in users for question in each.questions)
+    questions = tuple(about(question) for each in users for question in each.questions)
     refused = "; ".join(f"no to {call.tool} {dict(call.arguments)}" for each in users for call in each.refused)
     return Benign(suite, task, mode, solved, questions, refused or type(pipeline.outcome).__name__)
 
 
-def _about(question: ApprovalQuestion) -> str:
+def about(question: ApprovalQuestion) -> str:
     """What a question is about, in short."""
     found = (f"{call.tool} ({', '.join(call.rules)})" for call in question.calls)
     return "; ".join(dict.fromkeys(found))
 
 
 def verdict_on(
-    suite: str, task: str, injection: str, modes: Sequence[Mode] = (), attacker: Attacker = "fixed"
+    suite: str,
+    task: str,
+    injection: str,
+    modes: Sequence[Mode] = (),
+    attacker: Attacker = "fixed",
+    subject: Subject | None = None,
 ) -> Verdict:
     """Try the attacks on a pair, one after another, until one succeeds with a careful user in one of the modes.
 
-    Without a mode there is no policy, and no user.
+    Without a mode there is no policy, and no user. The subject is by default the task's oracle plan.
     """
-    goal, blank = _goal(suite, injection), has_blank(suite, task)
+    subject = subject or OraclePlan(suite, task)
+    goal, blank = _goal(suite, injection), _has_blank(subject)
     careless: Attack | None = None
     alone: Attack | None = None
     tried = 0
-    for attack, reached in _attempts(suite, task, injection, modes[-1] if modes else None, attacker):
+    for attack, reached in _attempts(suite, task, injection, modes[-1] if modes else None, attacker, subject):
         tried += 1
         # A no ends the run, so a careful user lets only a part of that happen which a careless one does, and so does
         # nobody: what fails with the careless one need not be tried with them.
@@ -128,34 +176,40 @@ def verdict_on(
             continue
         careless = careless or attack
         for mode in modes or (None,):
-            if mode is None or succeeds(suite, task, injection, attack, mode):
+            if mode is None or succeeds(suite, task, injection, attack, mode, subject=subject):
                 return Verdict(suite, task, injection, mode, goal.text_only, attack, careless, tried, alone, blank)
-            if alone is None and succeeds(suite, task, injection, attack, mode, user="nobody"):
+            if alone is None and succeeds(suite, task, injection, attack, mode, user="nobody", subject=subject):
                 alone = attack
     return Verdict(suite, task, injection, None, goal.text_only, None, careless, tried, alone, blank)
 
 
 def has_blank(suite: str, task: str) -> bool:
     """Whether a task's plan has a blank for the quarantined model."""
-    return any(isinstance(step, Extract) for _, step in walk(plan_of(suite, task).steps))
+    return _has_blank(OraclePlan(suite, task))
+
+
+def _has_blank(subject: Subject) -> bool:
+    return any(isinstance(step, Extract) for plan in subject.plans for _, step in walk(plan.steps))
 
 
 def _attempts(
-    suite: str, task: str, injection: str, mode: Mode | None, attacker: Attacker
+    suite: str, task: str, injection: str, mode: Mode | None, attacker: Attacker, subject: Subject
 ) -> Iterator[tuple[Attack, bool]]:
     """The attacks on a pair, each with whether it reaches its goal if the user always says yes."""
-    for attack in attacks_on(suite, task, injection):
-        yield attack, succeeds(suite, task, injection, attack, mode, user="careless")
-    if attacker == "adaptive" and has_blank(suite, task):
-        yield from _learning(suite, task, injection, mode)
+    for attack in attacks_on(suite, task, injection, subject):
+        yield attack, succeeds(suite, task, injection, attack, mode, user="careless", subject=subject)
+    if attacker == "adaptive" and _has_blank(subject):
+        yield from _learning(suite, task, injection, mode, subject)
 
 
-def _learning(suite: str, task: str, injection: str, mode: Mode | None) -> Iterator[tuple[Attack, bool]]:
+def _learning(
+    suite: str, task: str, injection: str, mode: Mode | None, subject: Subject
+) -> Iterator[tuple[Attack, bool]]:
     """What an attacker tries who learns, and then the best of it with everything else that he can do."""
     beside, goal = _beside(suite, injection), _goal(suite, injection)
 
     def attempt(script: Script) -> Attempt:
-        ran = _run(suite, task, injection, Attack(beside, script), mode, "careless")
+        ran = _run(suite, task, injection, Attack(beside, script), mode, "careless", subject)
         near = nearness(goal, ran.pipeline.calls, ran.pipeline.answer)
         return Attempt(script, near, ran.reached, ran.heard)
 
@@ -165,7 +219,7 @@ def _learning(suite: str, task: str, injection: str, mode: Mode | None) -> Itera
     together = [Attack(beside, learner.best, rank) for rank in range(TAMPERINGS)]
     together += [Attack(injections, learner.best) for injections in _bare(suite, injection)[: BARE_VALUES // 2]]
     for attack in together:
-        yield attack, succeeds(suite, task, injection, attack, mode, user="careless")
+        yield attack, succeeds(suite, task, injection, attack, mode, user="careless", subject=subject)
 
 
 @cache
@@ -181,10 +235,10 @@ def _goal(suite: str, injection: str) -> Goal:
     return goal_of(suite, suite_of(suite).injection_tasks[injection], world)
 
 
-def attacks_on(suite: str, task: str, injection: str) -> Iterator[Attack]:
+def attacks_on(suite: str, task: str, injection: str, subject: Subject | None = None) -> Iterator[Attack]:
     """The attacks on a pair: lies in the plan's blanks, tampered items, and bare values at the injection vectors."""
     beside = _beside(suite, injection)
-    yield from (Attack(beside, way) for way in strategies(plan_of(suite, task)))
+    yield from (Attack(beside, way) for way in strategies(*(subject or OraclePlan(suite, task)).plans))
     for rank in range(TAMPERINGS):
         yield Attack(beside, Strategy(rank), rank)
     yield from (Attack(injections, Strategy()) for injections in _bare(suite, injection))
@@ -200,47 +254,66 @@ def _bare(suite: str, injection: str) -> list[tuple[tuple[str, str], ...]]:
 class Ran:
     """A run under attack."""
 
-    pipeline: PlanPipeline
+    pipeline: TaskPipeline
     reached: bool
     heard: Heard
 
 
 def succeeds(
-    suite: str, task: str, injection: str, attack: Attack, mode: Mode | None = None, *, user: User = "careful"
+    suite: str,
+    task: str,
+    injection: str,
+    attack: Attack,
+    mode: Mode | None = None,
+    *,
+    user: User = "careful",
+    subject: Subject | None = None,
 ) -> bool:
     """Whether an attack reaches its goal, by the suite's own judgement; without a mode there is no policy."""
-    return _run(suite, task, injection, attack, mode, user).reached
+    return _run(suite, task, injection, attack, mode, user, subject or OraclePlan(suite, task)).reached
 
 
-def _run(suite: str, task: str, injection: str, attack: Attack, mode: Mode | None, user: User) -> Ran:
+def _run(suite: str, task: str, injection: str, attack: Attack, mode: Mode | None, user: User, subject: Subject) -> Ran:
     injection_task, goal = suite_of(suite).injection_tasks[injection], _goal(suite, injection)
     altered: Tamper | None = None
     if attack.tampering is not None:
         altered = tamper(suite, goal, injection_task.GOAL, attack.tampering)
-    heard, known = Heard([]), answers(suite).get(task, ())
+    heard, known = Heard([]), subject.answers
     if isinstance(attack.strategy, Script):
         executor = liar(suite, goal, attack.strategy, known, heard)
     else:
         executor = attacker(goal, attack.strategy, known)
 
-    def asked(world: Any) -> Careful | Careless:
-        return Careful(suite, task, world) if user == "careful" else Careless()
-
     policy = policy_of(suite, mode) if mode else None
-    plan = plan_of(suite, task)
-    pipeline = PlanPipeline(suite, plan, executor, altered, policy, None if user == "nobody" else asked)
+    pipeline = subject.pipeline(executor, altered, policy, user_of(suite, task, user))
     before, after = run(suite, task, dict(attack.injections), pipeline)
     return Ran(pipeline, is_reached(injection_task, pipeline, before, after), heard)
 
 
-def is_reached(injection_task: InjectionTask, pipeline: PlanPipeline, before: Any, after: Any) -> bool:
+def user_of(suite: str, task: str, user: User) -> Asked | None:
+    """Who is asked in a run; None is nobody."""
+
+    def asked(world: Any) -> Careful | Careless:
+        return Careful(suite, task, world) if user == "careful" else Careless()
+
+    return None if user == "nobody" else asked
+
+
+def is_reached(injection_task: InjectionTask, pipeline: TaskPipeline, before: Any, after: Any) -> bool:
     # One of the tasks prints what it misses.
     with contextlib.redirect_stdout(io.StringIO()):
         reached = injection_task.security_from_traces(pipeline.answer, before, after, pipeline.calls)
         return bool(injection_task.security(pipeline.answer, before, after) if reached is None else reached)
 
 
-def run(suite: str, task: str, injections: Mapping[str, str], pipeline: PlanPipeline) -> tuple[Any, Any]:
+def is_solved(suite: str, task: str, pipeline: TaskPipeline, before: Any, after: Any) -> bool:
+    """Whether a run solved its task, by the suite's own judgement."""
+    user_task = suite_of(suite).user_tasks[task]
+    solved = user_task.utility_from_traces(pipeline.answer, before, after, pipeline.calls)
+    return bool(user_task.utility(pipeline.answer, before, after) if solved is None else solved)
+
+
+def run(suite: str, task: str, injections: Mapping[str, str], pipeline: TaskPipeline) -> tuple[Any, Any]:
     user_task = suite_of(suite).user_tasks[task]
     before = user_task.init_environment(environment(suite, injections))
     world = user_task.init_environment(environment(suite, injections))

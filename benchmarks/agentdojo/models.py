@@ -13,7 +13,7 @@ from bicameral.policy import Mode
 
 from .adapter import PlanPipeline, plan_of, policy_of
 from .dojo import important_instructions, suite_of
-from .judging import Benign, benign, is_reached, run
+from .judging import Benign, benign, is_reached, is_solved, run
 from .users import Careful, Careless
 
 
@@ -67,10 +67,3 @@ def _pipeline(suite: str, task: str, extractor: Extractor, mode: Mode, *, carefu
         return Careful(suite, task, world) if careful else Careless()
 
     return PlanPipeline(suite, plan_of(suite, task), extractor, policy=policy_of(suite, mode), asked=user)
-
-
-def is_solved(suite: str, task: str, pipeline: PlanPipeline, before: object, after: object) -> bool:
-    """Whether a run solved its task, by the suite's own judgement."""
-    user_task = suite_of(suite).user_tasks[task]
-    solved = user_task.utility_from_traces(pipeline.answer, before, after, pipeline.calls)
-    return bool(user_task.utility(pipeline.answer, before, after) if solved is None else solved)

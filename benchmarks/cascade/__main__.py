@@ -15,12 +15,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.planning import REQUESTS, Request
-from benchmarks.planning.__main__ import append, chosen, core, solve
+from benchmarks.planning.__main__ import append, core
+from benchmarks.planning.runner import Models, solve
 from bicameral.config import Config, ConfiguredModels, open_models
 from bicameral.models import Provider
 
@@ -28,8 +30,24 @@ from .attempts import Attempt, attempt
 from .figures import Pair, calibrated, curve, summary
 from .held_back import held_back, plan_held_back
 
-CORE = frozenset(request.id for request in core(REQUESTS))
+# What cannot be served has no plan that could be doubted.
+CORE = frozenset(request.id for request in core(REQUESTS) if request.obstacle is None)
 HELD_BACK = "held-back/"
+
+
+def chosen(arguments: argparse.Namespace) -> list[Request]:
+    """The requests that the command line asks for, out of those that can be served."""
+    requests = [request for request in REQUESTS if request.obstacle is None]
+    if arguments.ids:
+        requests = [request for request in requests if request.id in arguments.ids]
+    elif not arguments.all:
+        requests = [request for request in requests if request.id in CORE]
+    if arguments.split != "all":
+        requests = [request for request in requests if request.unseen == (arguments.split == "unseen")]
+    if arguments.limit:
+        requests = random.Random(arguments.seed).sample(requests, min(arguments.limit, len(requests)))
+    first, step = (int(number) for number in (arguments.part or "1/1").split("/"))
+    return requests[first - 1 :: step]
 
 
 def record(pair: Pair) -> dict[str, Any]:
@@ -67,7 +85,7 @@ async def both(request: Request, small: Provider, models: ConfiguredModels) -> P
 async def really(request: Request, small: Provider, models: ConfiguredModels) -> str:
     """The request with the cascade itself: solved or not, and the plan that it took."""
     stages = {"fast": small, "main": models.privileged}
-    result = await solve(request, models.privileged, models.quarantined, deterministic=False, cascade=stages)
+    result = await solve(request, Models(models.privileged, models.quarantined, stages))
     return f"{'ok' if result.solved else 'NO'}\n{result.plan}"
 
 
@@ -76,8 +94,8 @@ async def run(arguments: argparse.Namespace) -> list[Pair]:
     models = open_models(config.model_copy(update={"models": config.models.model_copy(update={"cascade": True})}))
     small, pairs = models.cascade["fast"], list[Pair]()
     if arguments.held_back:
-        for id_, block, phrasing in parted(list(held_back()), arguments.part):
-            pairs.append(Pair(f"{HELD_BACK}{id_}", False, False, await plan_held_back(block, phrasing, small), None))
+        for id_, sample in parted(list(held_back()), arguments.part):
+            pairs.append(Pair(f"{HELD_BACK}{id_}", False, False, await plan_held_back(sample, small), None))
             kept(pairs[-1], arguments)
     else:
         for request in chosen(arguments):
@@ -106,7 +124,7 @@ def kept(pair: Pair, arguments: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.cascade", description=__doc__)
     parser.add_argument("--split", choices=("all", "seen", "unseen"), default="all")
-    parser.add_argument("--all", action="store_true", help="all 90 requests, not only the core")
+    parser.add_argument("--all", action="store_true", help="all requests, not only the core")
     parser.add_argument("--held-back", action="store_true", help="the held-back corpus instead, with the small model")
     parser.add_argument("--ids", nargs="*", help="only these requests")
     parser.add_argument("--limit", type=int, help="a random sample of so many requests")

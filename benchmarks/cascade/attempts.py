@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from benchmarks.planning import Outcome, Request, World
-from benchmarks.planning.__main__ import Requester, registry_for
+from benchmarks.planning.person import Person
+from benchmarks.planning.runner import registry_for
 from bicameral.agent import Agent
 from bicameral.config import Config
 from bicameral.errors import BicameralError
@@ -59,15 +60,16 @@ async def attempt(request: Request, model: Provider, quarantined: Provider) -> A
     compiled, outcome, error, doubts = None, None, None, ()
     begun = _Begun()
     with World() as world, open_ledger() as ledger:
+        text = request.text.replace("{site}", world.site)
         agent = Agent(registry_for(world), privileged=model, quarantined=quarantined, cache={}, now=lambda: world.now)
         try:
-            intent = await agent.intent(request.text.replace("{site}", world.site))
+            intent = await agent.intent(text)
             compiled = await planned(model, intent, agent.registry)
             doubts = doubts_about(compiled, intent, agent.registry)
-            outcome = await agent.run(compiled.plan, approver=Requester(), observer=begun)
+            outcome = await agent.run(compiled.plan, approver=Person(request, world.data), observer=begun)
         except BicameralError as failure:
             error = failure
-        verdict = request.judge(Outcome(world, _answer(outcome), world.sent(), _told(outcome, error)))
+        verdict = request.judge(Outcome(world, _answer(outcome), world.sent(), _told(outcome, error), text))
         told = _told(outcome, error)
         return Attempt(
             verdict.ok,

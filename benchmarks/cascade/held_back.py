@@ -7,39 +7,43 @@ stricter than the world's judges, and good enough to see whether a model doubts 
 from __future__ import annotations
 
 import ast
-import random
 from collections.abc import Iterator
 
 from bicameral.errors import BicameralError
 from bicameral.limits import open_ledger
 from bicameral.models import Provider
+from bicameral.planning._decode import refusal_reason
 from bicameral.plans import parse, print_plan
-from training.delta.blocks import Block
-from training.delta.build import HELD_BACK, all_blocks
-from training.delta.sample import sampled
+from training.delta.build import all_blocks, fresh_sample, is_held_back
+from training.delta.sample import Sample
 
 from .attempts import Attempt, choices_of, doubts_about, planned, spent
 
 
-def held_back() -> Iterator[tuple[str, Block, str]]:
-    """Id, block and phrasing, those of one toolbox one after the other, so that a prompt is read once."""
-    blocks = [block for block in all_blocks() if random.Random(f"held/{block.place}").random() < HELD_BACK]
+def held_back() -> Iterator[tuple[str, Sample]]:
+    """Id and sample, those of one toolbox one after the other, so that a prompt is read once.
+
+    A phrasing that is near to the evaluation in every filling is left out, as in training.
+    """
+    blocks = filter(is_held_back, all_blocks())
     for block in sorted(blocks, key=lambda block: (block.toolbox or "", block.place)):
         for number, phrasing in enumerate(block.phrasings):
-            yield f"{block.place}/{number}", block, phrasing
+            if (made := fresh_sample(block, phrasing, 0)) is not None:
+                yield f"{block.place}/{number}", made
 
 
-async def plan_held_back(block: Block, phrasing: str, model: Provider) -> Attempt:
-    """The plan that a model writes for a phrasing, held against the corpus's."""
-    with sampled(block, phrasing, 0) as made, open_ledger() as ledger:
-        wanted = print_plan(parse(made.plan, made.registry).plan, made.registry)
+async def plan_held_back(made: Sample, model: Provider) -> Attempt:
+    """The plan that a model writes for a request, held against the corpus's; or its refusal, where that is right."""
+    refuses = refusal_reason(made.plan) is not None
+    wanted = made.plan if refuses else print_plan(parse(made.plan, made.registry).plan, made.registry)
+    with open_ledger() as ledger:
         try:
             compiled = await planned(model, made.intent, made.registry)
         except BicameralError as error:
-            return Attempt(False, str(error), error=error.code)
+            return Attempt(refuses and error.code == "plan.cannot", str(error), error=error.code)
         code = print_plan(compiled.plan.model_copy(update={"goal": ""}), made.registry)
         doubts = doubts_about(compiled, made.intent, made.registry)
-        solved, choices = shape(code) == shape(wanted), choices_of(compiled)
+        solved, choices = not refuses and shape(code) == shape(wanted), choices_of(compiled)
         why = "" if solved else f"the corpus has: {wanted}"
         tokens, fresh = spent(ledger)
         return Attempt(solved, why, code, compiled.repairs, tokens=tokens, fresh=fresh, doubts=doubts, choices=choices)

@@ -11,6 +11,8 @@ Fact = str | int | float | date | time | tuple[Any, ...]
 """Text, a number, a date, a time, a moment; a tuple means that any one of its facts will do."""
 
 _NUMBER = re.compile(r"(?<![\w.-])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
+_DECIMAL_COMMA = re.compile(r"(?<![\w.,-])(?:\d{1,3}(?:\.\d{3})+|\d+),\d{1,2}(?![\w,])")
+"""1.284,50 and 12,5 as German, French and Spanish write them; 1,284 is a thousand and more."""
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?|\b\d\d?:\d\d(?::\d\d)?\b")
 _MONTHS = (
     "january",
@@ -25,6 +27,14 @@ _MONTHS = (
     "october",
     "november",
     "december",
+)
+_OTHERS = tuple(
+    names.split()
+    for names in (
+        "januar februar märz april mai juni juli august september oktober november dezember",
+        "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+        "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    )
 )
 
 
@@ -54,8 +64,12 @@ def as_text(value: Any) -> str:
 
 def numbers(text: str) -> list[float]:
     """The numbers in a text; the parts of dates, times and names such as `db-2` are no numbers."""
-    plain = _MOMENT.sub(" ", text)
+    plain = _DECIMAL_COMMA.sub(_with_point, _MOMENT.sub(" ", text))
     return [float(found.group().replace(",", "")) for found in _NUMBER.finditer(plain)]
+
+
+def _with_point(found: re.Match[str]) -> str:
+    return found.group().replace(".", "").replace(",", ".")
 
 
 def mentions(text: str, fact: Fact) -> bool:
@@ -66,7 +80,7 @@ def mentions(text: str, fact: Fact) -> bool:
         case bool():
             return str(fact).lower() in text.lower()
         case int() | float():
-            return any(abs(number - fact) < 0.011 for number in numbers(text))
+            return any(abs(number - fact) < 0.0051 for number in numbers(text))
         case datetime():
             return mentions(text, fact.date()) and mentions(text, fact.time())
         case date():
@@ -74,7 +88,8 @@ def mentions(text: str, fact: Fact) -> bool:
         case time():
             return _mentions_time(text.lower(), fact)
         case str():
-            return _folded(fact) in _folded(text)
+            # A whole token: Ann is not in Anna, and 12 not in R-123.
+            return re.search(rf"(?<!\w){re.escape(_folded(fact))}(?!\w)", _folded(text)) is not None
 
 
 def _folded(text: str) -> str:
@@ -82,8 +97,8 @@ def _folded(text: str) -> str:
 
 
 def _mentions_date(text: str, day: date) -> bool:
-    month = _MONTHS[day.month - 1]
-    name = rf"(?:{month}|{month[:3]})\b\.?"
+    months = "|".join([_MONTHS[day.month - 1], _MONTHS[day.month - 1][:3], *(each[day.month - 1] for each in _OTHERS)])
+    name = rf"(?:de )?(?:{months})\b\.?"
     ordinal = rf"0?{day.day}(?:st|nd|rd|th)?"
     ways = (
         rf"\b{day.isoformat()}",

@@ -1,4 +1,7 @@
-"""Judging an outcome: facts in the answer, files, mails and events, and that nothing else happened."""
+"""Judging an outcome: what was answered, written, mailed and put into the calendar, and that nothing else changed.
+
+An oracle computes an `Expected` from the world's data; `judge` holds what happened against it.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,29 @@ import csv
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from email.message import EmailMessage
 from email.utils import getaddresses
 from typing import Any, cast
 
+from .data import Data, Entry
 from .facts import Fact, as_text, mentions, numbers
 from .world import Event, World
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run left behind: the world, the plain value of its answer, the mails sent, and its error if it failed."""
+    """What a run left behind: the world, the plain value of its answer, the mails sent, and its error if it failed.
+
+    `request` is the text that was asked: numbers of it may be repeated in an answer.
+    """
 
     world: World
     answer: Any = None
     mails: Sequence[EmailMessage] = ()
     error: str | None = None
+    request: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,114 +42,173 @@ class Verdict:
     why: str = ""
 
 
-Judge = Callable[[Outcome], Verdict]
 Check = Callable[[Outcome], str | None]
 """Says what is wrong with an outcome, or None."""
+FileCheck = Callable[[World, str], str | None]
 
 
-def expect(*checks: Check, writes: Sequence[str] = (), mails: int = 0, calendar: bool = False) -> Judge:
-    """All checks hold, and beyond the named files, that many mails and maybe the calendar nothing was touched."""
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """A mail that must have been sent. `quotes` stand in it letter by letter, `says` however they are written."""
 
-    def judge(outcome: Outcome) -> Verdict:
-        if outcome.error is not None:
-            return Verdict(False, f"the run failed: {outcome.error}")
-        for check in (*checks, unchanged_except(writes), _mail_count(mails), *(() if calendar else (_same_events,))):
-            if why := check(outcome):
-                return Verdict(False, why)
-        return Verdict(True)
-
-    return judge
-
-
-def unchanged_except(paths: Sequence[str]) -> Check:
-    """No other file is new, gone or different."""
-
-    def check(outcome: Outcome) -> str | None:
-        extra = outcome.world.changed() - set(paths)
-        return f"also changed: {', '.join(sorted(extra))}" if extra else None
-
-    return check
+    to: str
+    says: tuple[Fact, ...] = ()
+    lacks: tuple[Fact, ...] = ()
+    quotes: tuple[str, ...] = ()
+    subject: str | None = None
+    attachments: tuple[str, ...] = ()
+    at_most: int = 700
 
 
-def _mail_count(count: int) -> Check:
-    def check(outcome: Outcome) -> str | None:
-        return None if len(outcome.mails) == count else f"{len(outcome.mails)} mails were sent, not {count}"
+@dataclass(frozen=True, slots=True)
+class Added:
+    """An event that must be new."""
 
-    return check
+    title: Fact
+    start: datetime
+    minutes: int | None = None
+    location: str | None = None
 
 
-def _same_events(outcome: Outcome) -> str | None:
-    if outcome.world.added_events() or outcome.world.lost_events():
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """An event that must have changed; what is None is as it was."""
+
+    before: Entry
+    start: datetime | None = None
+    minutes: int | None = None
+    location: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What is right in one world: the answer and every effect. Whatever is not here must not have happened."""
+
+    answer: Check | None = None
+    files: Mapping[str, FileCheck] = field(default_factory=dict[str, FileCheck])
+    mails: tuple[Mail, ...] = ()
+    added: tuple[Added, ...] = ()
+    changed: tuple[Changed, ...] = ()
+    removed: tuple[Entry, ...] = ()
+
+    @property
+    def effects(self) -> tuple[object, ...]:
+        """Which effects there are, without their contents."""
+        return (
+            tuple(sorted(self.files)),
+            tuple(sorted(mail.to for mail in self.mails)),
+            len(self.added),
+            len(self.changed),
+            len(self.removed),
+        )
+
+
+Oracle = Callable[[Data], Expected]
+
+
+def judge(outcome: Outcome, expected: Expected) -> Verdict:
+    """Whether exactly what is expected happened."""
+    if outcome.error is not None:
+        return Verdict(False, f"the run failed: {outcome.error}")
+    why = (
+        (expected.answer(outcome) if expected.answer else None)
+        or effect_beyond(outcome, expected)
+        or (None if any(expected.effects) else _claims_effect(outcome.answer))
+        or next((why for path, check in expected.files.items() if (why := check(outcome.world, path))), None)
+        or _mails_wrong(outcome.mails, expected.mails)
+        or _events_wrong(outcome.world, expected)
+    )
+    return Verdict(why is None, why or "")
+
+
+def effect_beyond(outcome: Outcome, expected: Expected) -> str | None:
+    """Something that nobody asked for: a changed file, too many mails, a touched calendar."""
+    if extra := outcome.world.changed() - set(expected.files):
+        return f"also changed: {', '.join(sorted(extra))}"
+    if len(outcome.mails) > len(expected.mails):
+        return f"{len(outcome.mails)} mails were sent, not {len(expected.mails)}"
+    lost, added = outcome.world.lost_events(), outcome.world.added_events()
+    if (lost or added) and not (expected.added or expected.changed or expected.removed):
         return "the calendar was changed"
+    return None
+
+
+_CLAIMS = ("sent", "mailed", "added", "wrote", "written", "saved", "deleted", "moved", "forwarded", "paid", "booked")
+_DENIALS = ("not", "nothing", "no", "none", "already", "without")
+
+
+def _claims_effect(answer: Any) -> str | None:
+    """Where nothing had to be done, an answer that says it was done is wrong."""
+    text = as_text(answer) if isinstance(answer, str) else ""
+    claimed = [word for word in _CLAIMS if mentions(text, word)]
+    if claimed and not any(mentions(text, word) for word in _DENIALS):
+        return f"the answer claims that something was {claimed[0]}, and nothing had to be"
     return None
 
 
 # The answer.
 
 
-def answer_mentions(*facts: Fact, lacks: Sequence[Fact] = (), at_most: int = 600) -> Check:
+def says(*facts: Fact, lacks: Sequence[Fact] = (), at_most: int = 200) -> Check:
     """Every fact is in the answer, none of the others is, and the answer is not just everything there is to say."""
+    return lambda outcome: _facts_in(as_text(outcome.answer), facts, lacks, "the answer", at_most)
+
+
+def number(value: float, *beside: float) -> Check:
+    """The answer gives this number. Others may stand there only if they are `beside` it or in the request."""
 
     def check(outcome: Outcome) -> str | None:
         text = as_text(outcome.answer)
-        if len(text) > at_most:
-            return f"the answer has {len(text)} characters, more than {at_most}"
-        return _facts_in(text, facts, lacks, "the answer")
+        known = (value, *beside, *numbers(outcome.request))
+        strange = [one for one in numbers(text) if not any(abs(one - other) < 0.0051 for other in known)]
+        if strange:
+            return f"the answer holds other numbers: {strange[:4]}"
+        return _facts_in(text, [value], (), "the answer", 400)
 
     return check
 
 
-def answer_number(number: float, *others: float, among: int = 3) -> Check:
-    """The answer gives this number (or one of the others, in another unit), with at most a few numbers beside it."""
-
-    def check(outcome: Outcome) -> str | None:
-        found = numbers(as_text(outcome.answer))
-        if len(set(found)) > among:
-            return f"the answer holds {len(set(found))} numbers"
-        return _facts_in(as_text(outcome.answer), [(number, *others)], (), "the answer")
-
-    return check
-
-
-def answer_names(*wanted: Fact, among: Sequence[Fact], at_most: int = 4000) -> Check:
-    """The answer is exactly these of the possible ones: a list with one item for each, or text with no other in it."""
+def names(wanted: Sequence[Fact], among: Sequence[Fact], *, ordered: bool = False) -> Check:
+    """The answer has all of these and no other of their kind; if none is wanted, it may be empty."""
     others = [fact for fact in among if fact not in wanted]
 
     def check(outcome: Outcome) -> str | None:
-        if _pairs(wanted, _items(outcome.answer), lambda fact, item: mentions(as_text(item), fact)):
-            return None
         text = as_text(outcome.answer)
-        if len(text) > at_most:
-            return f"the answer has {len(text)} characters, more than {at_most}"
-        return _facts_in(text, wanted, others, "the answer")
+        if wanted or text.strip():
+            why = _facts_in(text, wanted, others, "the answer", 4000)
+            if why:
+                return why
+        if ordered:
+            places = [text.casefold().find(str(fact).casefold()) for fact in wanted]
+            if places != sorted(places):
+                return "the answer has another order"
+        if isinstance(outcome.answer, list) and len(cast("list[Any]", outcome.answer)) > max(len(wanted), 1):
+            return f"the answer has {len(cast('list[Any]', outcome.answer))} items, not {len(wanted)}"
+        return None
 
     return check
 
 
-def answer_lines(*wanted: str) -> Check:
-    """The answer is exactly these lines, as a list or as text, in any order."""
+def lines(*wanted: str, ordered: bool = False) -> Check:
+    """The answer is exactly these lines, as a list or as text."""
+    return lambda outcome: _same_lines(_split(_as_lines(outcome.answer)), wanted, ordered=ordered, where="the answer")
+
+
+_YES = ("yes", "true", "ja", "oui", "sí", "si")
+_NO = ("no", "false", "nein", "non", "not", "none", "nothing", "closed", "nicht", "kein", "aucun")
+
+
+def yes_or_no(right: bool) -> Check:
+    """The answer says yes or no, whatever its words."""
 
     def check(outcome: Outcome) -> str | None:
-        return _same_lines(_lines(_as_lines(outcome.answer)), wanted, ordered=False, where="the answer")
+        if isinstance(outcome.answer, bool):
+            return None if outcome.answer is right else f"the answer is {outcome.answer}"
+        text = as_text(outcome.answer)
+        said = {answer for answer, words in ((True, _YES), (False, _NO)) if any(mentions(text, word) for word in words)}
+        return None if len(text) < 200 and said == {right} else f"the answer does not say {right}: {text[:80]!r}"
 
     return check
-
-
-def answer_is_no() -> Check:
-    """The answer says no, whatever its words."""
-
-    def check(outcome: Outcome) -> str | None:
-        text = as_text(outcome.answer).lower().strip()
-        if len(text) > 200:
-            return "the answer is too long"
-        said = text in {"false", "no"} or any(word in text for word in ("closed", "not open", "no,", "no.", "false"))
-        return None if said else f"the answer does not say no: {text[:80]!r}"
-
-    return check
-
-
-def _items(answer: Any) -> list[Any]:
-    return cast("list[Any]", answer) if isinstance(answer, list) else []
 
 
 def _as_lines(answer: Any) -> str:
@@ -156,62 +224,80 @@ def _as_lines(answer: Any) -> str:
 # Files.
 
 
-def file_lines(path: str, *wanted: str, ordered: bool = True) -> Check:
+def has_lines(*wanted: str, ordered: bool = True) -> FileCheck:
     """The file is exactly these lines; blank lines and spaces around lines do not count."""
 
-    def check(outcome: Outcome) -> str | None:
-        text = outcome.world.read(path)
-        return f"there is no {path}" if text is None else _same_lines(_lines(text), wanted, ordered=ordered, where=path)
+    def check(world: World, path: str) -> str | None:
+        text = world.read(path)
+        return f"there is no {path}" if text is None else _same_lines(_split(text), wanted, ordered=ordered, where=path)
 
     return check
 
 
-def file_says(path: str, *facts: Fact, lacks: Sequence[Fact] = (), at_most: int = 400) -> Check:
+def has_text(*facts: Fact, lacks: Sequence[Fact] = (), at_most: int = 300) -> FileCheck:
     """Every fact is in the file, none of the others is, and the file is short."""
 
-    def check(outcome: Outcome) -> str | None:
-        text = outcome.world.read(path)
-        if text is None:
-            return f"there is no {path}"
-        if len(text) > at_most:
-            return f"{path} has {len(text)} characters, more than {at_most}"
-        return _facts_in(text, facts, lacks, path)
+    def check(world: World, path: str) -> str | None:
+        text = world.read(path)
+        return f"there is no {path}" if text is None else _facts_in(text, facts, lacks, path, at_most)
 
     return check
 
 
-def file_like(path: str, original: str) -> Check:
-    """The file has the text that `original` had at the beginning."""
+def has_number(value: float) -> FileCheck:
+    """The file has this number and no other."""
 
-    def check(outcome: Outcome) -> str | None:
-        text = outcome.world.read(path)
+    def check(world: World, path: str) -> str | None:
+        text = world.read(path)
         if text is None:
             return f"there is no {path}"
-        return None if text.strip() == outcome.world.before(original).strip() else f"{path} is not {original}"
+        found = numbers(text)
+        return None if len(found) == 1 and abs(found[0] - value) < 0.0051 else f"{path} has the numbers {found[:4]}"
 
     return check
 
 
-def file_gone(path: str) -> Check:
+def has_content(content: str) -> FileCheck:
+    """The file is exactly this text, apart from blanks at its end."""
+
+    def check(world: World, path: str) -> str | None:
+        text = world.read(path)
+        if text is None:
+            return f"there is no {path}"
+        return None if text.rstrip() == content.rstrip() else f"{path} has another text: {text[:60]!r}"
+
+    return check
+
+
+def is_gone(world: World, path: str) -> str | None:
     """The file is no longer there."""
-    return lambda outcome: f"{path} is still there" if outcome.world.read(path) is not None else None
+    return f"{path} is still there" if world.read(path) is not None else None
 
 
-def file_rows(path: str, *rows: Mapping[str, Fact], ordered: bool = False, more: bool = False) -> Check:
-    """The CSV or JSON file has exactly these rows; with `more`, other columns beside them are fine."""
+def has_rows(*rows: Mapping[str, Fact], ordered: bool = False, exactly: bool = True) -> FileCheck:
+    """The CSV or JSON file has exactly these rows.
 
-    def check(outcome: Outcome) -> str | None:
-        text = outcome.world.read(path)
+    Rows are compared by their cells in any order of columns, since a request rarely says what columns are called;
+    `exactly` False allows more cells in a row.
+    """
+
+    def fits(row: Mapping[str, Fact], found: Mapping[str, str]) -> bool:
+        left = list(found.values())
+        for fact in row.values():
+            match = next((cell for cell in left if mentions(cell, fact)), None)
+            if match is None:
+                return False
+            left.remove(match)
+        return not (left and exactly)
+
+    def check(world: World, path: str) -> str | None:
+        text = world.read(path)
         if text is None:
             return f"there is no {path}"
         found = _table(text)
         if found is None or len(found) != len(rows):
             return f"{path} has {len(found) if found else 0} rows, not {len(rows)}"
-        fits = _row_fits_with_more if more else _row_fits
-        if ordered:
-            same = all(fits(row, other) for row, other in zip(rows, found, strict=True))
-        else:
-            same = _pairs(rows, found, fits)
+        same = all(map(fits, rows, found)) if ordered else _pairs(rows, found, fits)
         return None if same else f"the rows of {path} are not the right ones"
 
     return check
@@ -223,101 +309,79 @@ def _table(text: str) -> list[dict[str, str]] | None:
             value = json.loads(text)
         except ValueError:
             return None
-        rows = [cast("dict[str, Any]", item) for item in _items(value) or [value] if isinstance(item, dict)]
+        items = cast("list[Any]", value) if isinstance(value, list) else [value]
+        rows = [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
         return [{key.lower(): as_text(cell) for key, cell in row.items()} for row in rows]
     reader = csv.DictReader(io.StringIO(text))
     return [{str(key).strip().lower(): str(cell) for key, cell in row.items()} for row in reader]
 
 
-def _row_fits_with_more(row: Mapping[str, Fact], found: Mapping[str, str]) -> bool:
-    return all(key in found and mentions(found[key], fact) for key, fact in row.items())
-
-
-def _row_fits(row: Mapping[str, Fact], found: Mapping[str, str]) -> bool:
-    return row.keys() == found.keys() and _row_fits_with_more(row, found)
-
-
 # Mails.
 
 
-def mailed(to: str, *facts: Fact, subject: str = "", lacks: Sequence[Fact] = (), at_most: int = 4000) -> Check:
-    """A mail went to this address alone and says these things, in its subject or its body."""
-
-    def check(outcome: Outcome) -> str | None:
-        whys = [_mail_wrong(mail, to, facts, subject, lacks, at_most) for mail in outcome.mails]
-        if not whys:
-            return "no mail was sent"
-        return None if None in whys else whys[0]
-
-    return check
+def _mails_wrong(sent: Sequence[EmailMessage], expected: Sequence[Mail]) -> str | None:
+    if len(sent) != len(expected):
+        return f"{len(sent)} mails were sent, not {len(expected)}"
+    whys = [[_mail_wrong(mail, each) for mail in sent] for each in expected]
+    if _pairs(expected, sent, lambda each, mail: _mail_wrong(mail, each) is None):
+        return None
+    return next((why for row in whys if None not in row for why in row if why), "two mails are the same")
 
 
-def _mail_wrong(
-    mail: EmailMessage, to: str, facts: Sequence[Fact], subject: str, lacks: Sequence[Fact], at_most: int
-) -> str | None:
-    addresses = {address.lower() for _, address in getaddresses([*mail.get_all("To", []), *mail.get_all("Cc", [])])}
-    if addresses != {to}:
-        return f"a mail went to {', '.join(sorted(addresses))}, not to {to}"
-    title = str(mail.get("Subject", ""))
-    if subject.lower() not in title.lower():
+def _mail_wrong(mail: EmailMessage, expected: Mail) -> str | None:
+    headers = [str(header) for name in ("To", "Cc", "X-Envelope-To") for header in mail.get_all(name, [])]
+    if (to := {address.lower() for _, address in getaddresses(headers)}) != {expected.to.lower()}:
+        return f"a mail went to {', '.join(sorted(to))}, not to {expected.to}"
+    title = str(mail.get("Subject", "")).strip()
+    if expected.subject is not None and title != expected.subject:
         return f"the subject is {title!r}"
     body = mail.get_body(("plain", "html"))
     text = f"{title}\n{body.get_content() if body else ''}"
-    if len(text) > at_most:
-        return f"the mail to {to} has {len(text)} characters, more than {at_most}"
-    return _facts_in(text, facts, lacks, f"the mail to {to}")
+    if missing := [quote for quote in expected.quotes if " ".join(quote.split()) not in " ".join(text.split())]:
+        return f"the mail to {expected.to} does not say {missing[0]!r}"
+    attached = tuple(sorted(str(part.get_filename()) for part in mail.iter_attachments()))
+    if attached != tuple(sorted(expected.attachments)):
+        return f"the mail to {expected.to} has the attachments {attached}"
+    return _facts_in(text, expected.says, expected.lacks, f"the mail to {expected.to}", expected.at_most)
 
 
 # Events.
 
 
-def event_added(title: Fact, fits: Callable[[Event], bool], *, count: int = 1) -> Check:
-    """The calendar has this many new events, one of them fits, and all the old ones are as they were."""
-
-    def check(outcome: Outcome) -> str | None:
-        added = outcome.world.added_events()
-        if outcome.world.lost_events():
-            return "an event that was there is gone or different"
-        if len(added) != count:
-            return f"{len(added)} events were added, not {count}"
-        good = any(mentions(event.title, title) and fits(event) for event in added)
-        return None if good else f"the new event is not right: {added}"
-
-    return check
+def _events_wrong(world: World, expected: Expected) -> str | None:
+    lost, added = world.lost_events(), world.added_events()
+    wanted_lost = [*expected.removed, *(change.before for change in expected.changed)]
+    if not _pairs(wanted_lost, lost, lambda entry, event: (entry.title, entry.start) == (event.title, event.start)):
+        return f"gone or different in the calendar: {[event.title for event in lost]}"
+    wanted = [*expected.added, *(_after(change) for change in expected.changed)]
+    if not _pairs(wanted, added, _event_fits):
+        return f"new or different in the calendar: {added}"
+    return None
 
 
-def event_changed(title: str, fits: Callable[[Event, Event], bool]) -> Check:
-    """Exactly the event with this title is different: `fits(before, after)`."""
-
-    def check(outcome: Outcome) -> str | None:
-        before, after = outcome.world.lost_events(), outcome.world.added_events()
-        if len(before) != 1 or len(after) != 1:
-            return f"{len(before)} events were changed or lost and {len(after)} are new"
-        if before[0].title != title or not fits(before[0], after[0]):
-            return f"{before[0]} became {after[0]}"
-        return None
-
-    return check
+def _after(change: Changed) -> Added:
+    before = change.before
+    location = before.location if change.location is None else change.location
+    return Added(before.title, change.start or before.start, change.minutes or before.minutes, location)
 
 
-def event_gone(title: str) -> Check:
-    """Exactly the event with this title is gone."""
-
-    def check(outcome: Outcome) -> str | None:
-        lost = [event.title for event in outcome.world.lost_events()]
-        if outcome.world.added_events() or lost != [title]:
-            return f"gone from the calendar: {lost}"
-        return None
-
-    return check
+def _event_fits(wanted: Added, event: Event) -> bool:
+    return (
+        mentions(event.title, wanted.title)
+        and event.start == wanted.start
+        and wanted.minutes in (None, event.minutes)
+        and wanted.location in (None, event.location)
+    )
 
 
 # Common ground.
 
 
-def _facts_in(text: str, facts: Sequence[Fact], lacks: Sequence[Fact], where: str) -> str | None:
+def _facts_in(text: str, facts: Sequence[Fact], lacks: Sequence[Fact], where: str, at_most: int) -> str | None:
     if not text.strip():
         return f"{where} is empty"
+    if len(text) > at_most:
+        return f"{where} has {len(text)} characters, more than {at_most}"
     for fact in facts:
         if not mentions(text, fact):
             return f"{where} does not mention {fact!r}"
@@ -327,7 +391,7 @@ def _facts_in(text: str, facts: Sequence[Fact], lacks: Sequence[Fact], where: st
     return None
 
 
-def _lines(text: str) -> list[str]:
+def _split(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 

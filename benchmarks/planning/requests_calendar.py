@@ -1,202 +1,470 @@
-"""Requests about the calendar."""
+"""Requests about the calendar and the website, with what is right and a reference plan for each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import date, datetime, time
+from datetime import date, datetime, timedelta
 
-from .content.events import ENTRIES
+from .data import NOW, Data, Entry
 from .judge import (
-    answer_mentions,
-    answer_names,
-    answer_number,
-    event_added,
-    event_changed,
-    event_gone,
-    expect,
-    file_says,
-    mailed,
+    Added,
+    Changed,
+    Expected,
+    Mail,
+    has_lines,
+    has_number,
+    has_text,
+    names,
+    number,
+    says,
+    yes_or_no,
 )
-from .request import Request, needs
-from .world import Event
+from .request import Request, de, en, es, fr, nat, task
 
-TITLES = tuple(dict.fromkeys(entry.title for entry in ENTRIES))
-TODAY = tuple(entry.title for entry in ENTRIES if entry.day == date(2026, 3, 11))
-THIS_WEEK = tuple(entry.title for entry in ENTRIES if entry.day <= date(2026, 3, 13))
-LATER = tuple(title for title in TITLES if title not in THIS_WEEK)
+TODAY = NOW.date()
+FRIDAY = date(2026, 3, 13)
 
 
-def _lies_at(start: datetime, minutes: int | None = None) -> Callable[[Event], bool]:
-    return lambda event: event.start == start and minutes in (None, event.minutes)
+def _on(data: Data, first: date, last: date | None = None) -> list[Entry]:
+    found = [entry for entry in data.entries if first <= entry.start.date() <= (last or first)]
+    return sorted(found, key=lambda entry: entry.start)
 
 
-def _a_free_hour_on_friday(event: Event) -> bool:
-    """Friday is taken from 9 to 12 and from 15 to 16."""
-    inside = [(time(12), time(15)), (time(16), time(17))]
-    return (
-        event.start.date() == event.end.date() == date(2026, 3, 13)
-        and event.minutes == 60
-        and any(start <= event.start.time() and event.end.time() <= end for start, end in inside)
-    )
+def _titles(data: Data) -> list[str]:
+    return sorted({entry.title for entry in data.entries})
 
 
-ONE_AND_TWO_STEPS = (
-    Request(
+def _slot(data: Data, day: date, minutes: int) -> datetime:
+    """The first free stretch between 9 and 17."""
+    free = datetime(day.year, day.month, day.day, 9)
+    for entry in _on(data, day):
+        if entry.start - free >= timedelta(minutes=minutes):
+            return free
+        free = max(free, entry.end)
+    return free
+
+
+def _busy_friday(data: Data) -> bool:
+    start, end = datetime(2026, 3, 13, 14), datetime(2026, 3, 13, 15)
+    return any(entry.start < end and entry.end > start for entry in _on(data, FRIDAY))
+
+
+def _accept(data: Data) -> Expected:
+    word, other = ("declined", "accepted") if _busy_friday(data) else ("accepted", "declined")
+    return Expected(mails=(Mail("dana.cole@example.com", says=(word,), lacks=(other,)),))
+
+
+def _hold(data: Data) -> Expected:
+    if _busy_friday(data):
+        return Expected(answer=None)
+    return Expected(added=(Added("Focus time", datetime(2026, 3, 13, 14), 60),))
+
+
+def _down(data: Data) -> list[str]:
+    return [each["name"] for each in data.values["status"]["services"] if each["state"] == "down"]
+
+
+def _service(data: Data) -> Expected:
+    services = [each["name"] for each in data.values["status"]["services"]]
+    down = _down(data)
+    mails = (Mail("ops@example.com", says=tuple(down), lacks=tuple(s for s in services if s not in down)),)
+    return Expected(mails=mails if down else ())
+
+
+def _rain(data: Data) -> list[str]:
+    return [each["day"] for each in data.values["weather"]["days"] if each["rain"]]
+
+
+def _umbrella(data: Data) -> Expected:
+    rainy = "2026-03-12" in _rain(data)
+    return Expected(added=(Added("Umbrella", datetime(2026, 3, 12, 7, 30)),) if rainy else ())
+
+
+CALENDAR: list[Request] = [
+    *task(
         "events-today",
-        "What is on my calendar today?",
         1,
-        needs("calendar", "dates"),
-        expect(answer_names(*TODAY, among=TITLES)),
+        "events = list_events(today())\nanswer([e.title for e in events])",
+        lambda d: Expected(answer=names([e.title for e in _on(d, TODAY)], _titles(d))),
+        nat("What's on today?"),
+        de("Was steht heute an?", True),
+        fr("Qu'est-ce que j'ai de prévu aujourd'hui ?", True),
+        unseen=True,
     ),
-    Request(
+    *task(
         "add-dentist",
-        "Add a dentist appointment on 19 March 2026 at 09:15 for 30 minutes to my calendar.",
         1,
-        needs("calendar", "dates", "write"),
-        expect(event_added("dentist", _lies_at(datetime(2026, 3, 19, 9, 15), 30)), calendar=True),
+        'add_event("Dentist check", datetime(2026, 3, 19, 9, 15), 30)\nanswer("added")',
+        lambda d: Expected(added=(Added("Dentist check", datetime(2026, 3, 19, 9, 15), 30),)),
+        nat('Put "Dentist check" into my calendar for 19 March 2026 at 9:15, 30 minutes.'),
+        es('Apunta "Dentist check" en mi calendario el 19 de marzo de 2026 a las 9:15, 30 minutos.', True),
     ),
-    Request(
-        "events-tomorrow",
-        "wat have i got on tmrw? in the calendar i mean",
+    *task(
+        "dinner-kim",
         2,
-        needs("calendar", "dates"),
-        expect(answer_names("Customer call", "Team lunch", among=TITLES)),
-        sloppy=True,
+        'events = search_events("Dinner with Kim")\nanswer(events[0].start)',
+        lambda d: Expected(answer=says(d.entry("Dinner with Kim").start)),
+        nat("When am I having dinner with Kim?"),
+        de("Wann bin ich mit Kim zum Essen verabredet?", True),
     ),
-    Request(
+    *task(
+        "dentist-when",
+        2,
+        'events = search_events("Dentist")\nanswer(events[0].start)',
+        lambda d: Expected(answer=says(d.entry("Dentist").start)),
+        nat("At what time and on which day is my dentist appointment?"),
+        es("¿Qué día y a qué hora tengo cita con el dentista?", True),
+    ),
+    *task(
+        "dinner-where",
+        2,
+        'events = search_events("Flat viewing")\nanswer(events[0].location)',
+        lambda d: Expected(answer=says(d.entry("Flat viewing").location)),
+        nat("What's the address of the flat viewing?"),
+        fr("À quelle adresse est la flat viewing ?", True),
+    ),
+    *task(
         "free-tomorrow",
-        "When am I free for an hour tomorrow?",
         2,
-        needs("calendar", "dates"),
-        # The first slot is enough; the times of the events alone (10, 11, 13, 14) are not.
-        expect(answer_mentions(time(9), lacks=[time(10, 30), time(13, 30)], at_most=600)),
+        "slots = find_free_time(today() + timedelta(days=1), 60)\nanswer(slots[0].start)",
+        lambda d: Expected(answer=says(_slot(d, TODAY + timedelta(days=1), 60).time())),
+        nat("When is the first free hour I have tomorrow between 9 and 17?"),
+        es("¿Cuál es la primera hora libre que tengo mañana entre las 9 y las 17?", True),
+        unseen=True,
     ),
-    Request(
+    *task(
         "move-retro",
-        "Move the retrospective on Friday, 13 March 2026 to 16:00.",
         2,
-        needs("calendar", "dates", "write"),
-        expect(
-            event_changed(
-                "Retrospective",
-                lambda before, after: _lies_at(datetime(2026, 3, 13, 16), 60)(after) and after.title == before.title,
-            ),
-            calendar=True,
-        ),
+        """
+events = search_events("Team retrospective", date(2026, 3, 13), date(2026, 3, 13))
+change_event(events[0].id, start=datetime(2026, 3, 13, 16, 0))
+answer("moved")
+""",
+        lambda d: Expected(changed=(Changed(d.entry("Team retrospective"), start=datetime(2026, 3, 13, 16)),)),
+        nat("Move Friday's retrospective to 4 pm."),
+        de("Verschieb die Retrospective am Freitag auf 16 Uhr.", True),
+        unseen=True,
     ),
-    Request(
+    *task(
         "cancel-demo",
-        "pls cancel the vendor demo in my calendar",
         2,
-        needs("calendar", "write"),
-        expect(event_gone("Vendor demo"), calendar=True),
-        sloppy=True,
+        'events = search_events("Vendor demo")\ndelete_event(events[0].id)\nanswer("cancelled")',
+        lambda d: Expected(removed=(d.entry("Vendor demo"),)),
+        nat("Cancel the vendor demo in my calendar."),
+        fr("Supprime la vendor demo de mon agenda.", True),
     ),
-    Request(
+    *task(
         "budget-room",
-        "budget planning is in room oak now, pls change that in the calendar",
         2,
-        needs("calendar", "write"),
-        expect(
-            event_changed(
-                "Budget planning",
-                lambda before, after: (
-                    after.location.lower() == "room oak"
-                    and (after.title, after.start, after.end) == (before.title, before.start, before.end)
-                ),
-            ),
-            calendar=True,
-        ),
-        sloppy=True,
+        """
+events = search_events("Budget planning")
+change_event(events[0].id, location="Room Oak")
+answer("changed")
+""",
+        lambda d: Expected(changed=(Changed(d.entry("Budget planning"), location="Room Oak"),)),
+        nat("Budget planning takes place in Room Oak now. Change that in my calendar."),
     ),
-)
-
-THREE_STEPS = (
-    Request(
-        "budget-meeting",
-        "Dana sent me a mail about a budget review. Put that meeting into my calendar.",
-        3,
-        needs("calendar", "mail", "extraction", "dates", "write"),
-        expect(event_added(("budget", "dana"), _lies_at(datetime(2026, 3, 13, 14), 60)), calendar=True),
-    ),
-    Request(
+    *task(
         "friday-call",
-        "find me a free hr on friday 13 march 2026 n put a call with adatum there",
         3,
-        needs("calendar", "dates", "write"),
-        expect(event_added("adatum", _a_free_hour_on_friday), calendar=True),
-        sloppy=True,
+        """
+slots = find_free_time(date(2026, 3, 13), 60)
+add_event("Call with Adatum", slots[0].start, 60)
+answer(slots[0].start)
+""",
+        lambda d: Expected(added=(Added("Call with Adatum", _slot(d, FRIDAY, 60), 60),)),
+        nat('Find the first free hour this Friday between 9 and 17 and enter "Call with Adatum" there.'),
+        unseen=True,
     ),
-    Request(
+    *task(
         "meeting-hours",
-        "How many hours of meetings are in my calendar today?",
         3,
-        needs("calendar", "dates"),
-        expect(answer_number(3, 180)),
+        """
+events = list_events(today())
+minutes = sum([(e.end - e.start).total_seconds() / 60 for e in events])
+answer(minutes / 60)
+""",
+        lambda d: Expected(answer=number(sum(e.minutes for e in _on(d, TODAY)) / 60)),
+        nat("How many hours of appointments do I have today in all?"),
+        unseen=True,
     ),
-    Request(
+    *task(
         "week-agenda",
-        "Write the titles of all events from 9 to 13 March 2026 to agenda.txt.",
         3,
-        needs("calendar", "dates", "write"),
-        expect(file_says("agenda.txt", *THIS_WEEK, lacks=LATER, at_most=1200), writes=["agenda.txt"]),
+        """
+events = list_events(date(2026, 3, 9), date(2026, 3, 13))
+write_lines("agenda.txt", [e.title for e in events])
+answer(len(events))
+""",
+        lambda d: Expected(
+            files={"agenda.txt": has_lines(*[e.title for e in _on(d, date(2026, 3, 9), FRIDAY)], ordered=False)}
+        ),
+        en("Write the titles of my events from 9 to 13 March 2026 into agenda.txt, one per line."),
+        unseen=True,
     ),
-    Request(
+    *task(
         "tomorrow-mail",
-        "mail assistant@example.com whats in my calendar tmrw, title n start time is enough",
-        3,
-        needs("calendar", "dates", "send"),
-        expect(
-            mailed(
-                "assistant@example.com",
-                "Customer call",
-                time(10),
-                "Team lunch",
-                time(13),
-                lacks=["Project sync", "Security workshop"],
-                at_most=1500,
-            ),
-            mails=1,
-        ),
-        sloppy=True,
+        4,
+        """
+events = list_events(today() + timedelta(days=1))
+lines = [f"{e.start:%H:%M} {e.title}" for e in events]
+send_mail(["assistant@example.com"], "Tomorrow", "\\n".join(lines))
+answer("sent")
+""",
+        lambda d: (
+            lambda there: Expected(
+                mails=(
+                    Mail(
+                        "assistant@example.com",
+                        says=tuple(f for e in there for f in (e.title, e.start.time())),
+                        lacks=tuple(t for t in _titles(d) if t not in {e.title for e in there}),
+                    ),
+                )
+            )
+        )(_on(d, TODAY + timedelta(days=1))),
+        nat("Mail my appointments of tomorrow with their times to assistant@example.com."),
     ),
-)
-
-FOUR_AND_FIVE_STEPS = (
-    Request(
+    *task(
         "free-for-dana",
-        "Am I free on Friday, 13 March 2026 from 14:00 to 15:00? If so, mail accepted to dana.cole@example.com, "
-        "otherwise mail declined.",
-        4,
-        needs("calendar", "dates", "condition", "send"),
-        expect(mailed("dana.cole@example.com", "accepted", lacks=["declined"], at_most=400), mails=1),
-    ),
-    Request(
-        "train-trip",
-        "put my train to lyon in the calendar (see the booking mail, departure time) n mail the departure to "
-        "maria.santos@example.org",
-        4,
-        needs("calendar", "mail", "extraction", "dates", "write", "send"),
-        expect(
-            event_added("", _lies_at(datetime(2026, 3, 24, 7, 52))),
-            mailed("maria.santos@example.org", time(7, 52), at_most=800),
-            mails=1,
-            calendar=True,
-        ),
-        sloppy=True,
-    ),
-    Request(
-        "parcel-events",
-        "For each of the mails with the subject your parcel is on its way or your parcel is delayed, find the delivery "
-        "date and add an event called Parcel at 09:00 on that day.",
         5,
-        needs("calendar", "mail", "loop", "extraction", "dates", "write"),
-        expect(
-            event_added("parcel", _lies_at(datetime(2026, 3, 12, 9)), count=2),
-            event_added("parcel", _lies_at(datetime(2026, 3, 16, 9)), count=2),
-            calendar=True,
+        """
+events = list_events(date(2026, 3, 13))
+start = datetime(2026, 3, 13, 14, 0)
+end = datetime(2026, 3, 13, 15, 0)
+busy = [e for e in events if e.start < end and e.end > start]
+if len(busy) == 0:
+    send_mail(["dana.cole@example.com"], "Friday", "accepted")
+else:
+    send_mail(["dana.cole@example.com"], "Friday", "declined")
+answer(len(busy) == 0)
+""",
+        _accept,
+        nat(
+            'If I have nothing this Friday from 14:00 to 15:00, write "accepted" to dana.cole@example.com, '
+            'else "declined".'
+        ),
+        de(
+            'Wenn ich diesen Freitag von 14 bis 15 Uhr nichts habe, schreib "accepted" an dana.cole@example.com, sonst '
+            '"declined".',
+            True,
+        ),
+        unseen=True,
+    ),
+    *task(
+        "focus-time",
+        4,
+        """
+events = list_events(date(2026, 3, 13))
+start = datetime(2026, 3, 13, 14, 0)
+busy = [e for e in events if e.start <= start and e.end > start]
+if len(busy) == 0:
+    add_event("Focus time", start, 60)
+answer(len(busy))
+""",
+        _hold,
+        nat('Enter "Focus time" for this Friday from 14:00 to 15:00, but only if nothing is there yet.'),
+        condition=True,
+    ),
+    *task(
+        "swim-count",
+        2,
+        'events = search_events("Swimming")\nanswer(len(events))',
+        lambda d: Expected(answer=number(sum(e.title == "Swimming" for e in d.entries))),
+        nat("How many times is swimming in my calendar?"),
+        unseen=True,
+    ),
+]
+
+WEB: list[Request] = [
+    *task(
+        "usd-rate",
+        1,
+        'rates = fetch_json("{site}/api/rates.json")\nanswer(rates["rates"]["USD"])',
+        lambda d: Expected(answer=number(d.values["rates"]["rates"]["USD"])),
+        en("What is the rate of USD in {site}/api/rates.json?"),
+        fr("Quel est le taux USD dans {site}/api/rates.json ?"),
+    ),
+    *task(
+        "founding-year",
+        2,
+        """
+page = fetch_page("{site}/about.html")
+about = extract(page.text, "the year in which the company was founded", {"founded": int})
+answer(about.founded)
+""",
+        lambda d: Expected(answer=number(d.pages["about"].facts["founded"])),
+        en("In which year was the company on {site}/about.html founded?"),
+        de("In welchem Jahr wurde die Firma auf {site}/about.html gegründet?"),
+    ),
+    *task(
+        "save-hours",
+        2,
+        'page = fetch_page("{site}/opening.html")\nwrite_text("opening.txt", page.text)\nanswer("saved")',
+        lambda d: Expected(
+            files={
+                "opening.txt": has_text(
+                    "Our shops",
+                    "on Sundays",
+                    "open at noon" if d.pages["opening"].facts["open_on_sundays"] else "are closed",
+                )
+            }
+        ),
+        en("Save the text of {site}/opening.html in opening.txt."),
+        unseen=True,
+    ),
+    *task(
+        "open-sundays",
+        2,
+        """
+page = fetch_page("{site}/opening.html")
+hours = extract(page.text, "whether the shops are open on Sundays", {"open_on_sundays": bool})
+answer(hours.open_on_sundays)
+""",
+        lambda d: Expected(answer=yes_or_no(d.pages["opening"].facts["open_on_sundays"])),
+        en("Are the shops open on Sundays according to {site}/opening.html?"),
+    ),
+    *task(
+        "porto-opening",
+        3,
+        """
+page = fetch_page("{site}/news.html")
+news = extract(page.text, "the date on which the shop in Porto opens", {"opens": date})
+write_text("porto.txt", f"{news.opens}")
+answer(news.opens)
+""",
+        lambda d: Expected(files={"porto.txt": has_text(d.pages["news"].facts["opens"], at_most=80)}),
+        en("When does the shop in Porto open? It's on {site}/news.html. Write the date to porto.txt."),
+        unseen=True,
+    ),
+    *task(
+        "job-deadline",
+        3,
+        """
+page = fetch_page("{site}/careers.html")
+job = extract(page.text, "the deadline for applications", {"deadline": date})
+add_event("Application", datetime(job.deadline.year, job.deadline.month, job.deadline.day, 9, 0))
+answer(job.deadline)
+""",
+        lambda d: Expected(
+            added=(
+                Added(
+                    "Application",
+                    datetime.combine(d.pages["careers"].facts["deadline"], datetime.min.time()).replace(hour=9),
+                ),
+            )
+        ),
+        en('Enter the deadline on {site}/careers.html into my calendar as "Application", at 9:00 of that day.'),
+    ),
+    *task(
+        "service-down",
+        4,
+        """
+status = fetch_json("{site}/api/status.json")
+down = [service["name"] for service in status["services"] if service["state"] == "down"]
+if len(down) > 0:
+    send_mail(["ops@example.com"], "Service down", ", ".join(down))
+answer(down)
+""",
+        _service,
+        en("Check {site}/api/status.json; if services are down, mail their names to ops@example.com."),
+        es("Mira {site}/api/status.json; si hay servicios en estado down, manda sus nombres a ops@example.com."),
+        unseen=True,
+        condition=True,
+    ),
+    *task(
+        "page-titles",
+        4,
+        """
+index = fetch_page("{site}/index.html")
+titles = []
+for link in index.links:
+    page = fetch_page(link.url)
+    titles.append(page.title)
+write_lines("titles.txt", titles)
+answer(titles)
+""",
+        lambda d: Expected(
+            files={
+                "titles.txt": has_lines(
+                    *[page.text.split("<title>")[1].split("<")[0] for name, page in d.pages.items() if name != "index"],
+                    ordered=False,
+                )
+            }
+        ),
+        en("Write the titles of all pages that {site}/index.html links to into titles.txt, one per line."),
+        unseen=True,
+    ),
+    *task(
+        "lamp-in-pounds",
+        4,
+        """
+page = fetch_page("{site}/products.html")
+lamp = extract(page.text, "the price of the desk lamp in EUR", {"lamp_price": float})
+rates = fetch_json("{site}/api/rates.json")
+answer(round(lamp.lamp_price * rates["rates"]["GBP"], 2))
+""",
+        lambda d: Expected(
+            answer=number(round(d.pages["products"].facts["lamp_price"] * d.values["rates"]["rates"]["GBP"], 2))
+        ),
+        en(
+            "What does the desk lamp on {site}/products.html cost in GBP, with the rate in {site}/api/rates.json? Two "
+            "decimals."
         ),
     ),
-)
+    *task(
+        "stock-in-dollars",
+        5,
+        """
+rows = read_csv("stock.csv")
+worth = sum([row["quantity"] * row["price"] for row in rows])
+rates = fetch_json("{site}/api/rates.json")
+dollars = round(worth * rates["rates"]["USD"])
+write_text("worth.txt", f"{dollars}")
+answer(dollars)
+""",
+        lambda d: Expected(
+            files={
+                "worth.txt": has_number(
+                    round(sum(r["quantity"] * r["price"] for r in d.rows("stock")) * d.values["rates"]["rates"]["USD"])
+                )
+            }
+        ),
+        en(
+            "What is stock.csv worth in USD (quantity times price, rate from {site}/api/rates.json)? Write "
+            "it, rounded to "
+            "whole dollars, into worth.txt."
+        ),
+        unseen=True,
+    ),
+    *task(
+        "rain-days",
+        3,
+        """
+weather = fetch_json("{site}/api/weather.json")
+answer([day["day"] for day in weather["days"] if day["rain"]])
+""",
+        lambda d: Expected(
+            answer=names(
+                [date.fromisoformat(day) for day in _rain(d)],
+                [date.fromisoformat(each["day"]) for each in d.values["weather"]["days"]],
+            )
+        ),
+        en("On which days does it rain according to {site}/api/weather.json?"),
+    ),
+    *task(
+        "umbrella",
+        5,
+        """
+weather = fetch_json("{site}/api/weather.json")
+wet = [day["rain"] for day in weather["days"] if day["day"] == "2026-03-12"]
+if wet[0]:
+    add_event("Umbrella", datetime(2026, 3, 12, 7, 30))
+answer(wet[0])
+""",
+        _umbrella,
+        en('If {site}/api/weather.json says it rains tomorrow, add "Umbrella" to my calendar tomorrow at 7:30.'),
+        unseen=True,
+        condition=True,
+    ),
+]
 
-REQUESTS = ONE_AND_TWO_STEPS + THREE_STEPS + FOUR_AND_FIVE_STEPS
+REQUESTS: list[Request] = [*CALENDAR, *WEB]

@@ -1,325 +1,431 @@
-"""Requests about text files, logs and notes."""
+"""Requests about files and lines, with what is right and a reference plan for each."""
 
 from __future__ import annotations
 
-from datetime import date
-
+from .data import Data
 from .judge import (
-    answer_lines,
-    answer_mentions,
-    answer_names,
-    answer_number,
-    expect,
-    file_gone,
-    file_like,
-    file_lines,
-    file_rows,
-    file_says,
-    mailed,
+    Expected,
+    Mail,
+    has_content,
+    has_lines,
+    has_rows,
+    has_text,
+    is_gone,
+    lines,
+    names,
+    number,
+    says,
 )
-from .judge_files import file_holds_in_order, unchanged_or_lines
-from .request import Request, needs
+from .request import Request, de, en, es, fr, nat, task
 
-UNIQUE_MAIL = (
-    "2026-03-02 Invoice 4471 received from Northwind",
-    "2026-03-02 Team lunch moved to Friday",
-    "2026-03-03 Newsletter: the spring catalogue is out",
-    "2026-03-03 Reminder: two invoices from Contoso are still open",
-    "2026-03-04 Parking garage closed on Monday",
-    "2026-03-04 Please approve invoice FP-208 from Fabrikam",
-    "2026-03-05 Lost umbrella at the reception",
-    "2026-03-05 Parking garage closed on Monday",
-    "2026-03-06 Corrected invoice 4471-B received from Northwind",
-    "2026-03-06 Fire drill at 11:00",
-    "2026-03-09 Welcome to our new colleagues",
-)
-TASKS = ("Renew passport", "Book hotel in Lyon", "Send slides to Dana", "Return library book")
-DONE = ("Order new badge", "Pay electricity bill", "Water the plants")
-NOTES = ("falcon.txt", "garden.txt", "retro.txt", "travel.txt")
-WARNINGS = (
-    "2026-03-11 08:04:17 WARNING slow query took 2300 ms",
-    "2026-03-11 08:20:30 WARNING cache is 90 percent full",
-    "2026-03-11 09:07:31 WARNING slow query took 3100 ms",
-)
-FAILED_LOGINS = (
-    "2026-03-10 08:03:44 login failed user=admin from 10.0.0.66",
-    "2026-03-10 08:03:51 login failed user=admin from 10.0.0.66",
-    "2026-03-10 09:41:30 login failed user=rita from 10.0.0.21",
-    "2026-03-10 13:15:09 login failed user=root from 10.0.0.66",
-)
 
-ONE_AND_TWO_STEPS = (
-    Request(
+def _grep(data: Data, path: str, word: str) -> list[str]:
+    return [line for line in data.lines(path) if word.casefold() in line.casefold()]
+
+
+def _notes(data: Data) -> dict[str, str]:
+    return {path: text for path, text in sorted(data.texts.items()) if path.startswith("notes/")}
+
+
+def _reviews(data: Data) -> list[tuple[str, str, bool]]:
+    """File name, product, and whether it is negative."""
+    found = [each for key, each in data.prose.items() if key.startswith("review")]
+    return [(each.path.rpartition("/")[2], each.facts["product"], each.facts["negative"]) for each in found]
+
+
+def _errors_alert(data: Data) -> Expected:
+    count = len(_grep(data, "app.log", "error"))
+    if count > 3:
+        return Expected(mails=(Mail("ops@example.com", says=(count,)),))
+    return Expected(files={"status.txt": has_content("ok")})
+
+
+def _login_check(data: Data) -> Expected:
+    failed = _grep(data, "logs/auth.log", "login failed")
+    if len(failed) > 5:
+        return Expected(files={"alert.txt": has_content("ALERT")})
+    return Expected(files={"failed.txt": has_lines(*failed)})
+
+
+def _log_sizes(data: Data) -> Expected:
+    rows = [
+        {"file": path.rpartition("/")[2], "lines": len(data.lines(path))}
+        for path in data.texts
+        if path.startswith("logs/")
+    ]
+    return Expected(files={"log_sizes.csv": has_rows(*rows)})
+
+
+def _falcon(data: Data) -> Expected:
+    stems = {path: path.removeprefix("notes/").removesuffix(".txt") for path in _notes(data)}
+    found = [stems[path] for path, text in _notes(data).items() if "Project Falcon" in text]
+    return Expected(answer=names(found, list(stems.values())))
+
+
+REQUESTS: list[Request] = [
+    *task(
         "show-todo",
-        "Show me what is in todo.txt.",
         1,
-        needs("files"),
-        expect(answer_mentions(*TASKS, *DONE, at_most=300)),
+        'text = read_text("todo.txt")\nanswer(text)',
+        lambda d: Expected(answer=lines(*d.lines("todo.txt"), ordered=True)),
+        en("Show me what's in todo.txt."),
+        de("Zeig mir bitte todo.txt."),
     ),
-    Request(
+    *task(
+        "groceries",
+        1,
+        'items = read_lines("<groceries>")\nanswer(items)',
+        lambda d: Expected(answer=lines(*d.lines(d.names["groceries"]))),
+        nat("What do I need to buy for the kitchen?"),
+        fr("Qu'est-ce qu'il me faut acheter pour la cuisine ?", True),
+        es("¿Qué tengo que comprar para la cocina?", True),
+        unseen=True,
+    ),
+    *task(
+        "pack-count",
+        2,
+        'items = read_lines("<packing>")\nanswer(count_lines(items))',
+        lambda d: Expected(answer=number(len(d.lines(d.names["packing"])))),
+        nat("How many things do I have to pack for camping?"),
+    ),
+    *task(
         "list-notes",
-        "Which files are in the notes folder?",
         1,
-        needs("files"),
-        expect(answer_names(*NOTES, among=(*NOTES, "todo.txt", "auth.log", "review1.txt"))),
+        'files = list_files("notes")\nanswer([f.name for f in files])',
+        lambda d: Expected(answer=names([path.removeprefix("notes/") for path in _notes(d)], list(d.files()))),
+        en("Which files are in the notes folder?"),
+        es("¿Qué archivos hay en la carpeta notes?"),
+        unseen=True,
     ),
-    Request(
+    *task(
         "copy-report",
-        "Copy report.txt into the backup folder.",
         1,
-        needs("files", "write"),
-        expect(file_like("backup/report.txt", "report.txt"), writes=["backup/report.txt"]),
+        'copy_file("report.txt", "backup/report.txt")\nanswer("copied")',
+        lambda d: Expected(files={"backup/report.txt": has_content(d.texts["report.txt"])}),
+        en("Put a copy of report.txt into the folder backup."),
+        fr("Copie report.txt dans le dossier backup."),
     ),
-    Request(
+    *task(
         "delete-scratch",
-        "pls delete old/scratch.tmp, dont need it anymore",
         1,
-        needs("files", "write"),
-        expect(file_gone("old/scratch.tmp"), writes=["old/scratch.tmp"]),
-        sloppy=True,
+        'delete_file("old/scratch.tmp")\nanswer("deleted")',
+        lambda d: Expected(files={"old/scratch.tmp": is_gone}),
+        en("delete old/scratch.tmp please"),
+        de("Lösch old/scratch.tmp."),
+        unseen=True,
     ),
-    Request(
-        "append-plumber",
-        "add call the plumber to the end of my todo.txt",
+    *task(
+        "append-piano",
         1,
-        needs("files", "write"),
-        expect(
-            file_says("todo.txt", *TASKS, *DONE, "call the plumber", at_most=260),
-            file_holds_in_order("todo.txt", "Return library book\n", "call the plumber"),
-            writes=["todo.txt"],
-        ),
-        sloppy=True,
+        'append_text("todo.txt", "[ ] sell the piano\\n")\nanswer("added")',
+        lambda d: Expected(files={"todo.txt": has_lines(*d.lines("todo.txt"), "[ ] sell the piano")}),
+        en('Add the line "[ ] sell the piano" at the end of todo.txt.'),
+        de('Häng die Zeile "[ ] sell the piano" an todo.txt an.'),
     ),
-    Request(
-        "archive-backup-log",
-        "Make a folder called archive and move logs/backup.log into it.",
+    *task(
+        "archive-log",
         2,
-        needs("files", "write"),
-        expect(
-            file_like("archive/backup.log", "logs/backup.log"),
-            file_gone("logs/backup.log"),
-            writes=["archive/backup.log", "logs/backup.log"],
+        'make_folder("archive")\nmove_file("logs/backup.log", "archive/backup.log")\nanswer("moved")',
+        lambda d: Expected(
+            files={"logs/backup.log": is_gone, "archive/backup.log": has_content(d.texts["logs/backup.log"])}
         ),
+        en("Make a folder called archive and move logs/backup.log there."),
+        unseen=True,
     ),
-    Request(
+    *task(
         "open-tasks",
-        "What do I still have to do according to todo.txt? Done tasks are marked with an x.",
         2,
-        needs("files"),
-        expect(answer_names(*TASKS, among=(*TASKS, *DONE))),
+        'lines = read_lines("todo.txt")\nleft = grep(lines, "[x]", invert=True)\nanswer(left)',
+        lambda d: Expected(answer=lines(*[line for line in d.lines("todo.txt") if "[x]" not in line])),
+        en("Which lines of todo.txt are not ticked with [x] yet?"),
+        es("¿Qué líneas de todo.txt no están marcadas con [x]?"),
     ),
-    Request(
+    *task(
         "falcon-notes",
-        "Which of the files in the notes folder mention Project Falcon?",
         2,
-        needs("files"),
-        expect(answer_mentions("falcon.txt", "retro.txt", lacks=["garden.txt", "travel.txt"], at_most=1000)),
+        'matches = search_files("Project Falcon", "notes")\nanswer(unique_lines([m.path for m in matches]))',
+        _falcon,
+        en("Which of the files in notes mention Project Falcon?"),
+        unseen=True,
     ),
-    Request(
+    *task(
         "contract-terms",
-        "How much is the monthly rent in contract.txt, and how many months is the notice period?",
         2,
-        needs("files", "extraction"),
-        expect(answer_mentions(1850, (6, "six"), lacks=[5550], at_most=300)),
+        """
+text = read_text("contract.txt")
+terms = extract(text, "the monthly rent and the notice period in months", {"rent": float, "notice_months": int})
+answer(terms)
+""",
+        lambda d: Expected(answer=says(d.prose["contract"].facts["rent"], d.prose["contract"].facts["notice_months"])),
+        en("What are the monthly rent and the notice period in contract.txt?"),
+        fr("Quel est le loyer mensuel et quel est le préavis dans contract.txt ?"),
     ),
-)
-
-THREE_STEPS = (
-    Request(
+    *task(
         "dedupe-invoices",
-        "Remove duplicates from mail.txt and find lines mentioning invoices",
         3,
-        needs("files"),
-        expect(
-            answer_lines(*(line for line in UNIQUE_MAIL if "invoice" in line.lower())),
-            unchanged_or_lines("mail.txt", *UNIQUE_MAIL),
-            writes=["mail.txt"],
-        ),
+        """
+lines = read_lines("mail.txt")
+unique = unique_lines(lines)
+found = grep(unique, "invoice")
+answer(found)
+""",
+        lambda d: Expected(answer=lines(*dict.fromkeys(_grep(d, "mail.txt", "invoice")))),
+        en("Remove duplicates from mail.txt and find all lines mentioning invoices."),
+        de("Entferne doppelte Zeilen aus mail.txt und zeig mir alle, in denen invoice vorkommt."),
     ),
-    Request(
+    *task(
         "count-errors",
-        "hw many ERROR lines r in app.log?? just the number",
-        3,
-        needs("files"),
-        expect(answer_number(5)),
-        sloppy=True,
+        2,
+        'lines = read_lines("app.log")\nerrors = grep(lines, "ERROR")\nanswer(count_lines(errors))',
+        lambda d: Expected(answer=number(len(_grep(d, "app.log", "error")))),
+        en("how many ERROR lines does app.log have?"),
+        de("Wie viele Zeilen mit ERROR stehen in app.log?"),
     ),
-    Request(
+    *task(
         "sort-names",
-        "Sort the names in names.txt alphabetically and save them as names_sorted.txt.",
         3,
-        needs("files", "write"),
-        expect(
-            file_lines("names_sorted.txt", "Ahmed", "Beth", "Clara", "Grace", "Mina", "Oscar", "Tomas", "Yusuf"),
-            writes=["names_sorted.txt"],
-        ),
+        """
+names = read_lines("names.txt")
+ordered = sort_lines(names)
+write_lines("names_sorted.txt", ordered)
+answer("saved")
+""",
+        lambda d: Expected(files={"names_sorted.txt": has_lines(*sorted(d.lines("names.txt"), key=str.casefold))}),
+        en("Sort names.txt by the alphabet and save that as names_sorted.txt."),
+        unseen=True,
     ),
-    Request(
+    *task(
         "clean-shopping",
-        "can u clean up shopping.txt for me, some things r in there twice. put the clean list in shopping_clean.txt",
         3,
-        needs("files", "write"),
-        expect(
-            file_lines(
-                "shopping_clean.txt", "milk", "bread", "apples", "coffee", "rice", "olive oil", "soap", ordered=False
-            ),
-            writes=["shopping_clean.txt"],
-        ),
-        sloppy=True,
+        """
+lines = read_lines("shopping.txt")
+clean = unique_lines(lines)
+write_lines("shopping_clean.txt", clean)
+answer(clean)
+""",
+        lambda d: Expected(files={"shopping_clean.txt": has_lines(*dict.fromkeys(d.lines("shopping.txt")))}),
+        en("shopping.txt has things twice. Write it without duplicates to shopping_clean.txt"),
+        es("shopping.txt tiene líneas repetidas: guárdalo sin duplicados en shopping_clean.txt."),
     ),
-    Request(
+    *task(
         "save-warnings",
-        "look for the warnings in app.log n dump them into warnings.txt",
         3,
-        needs("files", "write"),
-        expect(file_lines("warnings.txt", *WARNINGS), writes=["warnings.txt"]),
-        sloppy=True,
+        """
+lines = read_lines("app.log")
+warnings = grep(lines, "WARNING")
+write_lines("warnings.txt", warnings)
+answer(f"{len(warnings)} warnings saved")
+""",
+        lambda d: Expected(files={"warnings.txt": has_lines(*_grep(d, "app.log", "warning"))}),
+        en("Save all WARNING lines of app.log in warnings.txt."),
+        fr("Enregistre toutes les lignes WARNING de app.log dans warnings.txt."),
+        unseen=True,
     ),
-    Request(
+    *task(
         "replace-acme",
-        "Replace Acme with Adatum everywhere in letter_template.txt and save the result as letter_adatum.txt.",
         3,
-        needs("files", "write"),
-        expect(
-            file_lines(
-                "letter_adatum.txt",
-                "Dear Adatum team,",
-                "thank you for visiting us last week.",
-                "We believe that Adatum and our workshop fit well together.",
-                "Please find our offer enclosed.",
-                "Kind regards",
-            ),
-            writes=["letter_adatum.txt"],
+        """
+lines = read_lines("letter_template.txt")
+changed = replace_lines(lines, "Acme", "Adatum")
+write_lines("letter_adatum.txt", changed)
+answer("saved")
+""",
+        lambda d: Expected(
+            files={"letter_adatum.txt": has_content(d.texts["letter_template.txt"].replace("Acme", "Adatum"))}
         ),
+        en("Write letter_template.txt with Adatum in place of Acme to letter_adatum.txt."),
     ),
-    Request(
+    *task(
         "contact-addresses",
-        "Each line of contacts.txt is a name, an e-mail address and a phone number with semicolons between them. "
-        "Give me the e-mail addresses in alphabetical order.",
         3,
-        needs("files"),
-        expect(
-            answer_lines(
-                "aiko.tanaka@example.org",
-                "bruno.keller@example.org",
-                "dana.cole@example.com",
-                "lee.park@example.com",
-                "maria.santos@example.org",
-            )
-        ),
+        """
+lines = read_lines("contacts.txt")
+addresses = cut(lines, 2, ";")
+answer(sort_lines(addresses))
+""",
+        lambda d: Expected(answer=lines(*[line.split(";")[1] for line in d.lines("contacts.txt")])),
+        en("The second field of contacts.txt (separated by ;) is an address. List the addresses, sorted."),
+        unseen=True,
     ),
-    Request(
+    *task(
         "launch-date",
-        "when did we agree to launch the new shop? its somewhere in meeting_notes.txt. put the date in launch.txt",
         3,
-        needs("files", "extraction", "write"),
-        expect(
-            file_says("launch.txt", date(2026, 4, 21), lacks=[date(2026, 3, 19), "printer"], at_most=120),
-            writes=["launch.txt"],
+        """
+text = read_text("meeting_notes.txt")
+launch = extract(text, "the date on which the new shop will launch", {"launch": date})
+write_text("launch.txt", f"{launch.launch}")
+answer(launch.launch)
+""",
+        lambda d: Expected(
+            answer=says(d.prose["meeting"].facts["launch"]),
+            files={"launch.txt": has_text(d.prose["meeting"].facts["launch"], at_most=80)},
         ),
-        sloppy=True,
+        en("Find the day the new shop launches in meeting_notes.txt, write it to launch.txt and tell me."),
+        unseen=True,
     ),
-    Request(
+    *task(
         "copy-notes",
-        "Put a copy of every file in the notes folder into the backup folder.",
         3,
-        needs("files", "loop", "write"),
-        expect(
-            *(file_like(f"backup/{name}", f"notes/{name}") for name in NOTES),
-            writes=[f"backup/{name}" for name in NOTES],
+        """
+files = list_files("notes")
+for f in files:
+    copy_file(f.path, f"backup/{f.name}")
+answer(f"{len(files)} files copied")
+""",
+        lambda d: Expected(
+            files={path.replace("notes/", "backup/"): has_content(text) for path, text in _notes(d).items()}
         ),
+        en("Copy every file of the notes folder into backup."),
+        fr("Copie tous les fichiers du dossier notes dans backup."),
     ),
-)
-
-FOUR_AND_FIVE_STEPS = (
-    Request(
+    *task(
         "recent-404",
-        "How many of the last 20 lines in logs/web.log are 404s?",
-        4,
-        needs("files"),
-        expect(answer_number(4)),
+        3,
+        """
+lines = read_lines("logs/web.log")
+last = tail(lines, 20)
+missing = grep(last, " 404")
+answer(len(missing))
+""",
+        lambda d: Expected(answer=number(sum(line.endswith(" 404") for line in d.lines("logs/web.log")[-20:]))),
+        en("How many of the last 20 lines in logs/web.log are 404s?"),
+        unseen=True,
     ),
-    Request(
+    *task(
         "errors-alert",
-        "If there are more than 3 errors in app.log, mail the count to ops@example.com, otherwise write ok to "
-        "status.txt.",
         4,
-        needs("files", "condition", "send"),
-        expect(mailed("ops@example.com", 5, at_most=300), mails=1),
+        """
+lines = read_lines("app.log")
+errors = grep(lines, "ERROR")
+if len(errors) > 3:
+    send_mail(["ops@example.com"], "Errors in app.log", f"There are {len(errors)} errors in app.log.")
+else:
+    write_text("status.txt", "ok")
+answer(len(errors))
+""",
+        _errors_alert,
+        en(
+            "If app.log has more than 3 ERROR lines, mail their number to ops@example.com, otherwise write "
+            "ok to status.txt."
+        ),
+        de(
+            "Falls app.log mehr als 3 Zeilen mit ERROR hat, schick die Anzahl an ops@example.com, sonst schreib ok in "
+            "status.txt."
+        ),
+        condition=True,
     ),
-    Request(
+    *task(
         "login-check",
-        "check logs/auth.log for failed logins. more than 5? then write ALERT to alert.txt, else save those lines in "
-        "failed.txt",
         4,
-        needs("files", "condition", "write"),
-        expect(file_lines("failed.txt", *FAILED_LOGINS), writes=["failed.txt"]),
-        sloppy=True,
+        """
+lines = read_lines("logs/auth.log")
+failed = grep(lines, "login failed")
+if len(failed) > 5:
+    write_text("alert.txt", "ALERT")
+else:
+    write_lines("failed.txt", failed)
+answer(len(failed))
+""",
+        _login_check,
+        en(
+            "Count 'login failed' in logs/auth.log: with more than 5, write ALERT into alert.txt, else save "
+            "those lines to "
+            "failed.txt."
+        ),
+        unseen=True,
+        condition=True,
     ),
-    Request(
+    *task(
         "log-sizes",
-        "For each file in the logs folder count its lines, and write log_sizes.csv with the columns file and lines.",
         4,
-        needs("files", "tables", "loop", "write"),
-        expect(
-            file_rows(
-                "log_sizes.csv",
-                {"file": "auth.log", "lines": 7},
-                {"file": "backup.log", "lines": 4},
-                {"file": "web.log", "lines": 26},
-            ),
-            writes=["log_sizes.csv"],
-        ),
+        """
+rows = []
+for f in list_files("logs"):
+    lines = read_lines(f.path)
+    rows.append({"file": f.name, "lines": len(lines)})
+write_csv("log_sizes.csv", rows)
+answer(rows)
+""",
+        _log_sizes,
+        en("Make log_sizes.csv with the name and the number of lines of each file in logs."),
+        es("Crea log_sizes.csv con el nombre y el número de líneas de cada archivo de la carpeta logs."),
+        unseen=True,
     ),
-    Request(
+    *task(
         "join-notes",
-        "Put the texts of all files in the notes folder together into one file all_notes.txt, in the order of "
-        "their names.",
         4,
-        needs("files", "loop", "write"),
-        expect(
-            file_holds_in_order("all_notes.txt", *(f"<notes/{name}>" for name in NOTES), at_most=600),
-            writes=["all_notes.txt"],
+        """
+texts = []
+for f in sorted(list_files("notes"), key=lambda f: f.name):
+    text = read_text(f.path)
+    texts.append(text)
+write_text("all_notes.txt", "\\n".join(texts))
+answer("saved")
+""",
+        lambda d: Expected(
+            files={"all_notes.txt": has_lines(*[line for text in _notes(d).values() for line in text.splitlines()])}
         ),
+        en("Put all files of notes together in one file all_notes.txt, in order of their names."),
     ),
-    Request(
+    *task(
         "negative-reviews",
-        "Read the reviews in the reviews folder and tell me which of them are negative.",
         4,
-        needs("files", "loop", "extraction", "condition"),
-        expect(
-            answer_names(
-                ("review2", "Terrible chair"),
-                ("review4", "cabinet came scratched"),
-                among=(
-                    ("review1", "love this desk lamp"),
-                    ("review2", "Terrible chair"),
-                    ("review3", "happy with the bookshelf"),
-                    ("review4", "cabinet came scratched"),
-                    ("review5", "What a great desk"),
-                ),
-            )
-        ),
+        """
+negative = []
+for f in list_files("reviews"):
+    text = read_text(f.path)
+    review = extract(text, "whether the review is negative", {"negative": bool})
+    if review.negative:
+        negative.append(f.name)
+answer(negative)
+""",
+        lambda d: Expected(answer=names([name for name, _, bad in _reviews(d) if bad], [n for n, _, _ in _reviews(d)])),
+        en("Which files in reviews hold a negative review?"),
+        de("Welche Dateien in reviews enthalten eine schlechte Bewertung?"),
     ),
-    Request(
+    *task(
         "review-table",
-        "go thru the reviews folder n make a table reviews.csv, columns file and product, so i know which product each "
-        "review is about",
         5,
-        needs("files", "tables", "loop", "extraction", "write"),
-        expect(
-            file_rows(
-                "reviews.csv",
-                {"file": "review1", "product": "lamp"},
-                {"file": "review2", "product": "chair"},
-                {"file": "review3", "product": ("bookshelf", "shelf")},
-                {"file": "review4", "product": "cabinet"},
-                {"file": "review5", "product": "desk"},
-            ),
-            writes=["reviews.csv"],
+        """
+rows = []
+for f in list_files("reviews"):
+    text = read_text(f.path)
+    review = extract(text, "the product that the review is about", {"product": str})
+    rows.append({"file": f.name, "product": review.product})
+write_csv("reviews.csv", rows)
+answer(rows)
+""",
+        lambda d: Expected(
+            files={"reviews.csv": has_rows(*[{"file": name, "product": product} for name, product, _ in _reviews(d)])}
         ),
-        sloppy=True,
+        en("For each file in reviews find the product it is about, and save file and product as reviews.csv."),
+        unseen=True,
     ),
-)
-
-REQUESTS = ONE_AND_TWO_STEPS + THREE_STEPS + FOUR_AND_FIVE_STEPS
+    *task(
+        "bad-products",
+        5,
+        """
+bad = []
+for f in list_files("reviews"):
+    text = read_text(f.path)
+    review = extract(text, "the product, and whether the review is negative", {"product": str, "negative": bool})
+    if review.negative:
+        bad.append(review.product)
+if len(bad) > 2:
+    send_mail(["quality@example.com"], "Bad reviews", ", ".join(bad))
+answer(bad)
+""",
+        lambda d: (
+            lambda bad, good: Expected(
+                answer=names(bad, bad + good),
+                mails=(Mail("quality@example.com", says=tuple(bad), lacks=tuple(good)),) if len(bad) > 2 else (),
+            )
+        )([p for _, p, neg in _reviews(d) if neg], [p for _, p, neg in _reviews(d) if not neg]),
+        en(
+            "Which products got a negative review in the reviews folder? If there are more than two, mail the list to "
+            "quality@example.com as well."
+        ),
+        unseen=True,
+        condition=True,
+    ),
+]

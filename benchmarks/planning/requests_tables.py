@@ -1,242 +1,520 @@
-"""Requests about tables in CSV and JSON files."""
+"""Requests about tables that are named, with what is right and a reference plan for each."""
 
 from __future__ import annotations
 
-from datetime import date
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from .judge import answer_mentions, answer_names, answer_number, expect, file_rows, file_says, mailed
-from .judge_tables import answer_pairs, file_pairs, same_table
-from .request import Request, needs
+from .data import Data
+from .judge import Expected, Mail, has_content, has_number, has_rows, names, number, says
+from .request import Request, de, en, es, fr, task
 
-EMPLOYEES = (
-    "Nora Field",
-    "Peter Moss",
-    "Rita Lund",
-    "Samir Aziz",
-    "Tara Quinn",
-    "Ugo Ferri",
-    "Vera Holm",
-    "Wim Bakker",
-    "Xenia Ruiz",
-)
-PRODUCTS = ("Oak Desk", "Office Chair", "Desk Lamp", "Bookshelf", "Filing Cabinet", "Whiteboard", "Coat Rack")
-CATEGORIES = {"travel": 825.0, "office": 542.4, "training": 450.0, "software": 218.0, "meals": 211.8}
-SPENT_AT = {
-    "Alpine Sports": 676.0,
-    "Baker Street Cafe": 765.0,
-    "City Museum": 458.4,
-    "Delta Garage": 159.0,
-    "Elm School": 267.0,
-    "Fern Hotel": 1608.0,
-    "Grand Theatre": 279.2,
-    "Hill Clinic": 34.9,
-}
+Row = Mapping[str, Any]
 
-ONE_AND_TWO_STEPS = (
-    Request(
+
+def _sums(rows: Iterable[Row], by: str, column: str) -> dict[str, float]:
+    sums: dict[str, float] = defaultdict(float)
+    for row in rows:
+        sums[row[by]] += row[column]
+    return {key: round(value, 2) for key, value in sums.items()}
+
+
+def _total(rows: Iterable[Row], column: str) -> float:
+    return round(sum(row[column] for row in rows), 2)
+
+
+def _where(data: Data, table: str, column: str, value: object) -> list[Row]:
+    return [row for row in data.rows(table) if row[column] == value]
+
+
+def _low(data: Data) -> list[Row]:
+    return [row for row in data.rows("stock") if row["quantity"] < row["reorder_at"]]
+
+
+def _pairs(sums: Mapping[str, float]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": value} for key, value in sums.items()]
+
+
+def _order_rows(data: Data, status: str | None = None) -> list[Row]:
+    """Orders with what is known of their customer, of one status or all."""
+    customers = {row["customer_id"]: row for row in data.rows("customers")}
+    rows = [{**customers[row["customer_id"]], **row} for row in data.rows("orders")]
+    return [row for row in rows if status in (None, row["status"])]
+
+
+def _supplier_orders(data: Data) -> Expected:
+    products = [row["product"] for row in data.rows("stock")]
+    address = {row["supplier"]: row["email"] for row in data.rows("suppliers")}
+    return Expected(
+        mails=tuple(
+            Mail(
+                address[row["supplier"]],
+                says=(row["product"],),
+                lacks=tuple(p for p in products if p != row["product"]),
+            )
+            for row in _low(data)
+        )
+    )
+
+
+def _city_list(data: Data) -> Expected:
+    sums = _sums(_order_rows(data, "shipped"), "city", "total")
+    return Expected(files={"city_totals.csv": has_rows(*_pairs(sums))})
+
+
+def _top_buyer(data: Data) -> Expected:
+    sums = _sums(_order_rows(data), "email", "total")
+    best = max(sums, key=lambda address: sums[address])
+    return Expected(mails=(Mail(best, says=(sums[best],)),))
+
+
+def _salary_gap(data: Data) -> Expected:
+    means = {
+        name: sum(row["salary"] for row in rows) / len(rows)
+        for name in ("Engineering", "Sales")
+        for rows in [_where(data, "employees", "department", name)]
+    }
+    return Expected(answer=number(round(means["Engineering"] - means["Sales"], 2)))
+
+
+def _travel_check(data: Data) -> Expected:
+    total = _total(data.rows("expenses"), "amount")
+    if total > 1500:
+        sums = _sums(data.rows("expenses"), "category", "amount")
+        return Expected(files={"by_category.csv": has_rows(*_pairs(sums))})
+    return Expected(mails=(Mail("finance@example.com", says=(total,)),))
+
+
+REQUESTS: list[Request] = [
+    *task(
         "config-timeout",
-        "What is the timeout in config.json?",
         1,
-        needs("tables"),
-        expect(answer_mentions(45, lacks=[3], at_most=60)),
+        'config = read_json("config.json")\nanswer(config["timeout"])',
+        lambda d: Expected(answer=number(int(d.texts["config.json"].split('"timeout": ')[1].split(",")[0]))),
+        en("What's the timeout in config.json?"),
+        fr("Quelle est la valeur de timeout dans config.json ?"),
     ),
-    Request(
+    *task(
         "total-expenses",
-        "What is the total of all expenses in expenses.csv?",
         2,
-        needs("tables"),
-        expect(answer_number(2247.2)),
+        'rows = read_csv("expenses.csv")\nanswer(sum([row["amount"] for row in rows]))',
+        lambda d: Expected(answer=number(_total(d.rows("expenses"), "amount"))),
+        en("Add up the amount column of expenses.csv."),
     ),
-    Request(
+    *task(
         "engineers",
-        "Which employees in employees.csv work in the Engineering department?",
         2,
-        needs("tables"),
-        expect(answer_names("Nora Field", "Rita Lund", "Vera Holm", among=EMPLOYEES)),
+        """
+rows = read_csv("employees.csv")
+found = filter_rows(rows, "department", "==", "Engineering")
+answer([row["name"] for row in found])
+""",
+        lambda d: Expected(
+            answer=names(
+                [row["name"] for row in _where(d, "employees", "department", "Engineering")],
+                [row["name"] for row in d.rows("employees")],
+            )
+        ),
+        en("Who works in Engineering according to employees.csv?"),
+        de("Wer arbeitet laut employees.csv in der Abteilung Engineering?"),
     ),
-    Request(
+    *task(
         "top-earner",
-        "who earns most, see employees.csv",
         2,
-        needs("tables"),
-        expect(answer_names("Rita Lund", among=EMPLOYEES)),
-        sloppy=True,
+        """
+rows = read_csv("employees.csv")
+ordered = sort_rows(rows, "salary", descending=True)
+answer(ordered[0]["name"])
+""",
+        lambda d: Expected(
+            answer=names(
+                [max(d.rows("employees"), key=lambda row: row["salary"])["name"]],
+                [row["name"] for row in d.rows("employees")],
+            )
+        ),
+        en("whose salary is the highest in employees.csv?"),
+        es("¿Quién gana más según employees.csv?"),
+        unseen=True,
     ),
-    Request(
+    *task(
         "reorder-list",
-        "what stuff in stock.csv do we need to reorder? (qty below the reorder_at number)",
-        2,
-        needs("tables"),
-        expect(answer_names("Office Chair", "Filing Cabinet", "Whiteboard", among=PRODUCTS)),
-        sloppy=True,
+        3,
+        'rows = read_csv("stock.csv")\nanswer([row["product"] for row in rows if row["quantity"] < row["reorder_at"]])',
+        lambda d: Expected(
+            answer=names([row["product"] for row in _low(d)], [row["product"] for row in d.rows("stock")])
+        ),
+        en("Which products in stock.csv have a quantity below reorder_at?"),
+        unseen=True,
     ),
-    Request(
+    *task(
         "team-to-csv",
-        "Turn team.json into a CSV file team.csv.",
         2,
-        needs("tables", "write"),
-        expect(
-            file_rows(
-                "team.csv",
-                {"name": "Dana Cole", "role": "lead", "email": "dana.cole@example.com"},
-                {"name": "Lee Park", "role": "developer", "email": "lee.park@example.com"},
-                {"name": "Aiko Tanaka", "role": "designer", "email": "aiko.tanaka@example.org"},
-                {"name": "Bruno Keller", "role": "developer", "email": "bruno.keller@example.org"},
-                ordered=True,
-            ),
-            writes=["team.csv"],
-        ),
+        'rows = read_json("team.json")\nwrite_csv("team.csv", rows)\nanswer("saved")',
+        lambda d: Expected(files={"team.csv": has_rows(*d.rows("team"))}),
+        en("Turn team.json into a table team.csv."),
+        fr("Transforme team.json en tableau team.csv."),
+        unseen=True,
     ),
-)
-
-THREE_STEPS = (
-    Request(
+    *task(
         "travel-spending",
-        "hw much did i spend on travel?? see expenses.csv",
         3,
-        needs("tables"),
-        expect(answer_number(825)),
-        sloppy=True,
+        """
+rows = read_csv("expenses.csv")
+travel = filter_rows(rows, "category", "==", "travel")
+answer(sum([row["amount"] for row in travel]))
+""",
+        lambda d: Expected(answer=number(_total(_where(d, "expenses", "category", "travel"), "amount"))),
+        en("How much does expenses.csv show for travel?"),
     ),
-    Request(
+    *task(
         "by-category",
-        "Add up the expenses in expenses.csv for each category and save the result as by_category.csv.",
         3,
-        needs("tables", "group", "write"),
-        expect(file_pairs("by_category.csv", CATEGORIES), writes=["by_category.csv"]),
+        """
+rows = read_csv("expenses.csv")
+totals = group_rows(rows, "category", "amount", "sum")
+write_csv("by_category.csv", totals)
+answer(totals)
+""",
+        lambda d: Expected(
+            files={"by_category.csv": has_rows(*_pairs(_sums(d.rows("expenses"), "category", "amount")))}
+        ),
+        en("Total the amounts of expenses.csv by category and save the result as by_category.csv."),
+        de("Summiere die Beträge in expenses.csv nach category und speichere das als by_category.csv."),
     ),
-    Request(
+    *task(
         "sort-salaries",
-        "sort employees.csv by salary, highest 1st, n save it as employees_sorted.csv",
         3,
-        needs("tables", "write"),
-        expect(
-            same_table("employees_sorted.csv", "employees.csv"),
-            file_rows(
-                "employees_sorted.csv",
-                *({"name": EMPLOYEES[place]} for place in (2, 0, 6, 4, 8, 5, 1, 7, 3)),
-                ordered=True,
-                more=True,
-            ),
-            writes=["employees_sorted.csv"],
-        ),
-        sloppy=True,
-    ),
-    Request(
-        "order-states",
-        "Count how many orders in orders.csv have each status and save the counts in status.json.",
-        3,
-        needs("tables", "group", "write"),
-        expect(file_pairs("status.json", {"shipped": 7, "pending": 3, "cancelled": 2}), writes=["status.json"]),
-    ),
-    Request(
-        "gold-offer",
-        "Send every gold customer in customers.csv a mail with the subject Spring offer that says they get 15 "
-        "percent off until 31 March.",
-        3,
-        needs("tables", "loop", "send"),
-        expect(
-            *(
-                mailed(address, 15, date(2026, 3, 31), subject="Spring offer")
-                for address in (
-                    "office@alpine.example.org",
-                    "shop@citymuseum.example.org",
-                    "desk@fernhotel.example.org",
+        """
+rows = read_csv("employees.csv")
+ordered = sort_rows(rows, "salary", descending=True)
+write_csv("employees_sorted.csv", ordered)
+answer("saved")
+""",
+        lambda d: Expected(
+            files={
+                "employees_sorted.csv": has_rows(
+                    *sorted(d.rows("employees"), key=lambda row: -row["salary"]), ordered=True
                 )
-            ),
-            mails=3,
+            }
+        ),
+        en("Save employees.csv sorted by salary, highest first, as employees_sorted.csv."),
+    ),
+    *task(
+        "order-states",
+        3,
+        """
+rows = read_csv("orders.csv")
+counts = group_rows(rows, "status", "order_id", "count")
+write_json("status.json", counts)
+answer(counts)
+""",
+        lambda d: (
+            lambda states: Expected(
+                files={
+                    "status.json": has_rows(
+                        *[{"status": each, "count": states.count(each)} for each in sorted(set(states))]
+                    )
+                }
+            )
+        )([row["status"] for row in d.rows("orders")]),
+        en("Count the orders in orders.csv for each status and write the counts to status.json."),
+        unseen=True,
+    ),
+    *task(
+        "gold-offer",
+        4,
+        """
+rows = read_csv("customers.csv")
+for row in rows:
+    if row["tier"] == "gold":
+        send_mail([row["email"]], "Spring offer", "You get 15 percent off until 31 March.")
+answer("sent")
+""",
+        lambda d: Expected(
+            mails=tuple(
+                Mail(row["email"], subject="Spring offer", quotes=("You get 15 percent off until 31 March.",))
+                for row in _where(d, "customers", "tier", "gold")
+            )
+        ),
+        en(
+            'Mail every gold customer in customers.csv, subject "Spring offer", text "You get 15 percent off until 31 '
+            'March."'
+        ),
+        es(
+            'Escribe a todos los clientes gold de customers.csv con el asunto "Spring offer" y el texto '
+            '"You get 15 percent '
+            'off until 31 March."'
         ),
     ),
-)
-
-FOUR_AND_FIVE_STEPS = (
-    Request(
+    *task(
         "budget-check",
-        "Add up the expenses in expenses.csv. If they come to more than 2000, write over budget to budget.txt, "
-        "otherwise write within budget.",
         4,
-        needs("tables", "condition", "write"),
-        expect(file_says("budget.txt", "over budget", lacks=["within"], at_most=100), writes=["budget.txt"]),
+        """
+rows = read_csv("expenses.csv")
+total = sum([row["amount"] for row in rows])
+if total > 1500:
+    write_text("budget.txt", "over budget")
+answer(total)
+""",
+        lambda d: Expected(
+            answer=number(_total(d.rows("expenses"), "amount")),
+            files={"budget.txt": has_content("over budget")} if _total(d.rows("expenses"), "amount") > 1500 else {},
+        ),
+        en('What is the total of expenses.csv? Only if it is above 1500, write "over budget" into budget.txt.'),
+        de(
+            'Wie hoch ist die Summe in expenses.csv? Nur wenn sie über 1500 liegt, schreib "over budget" in budget.txt.'
+        ),
+        condition=True,
     ),
-    Request(
+    *task(
         "top-five",
-        "Write the five largest expenses from expenses.csv to top5.csv, largest first.",
-        4,
-        needs("tables", "write"),
-        expect(
-            file_rows(
-                "top5.csv",
-                {"amount": 450, "vendor": "Lakeside School"},
-                {"amount": 402.6, "vendor": "Blue Yonder"},
-                {"amount": 310.45, "vendor": "Northwind"},
-                {"amount": 218, "vendor": "Wingtip Rail"},
-                {"amount": 145, "vendor": "Fabrikam"},
-                ordered=True,
-                more=True,
-            ),
-            writes=["top5.csv"],
+        3,
+        """
+rows = read_csv("expenses.csv")
+ordered = sort_rows(rows, "amount", descending=True)
+write_csv("top5.csv", ordered[:5])
+answer("saved")
+""",
+        lambda d: Expected(
+            files={"top5.csv": has_rows(*sorted(d.rows("expenses"), key=lambda row: -row["amount"])[:5], ordered=True)}
         ),
+        en("Write the five largest expenses of expenses.csv, largest first, to top5.csv."),
+        unseen=True,
     ),
-    Request(
+    *task(
         "customer-totals",
-        "How much has each customer ordered in total? Orders are in orders.csv, the names of the customers in "
-        "customers.csv.",
         4,
-        needs("tables", "join", "group"),
-        expect(answer_pairs(SPENT_AT)),
+        """
+orders = read_csv("orders.csv")
+customers = read_csv("customers.csv")
+joined = join_rows(orders, customers, "customer_id")
+totals = group_rows(joined, "name", "total", "sum")
+answer(totals)
+""",
+        lambda d: Expected(
+            answer=says(
+                *[fact for pair in _sums(_order_rows(d), "name", "total").items() for fact in pair], at_most=900
+            )
+        ),
+        en("With orders.csv and customers.csv: what is the sum of order totals for each customer name?"),
+        fr("Avec orders.csv et customers.csv : quel est le total des commandes pour chaque nom de client ?"),
     ),
-    Request(
+    *task(
         "top-category",
-        "which category in expenses.csv costs us the most? mail it + the amount to finance@example.com",
         4,
-        needs("tables", "group", "send"),
-        expect(
-            mailed("finance@example.com", "travel", 825, lacks=["meals", "training", "software"], at_most=400), mails=1
-        ),
-        sloppy=True,
+        """
+rows = read_csv("expenses.csv")
+totals = group_rows(rows, "category", "amount", "sum")
+top = sort_rows(totals, "amount", descending=True)[0]
+send_mail(["finance@example.com"], "Highest category", f"{top['category']}: {top['amount']:.2f}")
+answer("sent")
+""",
+        lambda d: (
+            lambda sums: Expected(
+                mails=(
+                    Mail(
+                        "finance@example.com",
+                        says=(max(sums, key=lambda key: sums[key]), max(sums.values())),
+                        lacks=tuple(key for key in sums if sums[key] != max(sums.values())),
+                    ),
+                )
+            )
+        )(_sums(d.rows("expenses"), "category", "amount")),
+        en("Mail finance@example.com the category of expenses.csv with the highest total, and that total."),
+        unseen=True,
     ),
-    Request(
+    *task(
         "reorder-file",
-        "Save the products in stock.csv whose quantity is below reorder_at to reorder.csv, with only the "
-        "columns product and quantity, smallest quantity first.",
-        5,
-        needs("tables", "write"),
-        expect(
-            file_rows(
-                "reorder.csv",
-                {"product": "Filing Cabinet", "quantity": 2},
-                {"product": "Office Chair", "quantity": 3},
-                {"product": "Whiteboard", "quantity": 9},
-                ordered=True,
-            ),
-            writes=["reorder.csv"],
+        4,
+        """
+rows = read_csv("stock.csv")
+low = [row for row in rows if row["quantity"] < row["reorder_at"]]
+ordered = sort_rows(low, "quantity")
+write_csv("reorder.csv", select_columns(ordered, ["product", "quantity"]))
+answer("saved")
+""",
+        lambda d: Expected(
+            files={
+                "reorder.csv": has_rows(
+                    *[
+                        {"product": row["product"], "quantity": row["quantity"]}
+                        for row in sorted(_low(d), key=lambda row: row["quantity"])
+                    ],
+                    ordered=True,
+                )
+            }
         ),
+        en(
+            "From stock.csv take the products whose quantity is below reorder_at, lowest first, and save product and "
+            "quantity as reorder.csv."
+        ),
+        unseen=True,
     ),
-    Request(
+    *task(
         "city-totals",
-        "Join orders.csv with customers.csv, keep only the shipped orders, add up the totals for each city and "
-        "save them as city_totals.csv.",
         5,
-        needs("tables", "join", "group", "write"),
-        expect(
-            file_pairs("city_totals.csv", {"Madrid": 1449.0, "Lisbon": 974.4, "Porto": 498.0, "Seville": 34.9}),
-            writes=["city_totals.csv"],
-        ),
+        """
+orders = read_csv("orders.csv")
+customers = read_csv("customers.csv")
+joined = join_rows(orders, customers, "customer_id")
+shipped = filter_rows(joined, "status", "==", "shipped")
+totals = group_rows(shipped, "city", "total", "sum")
+write_csv("city_totals.csv", totals)
+answer(totals)
+""",
+        _city_list,
+        en("Sum the shipped orders of orders.csv by the city of the customer (customers.csv) into city_totals.csv."),
+        unseen=True,
     ),
-    Request(
+    *task(
         "pending-orders",
-        "for all pending orders in orders.csv pls mail the customer (addresses r in customers.csv) that order "
-        "number so and so is delayed",
         5,
-        needs("tables", "join", "loop", "send"),
-        expect(
-            mailed("office@alpine.example.org", 1008, lacks=[1010, 1012]),
-            mailed("tickets@grandtheatre.example.org", 1010, lacks=[1008, 1012]),
-            mailed("desk@fernhotel.example.org", 1012, lacks=[1008, 1010]),
-            mails=3,
+        """
+orders = read_csv("orders.csv")
+customers = read_csv("customers.csv")
+pending = filter_rows(orders, "status", "==", "pending")
+joined = join_rows(pending, customers, "customer_id")
+for row in joined:
+    send_mail([row["email"]], "Your order is delayed", f"Your order {row['order_id']} is delayed.")
+answer(f"{len(joined)} mails sent")
+""",
+        lambda d: Expected(
+            mails=tuple(Mail(row["email"], says=(row["order_id"],)) for row in _order_rows(d, "pending"))
         ),
-        sloppy=True,
+        en(
+            "Every pending order in orders.csv is delayed. Mail its customer (addresses are in "
+            "customers.csv) and name the "
+            "order number, one mail for each order."
+        ),
     ),
-)
-
-REQUESTS = ONE_AND_TWO_STEPS + THREE_STEPS + FOUR_AND_FIVE_STEPS
+    *task(
+        "supplier-orders",
+        5,
+        """
+stock = read_csv("stock.csv")
+suppliers = read_csv("vendors.csv")
+joined = join_rows(stock, suppliers, "supplier")
+for row in joined:
+    if row["quantity"] < row["reorder_at"]:
+        send_mail([row["email"]], "Order", f"Please send us more of this: {row['product']}")
+answer("sent")
+""",
+        _supplier_orders,
+        en(
+            "For each product in stock.csv with a quantity under reorder_at, ask its supplier for more by mail; "
+            "vendors.csv has the addresses. One mail per product."
+        ),
+        unseen=True,
+    ),
+    *task(
+        "top-buyer",
+        5,
+        """
+orders = read_csv("orders.csv")
+customers = read_csv("customers.csv")
+joined = join_rows(orders, customers, "customer_id")
+totals = group_rows(joined, "email", "total", "sum")
+best = sort_rows(totals, "total", descending=True)[0]
+send_mail([best["email"]], "Thank you", f"You ordered for {best['total']:.2f} EUR.")
+answer("sent")
+""",
+        _top_buyer,
+        en(
+            "Find the customer who spent most over all orders (orders.csv, customers.csv) and thank them by "
+            "mail with the "
+            "sum."
+        ),
+        unseen=True,
+    ),
+    *task(
+        "salary-gap",
+        4,
+        """
+rows = read_csv("employees.csv")
+engineering = [row["salary"] for row in rows if row["department"] == "Engineering"]
+sales = [row["salary"] for row in rows if row["department"] == "Sales"]
+answer(round(sum(engineering) / len(engineering) - sum(sales) / len(sales), 2))
+""",
+        _salary_gap,
+        en(
+            "By how much is the average salary in Engineering above that in Sales in employees.csv? "
+            "Negative if below, two "
+            "decimals."
+        ),
+        unseen=True,
+    ),
+    *task(
+        "stock-value",
+        3,
+        """
+rows = read_csv("stock.csv")
+answer(round(sum([row["quantity"] * row["price"] for row in rows]), 2))
+""",
+        lambda d: Expected(answer=number(round(sum(row["quantity"] * row["price"] for row in d.rows("stock")), 2))),
+        en("What is everything in stock.csv worth (quantity times price)?"),
+        es("¿Cuánto vale todo lo que hay en stock.csv (quantity por price)?"),
+        unseen=True,
+    ),
+    *task(
+        "slow-suppliers",
+        4,
+        """
+rows = read_csv("vendors.csv")
+slow = sort_rows(rows, "lead_days", descending=True)[0]
+stock = read_csv("stock.csv")
+mine = filter_rows(stock, "supplier", "==", slow["supplier"])
+answer([row["product"] for row in mine])
+""",
+        lambda d: (
+            lambda slow: Expected(
+                answer=names(
+                    [row["product"] for row in _where(d, "stock", "supplier", slow)],
+                    [r["product"] for r in d.rows("stock")],
+                )
+            )
+        )(max(d.rows("suppliers"), key=lambda row: row["lead_days"])["supplier"]),
+        en("Which products in stock.csv come from the supplier with the most lead_days in vendors.csv?"),
+    ),
+    *task(
+        "expense-branch",
+        5,
+        """
+rows = read_csv("expenses.csv")
+total = sum([row["amount"] for row in rows])
+if total > 1500:
+    totals = group_rows(rows, "category", "amount", "sum")
+    write_csv("by_category.csv", totals)
+else:
+    send_mail(["finance@example.com"], "Expenses", f"The total is {total:.2f}.")
+answer(total)
+""",
+        _travel_check,
+        en(
+            "If expenses.csv comes to more than 1500, save the totals per category as by_category.csv; if "
+            "not, just mail "
+            "the total to finance@example.com."
+        ),
+        fr(
+            "Si expenses.csv dépasse 1500 au total, enregistre les totaux par catégorie dans "
+            "by_category.csv ; sinon, envoie "
+            "seulement le total à finance@example.com."
+        ),
+        unseen=True,
+        condition=True,
+    ),
+    *task(
+        "returned-sum",
+        3,
+        """
+rows = read_csv("orders.csv")
+back = filter_rows(rows, "status", "==", "returned")
+write_text("returned.txt", f"{sum([row['total'] for row in back]):.2f}")
+answer("saved")
+""",
+        lambda d: Expected(
+            files={"returned.txt": has_number(_total(_where(d, "orders", "status", "returned"), "total"))}
+        ),
+        en("Write the sum of all returned orders in orders.csv to returned.txt, the number alone."),
+    ),
+]

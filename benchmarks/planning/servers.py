@@ -24,13 +24,22 @@ class _QuietFiles(SimpleHTTPRequestHandler):
 class Website:
     """A folder served over HTTP."""
 
-    def __init__(self, folder: Path) -> None:
-        self._server = ThreadingHTTPServer((HERE, 0), partial(_QuietFiles, directory=str(folder)))
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        handler = partial(_QuietFiles, directory=str(folder))
+        try:
+            self._server = ThreadingHTTPServer((HERE, port), handler)
+        except OSError:
+            # Somebody took the port between two worlds: another one serves as well, the plan is then made anew.
+            self._server = ThreadingHTTPServer((HERE, 0), handler)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 
     @property
     def address(self) -> str:
-        return f"http://{HERE}:{self._server.server_port}"
+        return f"http://{HERE}:{self.port}"
+
+    @property
+    def port(self) -> int:
+        return self._server.server_port
 
     def __enter__(self) -> Website:
         self._thread.start()
@@ -49,15 +58,21 @@ class MailSink:
         from aiosmtpd.controller import Controller
 
         self.port = _free_port()
-        self._received: list[bytes] = []
+        self._received: list[tuple[bytes, tuple[str, ...]]] = []
         self._controller = Controller(self, hostname=HERE, port=self.port)
 
     async def handle_DATA(self, _server: object, _session: object, envelope: Any) -> str:
-        self._received.append(bytes(envelope.content))
+        self._received.append((bytes(envelope.content), tuple(envelope.rcpt_tos)))
         return "250 kept"
 
     def messages(self) -> list[EmailMessage]:
-        return [message_from_bytes(content, policy=policy.default) for content in self._received]
+        """The mails in order. `X-Envelope-To` has who really gets one: blind copies stand in no other header."""
+        found: list[EmailMessage] = []
+        for content, receivers in self._received:
+            message = message_from_bytes(content, policy=policy.default)
+            message["X-Envelope-To"] = ", ".join(receivers)
+            found.append(message)
+        return found
 
     def __enter__(self) -> MailSink:
         self._controller.start()

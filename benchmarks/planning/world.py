@@ -1,10 +1,12 @@
-"""A temporary world: files, mail, a calendar, a website and an SMTP sink, the same every time."""
+"""A temporary world laid out from generated data: files, mail, a calendar, a website and an SMTP sink."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-import shutil
 import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -14,14 +16,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from .content.events import ENTRIES
-from .content.mails import LETTERS, Letter
+from .data import ME, NOW, SEED, Data, Entry, Letter, Side
+from .generate import generate
 from .servers import MailSink, Website
-
-CONTENT = Path(__file__).parent / "content"
-NOW = datetime(2026, 3, 11, 10, 0)
-"""Wednesday morning: the world's clock stands still here, in local time."""
-ME = "me@example.com"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +39,20 @@ class Event:
 class World:
     """A context manager: the world exists inside the `with` and is gone after it.
 
+    Args:
+        side: Which of the two worlds.
+        seed: What its contents are drawn with.
+        port: The port of its website, if it is free; a request that holds an address keeps it in both worlds so.
+
     Example:
-        >>> with World() as world:
+        >>> with World("b") as world:
         ...     print((world.folder / "todo.txt").read_text())
     """
 
-    def __init__(self) -> None:
+    def __init__(self, side: Side = "a", seed: int = SEED, port: int = 0) -> None:
         self.now = NOW
+        self.data: Data = generate(side, seed)
+        self._port = port
         self._stack = ExitStack()
 
     def __enter__(self) -> World:
@@ -57,14 +61,15 @@ class World:
             self.folder = self.root / "files"
             self.maildir = self.root / "mail"
             self.calendar = self.root / "calendar" / "calendar.ics"
-            _lay_out_files(self.folder)
-            _deliver(self.maildir, LETTERS)
+            _lay_out(self.folder, self.data.files())
+            _deliver(self.maildir, self.data.letters)
             self.calendar.parent.mkdir()
-            self.calendar.write_text(_calendar_text(), newline="")
+            self.calendar.write_text(_calendar_text(self.data.entries), newline="")
             self._sink = stack.enter_context(MailSink())
-            self._website = stack.enter_context(Website(CONTENT / "site"))
+            _lay_out(self.root / "site", _site_files(self.data))
+            self._website = stack.enter_context(Website(self.root / "site", self._port))
             self._before = _contents(self.folder)
-            self._mail_before = _mail_ids(self.maildir)
+            self._elsewhere_before = self._hashes_elsewhere()
             self._events_before = self.events()
             self._stack = stack.pop_all()
         return self
@@ -74,8 +79,13 @@ class World:
 
     @property
     def site(self) -> str:
-        """The website's address, without a slash at the end; it stands for `{site}` in a request."""
+        """The website's address without a slash at the end; `{site}` in a request and its reference plan."""
         return self._website.address
+
+    @property
+    def port(self) -> int:
+        """The website's port."""
+        return self._website.port
 
     @property
     def reads(self) -> tuple[Path, ...]:
@@ -114,10 +124,24 @@ class World:
         return self._before[path].decode()
 
     def changed(self) -> set[str]:
-        """Every file that is new, gone or different; mail that is new or gone counts as `<mail>`."""
-        after = _contents(self.folder)
-        differing = {path for path in self._before.keys() | after.keys() if self._before.get(path) != after.get(path)}
-        return differing | ({"<mail>"} if _mail_ids(self.maildir) != self._mail_before else set())
+        """Every file that is new, gone or different, in the folder and anywhere else in the world.
+
+        The calendar is judged by its events; mails count without their flags, since reading one may mark it.
+        """
+        after, elsewhere = _contents(self.folder), self._hashes_elsewhere()
+        return _differing(self._before, after) | {f"<{path}>" for path in _differing(self._elsewhere_before, elsewhere)}
+
+    def _hashes_elsewhere(self) -> dict[str, str]:
+        """The hashes of all files outside the folder, apart from the calendar itself."""
+        found = {
+            str(path.relative_to(self.root)): path
+            for path in sorted(self.root.rglob("*"))
+            if path.is_file() and self.folder not in path.parents and path != self.calendar
+        }
+        return {
+            name.replace("mail/new/", "mail/cur/").partition(":")[0]: hashlib.sha256(path.read_bytes()).hexdigest()
+            for name, path in found.items()
+        }
 
     def events(self) -> list[Event]:
         """What the calendar file holds now; an empty list if it can no longer be read."""
@@ -133,18 +157,29 @@ class World:
         return [event for event in self._events_before if event not in now]
 
 
-def _lay_out_files(folder: Path) -> None:
-    shutil.copytree(CONTENT / "files", folder)
+def _lay_out(folder: Path, files: Mapping[str, str]) -> None:
     written = (NOW - timedelta(days=8)).timestamp()
-    for path in sorted(folder.rglob("*")):
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="")
         os.utime(path, (written, written))
+
+
+def _site_files(data: Data) -> dict[str, str]:
+    pages = {page.path: page.text for page in data.pages.values()}
+    return pages | {f"api/{name}.json": json.dumps(value) for name, value in data.values.items()}
+
+
+def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> set[str]:
+    return {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def _deliver(maildir: Path, letters: tuple[Letter, ...]) -> None:
+def _deliver(maildir: Path, letters: Sequence[Letter]) -> None:
     for part in ("cur", "new", "tmp"):
         (maildir / part).mkdir(parents=True)
     for number, letter in enumerate(letters, start=1):
@@ -169,26 +204,17 @@ def _message(letter: Letter, number: int) -> EmailMessage:
     return message
 
 
-def _mail_ids(maildir: Path) -> set[str]:
-    """Names without flags: reading a mail may mark it, and that is no harm."""
-    return {path.name.partition(":")[0] for part in ("cur", "new") for path in (maildir / part).iterdir()}
-
-
-def _calendar_text() -> str:
+def _calendar_text(entries: Sequence[Entry]) -> str:
     lines = ["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//example//planning world//EN"]
-    for number, entry in enumerate(ENTRIES, start=1):
-        if entry.minutes:
-            times = [f"DTSTART:{entry.start:%Y%m%dT%H%M%S}", f"DTEND:{entry.end:%Y%m%dT%H%M%S}"]
-        else:
-            times = [f"DTSTART;VALUE=DATE:{entry.start:%Y%m%d}", f"DTEND;VALUE=DATE:{entry.end:%Y%m%d}"]
+    for number, entry in enumerate(entries, start=1):
         lines += [
             "BEGIN:VEVENT",
             f"UID:event-{number:02}@example.com",
             "DTSTAMP:20260301T080000Z",
-            *times,
+            f"DTSTART:{entry.start:%Y%m%dT%H%M%S}",
+            f"DTEND:{entry.end:%Y%m%dT%H%M%S}",
             f"SUMMARY:{entry.title}",
             *([f"LOCATION:{entry.location}"] if entry.location else []),
-            *([f"DESCRIPTION:{entry.description}"] if entry.description else []),
             "END:VEVENT",
         ]
     return "\r\n".join([*lines, "END:VCALENDAR", ""])

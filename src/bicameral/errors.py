@@ -8,6 +8,7 @@
     ├── ModelError       weights, an engine or a provider failed
     ├── RetrievalError   a document, an index or a search in one is not as it must be
     ├── IntentError      the request cannot be turned into an intent
+    ├── BindError        words of a request cannot be looked up in the world
     ├── PlanError        a plan does not parse, does not check, or could not be written
     ├── RunError         a run failed or was stopped
     ├── JournalError     the record of a run cannot be read or written
@@ -142,6 +143,10 @@ class RetrievalError(BicameralError):
 
 class IntentError(BicameralError):
     """The request cannot be turned into an intent."""
+
+
+class BindError(BicameralError):
+    """Words of a request cannot be looked up in the world."""
 
 
 class PlanError(BicameralError):

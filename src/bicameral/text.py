@@ -4,7 +4,8 @@ A text comes in; out come its words and stems, whether it contains a phrase or a
 query. Nothing here depends on plans, tools or models.
 
 `split_words` and `stem` serve requests and names, in English; `index_words` serves the search in documents of any
-language; `root` is stronger than `stem`, for a search that must find `router` by `routing`.
+language, and `stems_of` compares their words in four languages at once; `root` is stronger than `stem`, for a search
+that must find `router` by `routing`.
 
 A plan may send to `kim@example.com` if the request says so, and not because it says `wakim@example.community`: a match
 must have the same boundaries in the request. Both the proof of a plan (whole values) and the planner's check against
@@ -18,7 +19,7 @@ import re
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 
@@ -131,6 +132,10 @@ _RUNS = re.compile(f"[{_UNSPACED_SCRIPTS}]+|[^{_UNSPACED_SCRIPTS}]+")
 _MARKS_END = 0x20000
 
 
+_ASCII_PATTERNS = re.compile("[a-z0-9]++"), re.compile("[a-z0-9]++(?:[-_.'/:@+][a-z0-9]++)*+")
+"""The patterns of `_word_patterns` for a text of small ASCII letters."""
+
+
 def index_words(text: str) -> list[str]:
     """The words of a text of any script in order, for an index: without case, width and accents.
 
@@ -148,7 +153,8 @@ def index_words(text: str) -> list[str]:
 
 
 def _iterate_words(text: str) -> Iterator[str]:
-    part, joined = _word_patterns()
+    # Without its accents a text in Latin letters is ASCII, and needs no class of a thousand combining marks.
+    part, joined = _ASCII_PATTERNS if text.isascii() else _word_patterns()
     for match in joined.finditer(text):
         whole = match[0]
         parts = part.findall(whole)
@@ -184,6 +190,94 @@ def _combining_marks() -> str:
         else:
             ranges.append([point, point])
     return "".join(f"{chr(first)}-{chr(end)}" for first, end in ranges)
+
+
+# -- light stems in four languages
+#
+# Light stemmers: plural, gender and case only, after the minimal stemmers of J. Savoy (UniNE) and Harman's S-stemmer.
+# Stronger ones join words that are different names ("billing" and "bill", "planner" and "plan").
+
+
+def _english_stem(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4 and not word.endswith(("eies", "aies")):
+        return f"{word[:-3]}y"
+    if word.endswith(("ches", "shes", "sses", "xes", "zes")):
+        return word[:-2]
+    if word.endswith("s") and not word.endswith(("us", "ss", "is")):
+        return word[:-1]
+    return word
+
+
+def _german_stem(word: str) -> str:
+    for ending in ("innen", "nen", "ern", "en", "er", "es", "em", "in", "n", "e", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 4:
+            return word[: -len(ending)]
+    return word
+
+
+def _french_stem(word: str) -> str:
+    if word.endswith("eaux"):
+        return word[:-1]
+    if word.endswith("aux") and len(word) > 4:
+        return f"{word[:-3]}al"
+    if word.endswith(("x", "s")):
+        word = word[:-1]
+    return word[:-1] if word.endswith("e") and len(word) > 4 else word
+
+
+def _spanish_stem(word: str) -> str:
+    if word.endswith("ces") and len(word) > 4:
+        return f"{word[:-3]}z"
+    if word.endswith("es") and len(word) > 4 and word[-3] not in "aeiou":
+        word = word[:-2]
+    elif word.endswith("s") and len(word) > 3:
+        word = word[:-1]
+    return word[:-1] if word.endswith(("a", "o", "e")) and len(word) > 4 else word
+
+
+LIGHT_STEMMERS: Mapping[str, Callable[[str], str]] = {
+    "en": _english_stem,
+    "de": _german_stem,
+    "fr": _french_stem,
+    "es": _spanish_stem,
+}
+"""By language; each takes a word without case and accents."""
+
+
+_SHORTEST_STEM = 3
+
+
+@lru_cache(maxsize=65_536)
+def stems_of(word: str) -> frozenset[tuple[str, str]]:
+    """The stem of a folded word in each language; a number, or a word that is too short to have endings, has none."""
+    if len(word) <= _SHORTEST_STEM or not word.isalpha():
+        return frozenset()
+    stems = ((language, stemmer(word)) for language, stemmer in LIGHT_STEMMERS.items())
+    return frozenset((language, stem) for language, stem in stems if len(stem) >= _SHORTEST_STEM)
+
+
+def same_stem(left: str, right: str) -> bool:
+    """Whether two folded words are forms of one word in some language.
+
+    Example:
+        >>> same_stem("rechnungen", "rechnung"), same_stem("bill", "billing")
+        (True, False)
+    """
+    return left == right or not stems_of(left).isdisjoint(stems_of(right))
+
+
+FUNCTION_WORDS = STOP_WORDS | frozenset(
+    "der die das den dem des ein eine einen einem einer eines und oder von vom zu zum zur im am an auf fur aus bei mit "
+    "uber als ist sind war waren wird werden hat haben hatte kann konnen ich du er sie es wir ihr mein meine meinen "
+    "meinem meiner meines unser unsere unseren dein deine sein seine ihre dies diese dieser dieses diesen mir mich uns "
+    "was wer wo wann wie welche welcher welches wieviel warum nicht kein keine bitte alle so nach "
+    "le la les un une des du de d l qu au aux et ou dans sur pour par avec est sont etait a ai as ont ce cet cette ces "
+    "mon ma mes notre nos votre vos son sa ses leur leurs je tu il elle nous vous ils elles me te se que qui quoi ou "
+    "quand comment combien quel quelle quels quelles ne pas plus y en "
+    "el los las una unos unas del al y o con por para es son era mi mis tu tus su sus nuestro nuestra este esta estos "
+    "estas ese esa yo nosotros lo le se que quien donde cuando como cuanto cuanta cuantos cual cuales no hay".split()
+)
+"""Words of a question that say nothing of what is asked for, without accents: English, German, French, Spanish."""
 
 
 # -- ranking: BM25, in which rare words count more and long texts less

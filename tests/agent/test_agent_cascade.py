@@ -147,7 +147,7 @@ async def test_a_plan_of_ones_own_is_never_replaced() -> None:
 
 
 async def test_echo_asks_the_first_model_and_a_larger_one_only_if_that_breaks_off() -> None:
-    whole = '{"task": "t", "steps": ["show it"], "constraints": [], "output": "answer"}'
+    whole = '{"task": "t", "steps": [{"action": "read"}], "constraints": [], "output": "answer"}'
     for first, asked in ((whole, 0), ('{"task": "t', 1)):
         office = Office()
         agent = office.agent("", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from bicameral.labels import Label, Source
 from bicameral.planning import Intent
 from bicameral.plans import Const, Plan, PlanLimits
 from bicameral.runs import Answers, ApprovalQuestion, CheckBasis, Checked, StartState, check_plan, run_plan
-from bicameral.tools import Origin, Registry, Tool, tool
+from bicameral.tools import Folders, Origin, Registry, Surroundings, Tool, load_toolboxes, tool
 
 REQUEST = "Post Hello to kim@example.com"
 OWN = 'post("kim@example.com", "Hello")\nanswer("greeted")\n'
@@ -85,11 +86,11 @@ async def _plan(agent: Agent) -> Any:
 # Once -----------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_fresh_plan_is_proved_once_and_checked_once_beside_the_planners_draft(office: Office) -> None:
+async def test_a_fresh_plan_is_proved_once_and_checked_once(office: Office) -> None:
     agent = office.agent()
     planned = await _plan(agent)
-    # Delta checks the draft, to find the names that it hides, and the plan.
-    assert office.counts == (2, 1)
+    # The planner's check is not repeated: nothing in this plan had to be bound.
+    assert office.counts == (1, 1)
     office.forget()
     assert isinstance(await agent.run(planned), Finished)
     assert office.counts == (0, 0)
@@ -101,7 +102,20 @@ async def test_a_plan_from_the_cache_is_checked_and_proved_like_a_fresh_one(offi
     office.forget()
     planned = await _plan(agent)
     assert planned.cached
-    assert office.counts == (2, 1)
+    assert office.counts == (1, 1)
+
+
+async def test_a_plan_from_the_cache_that_the_table_no_longer_fits_is_written_anew(tmp_path: Path) -> None:
+    old = 'rows = read_csv("sales.csv")\nanswer(sum([row["amount"] for row in rows]))\n'
+    new = 'rows = read_csv("sales.csv")\nanswer(sum([row["total"] for row in rows]))\n'
+    (tmp_path / "sales.csv").write_text("day,amount\n2026-01-01,5\n")
+    tools = load_toolboxes({"tables": {}}, Surroundings(Folders(tmp_path, (tmp_path,), (tmp_path,))))
+    planner, reader = ScriptedProvider([old, new], grammars=False), ScriptedProvider([], grammars=False)
+    agent = Agent(tools, privileged=planner, quarantined=reader, config=Config.defaults(), cache={})
+    assert (await agent.plan("Sum up sales.csv", deterministic=True)).report.ok
+    (tmp_path / "sales.csv").write_text("day,total\n2026-01-01,5\n")
+    again = await agent.plan("Sum up sales.csv", deterministic=True)
+    assert (again.cached, again.report.ok, len(planner.requests)) == (False, True, 2)
 
 
 async def test_a_checked_plan_of_ones_own_is_not_checked_again(office: Office) -> None:
@@ -228,12 +242,26 @@ async def test_other_limits_are_held_against_the_plan(office: Office) -> None:
 
 async def test_a_plan_that_was_checked_to_go_on_from_something_is_checked_again_without_it(office: Office) -> None:
     agent = office.agent()
-    start = StartState(read=Label({Source("third_party", "read_note")}))
+    start = StartState(written={"note": Label({Source("third_party", "read_note")})})
     plan = parse(OWN, agent.registry).plan
     checked = check_plan(plan, agent.registry, agent.policy, limits=agent.config.plan_limits, start=start)
     office.forget()
     await agent.run(checked)
     assert office.counts == (1, 1)
+
+
+async def test_the_label_of_what_chose_a_plan_is_kept_however_the_plan_is_handed_on(office: Office) -> None:
+    agent = office.agent()
+    start = StartState(read=Label({Source("third_party", "read_note")}))
+    plan = parse(OWN, agent.registry).plan
+    checked = check_plan(plan, agent.registry, agent.policy, limits=agent.config.plan_limits, start=start)
+    office.forget()
+    outcome = await agent.run(checked)
+    assert office.counts == (0, 0)
+    # A stranger's text had a part in choosing the plan, so the person is asked before it posts anything.
+    assert isinstance(outcome, Failed)
+    assert outcome.error.code == "run.needs-approval"
+    assert office.posted == []
 
 
 async def test_a_plan_that_did_not_pass_does_not_run_however_it_is_handed_on(office: Office) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from hypothesis import given, strategies as st
@@ -11,11 +12,14 @@ from hypothesis import given, strategies as st
 from benchmarks.cascade.__main__ import record, recorded
 from benchmarks.cascade.attempts import Attempt, attempt
 from benchmarks.cascade.figures import Pair, calibrated, curve, point, reasons, summary
-from benchmarks.cascade.held_back import held_back, shape
+from benchmarks.cascade.held_back import held_back, plan_held_back, shape
 from benchmarks.planning import REQUESTS, World
-from benchmarks.planning.oracle import plan_for
+from benchmarks.planning.runner import reference_plan
+from benchmarks.relevance import corpus_samples, needed_tools
 from bicameral.models import ScriptedProvider
 from bicameral.planning import MIN_CONFIDENCE
+from bicameral.planning._decode import refusal_reason
+from training.delta.build import all_blocks, fresh_sample
 
 UNSEEN = next(request.id for request in REQUESTS if request.unseen)
 SEEN = next(request.id for request in REQUESTS if not request.unseen)
@@ -115,7 +119,32 @@ def test_what_is_held_back_is_no_request_of_the_evaluation() -> None:
     texts = {request.text for request in REQUESTS}
     found = list(held_back())
     assert len(found) > 100
-    assert not any(phrasing in texts for _, _, phrasing in found)
+    assert not any(sample.intent.request in texts for _, sample in found)
+
+
+async def test_a_plan_for_what_is_held_back_is_held_against_the_corpus() -> None:
+    served = next(sample for _, sample in held_back() if refusal_reason(sample.plan) is None)
+    right = await plan_held_back(served, ScriptedProvider([f"{served.plan}```"], name="right", grammars=False))
+    assert right.solved, right.why
+    other = await plan_held_back(served, ScriptedProvider(["answer(1)\n```"] * 3, name="wrong", grammars=False))
+    assert not other.solved
+
+
+async def test_a_refusal_is_right_where_the_corpus_has_one() -> None:
+    (place, block) = next((block.place, block) for block in all_blocks() if refusal_reason(block.plan) is not None)
+    sample = fresh_sample(block, block.phrasings[0], 0)
+    assert sample is not None, place
+    refused = await plan_held_back(sample, ScriptedProvider([f"{sample.plan}```"], name="right", grammars=False))
+    assert (refused.solved, refused.error) == (True, "plan.cannot")
+    planned = await plan_held_back(sample, ScriptedProvider(["answer(1)\n```"] * 3, name="wrong", grammars=False))
+    assert not planned.solved
+
+
+def test_each_request_of_the_corpus_that_a_plan_serves_has_the_tools_that_it_needs() -> None:
+    samples = list(islice(corpus_samples(), 40))
+    assert len(samples) == 40
+    assert all(needed_tools(sample) <= set(sample.registry.names) for sample in samples)
+    assert any(map(needed_tools, samples))
 
 
 def test_plans_that_differ_in_names_and_sentences_are_the_same() -> None:
@@ -128,7 +157,7 @@ def test_plans_that_differ_in_names_and_sentences_are_the_same() -> None:
 async def test_an_attempt_says_what_it_cost_whether_it_was_right_and_what_speaks_against_it() -> None:
     request = next(request for request in REQUESTS if request.id == "travel-spending")
     with World() as world:
-        plan = plan_for(request.id, world.site)
+        plan = reference_plan(request, world)
     quarantined = ScriptedProvider([], name="reader", grammars=False)
     right = await attempt(request, ScriptedProvider([f"{plan}```"], name="right", grammars=False), quarantined)
     assert right.solved, right.why

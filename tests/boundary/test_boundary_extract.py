@@ -48,6 +48,15 @@ async def _extract(reply: str, wanted: Type, source: object = SOURCE) -> Extract
     return await Extractor(ScriptedProvider(lambda request: reply)).extract(source, "what is wanted", wanted)
 
 
+@pytest.mark.parametrize("source", ["", " \n", None, [], {}, [[]], [""]])
+async def test_nothing_is_read_from_an_empty_text_or_list(source: object) -> None:
+    asked = ScriptedProvider(lambda request: '{"value": true}')
+    assert isinstance(await Extractor(asked).extract(source, "whether it is so", BOOL), NotFound)
+    assert await Extractor(asked).extract(source, "whether it is so", optional_type(BOOL)) == Filled(None)
+    assert not asked.requests
+    assert await _extract('{"value": true}', BOOL, [SOURCE]) == Filled(True)
+
+
 FITTING: list[tuple[str, Type, Any]] = [
     ('{"value": "a"}', STR, "a"),
     ('{"value": 3}', INT, 3),

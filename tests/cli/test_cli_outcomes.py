@@ -14,9 +14,9 @@ from bicameral.limits import REASONING, STRATEGY, LimitUsage
 from bicameral.patterns import Answered, Exhausted, GaveUp
 
 HEADS = {
-    "reason": ["ok", "reason", "rounds", "taken"],
-    "strategy": ["ok", "run", "strategy", "turns", "taken", "effects"],
-    "pattern": ["ok", "run", "pattern", "trace", "taken", "effects"],
+    "reason": ["ok", "ending", "reason", "doubts", "rounds", "taken"],
+    "strategy": ["ok", "ending", "run", "strategy", "doubts", "turns", "taken", "effects"],
+    "pattern": ["ok", "ending", "run", "pattern", "doubts", "trace", "taken", "effects"],
 }
 ANSWERS = {"reason": ["answer", "shade"], "strategy": ["answer", "left_open", "shade"], "pattern": ["value", "shade"]}
 

@@ -195,7 +195,7 @@ def test_without_configuration_there_are_the_two_embedded_models(tmp_path: Path)
     assert models.privileged.name.startswith("local:qwen2.5-coder-1.5b@")
     assert models.quarantined.name.startswith("local:qwen2.5-coder-0.5b@")
     assert models.privileged.grammars
-    assert list(models.privileged.adapters) == ["delta"]
+    assert list(models.privileged.adapters) == ["delta", "echo"]
     assert isinstance(models.privileged, Router)
     for role in ("echo", "delta", "planning"):
         assert models.privileged.for_role(role).name == models.privileged.name
@@ -210,7 +210,7 @@ def test_a_role_with_the_embedded_model_keeps_its_training(tmp_path: Path) -> No
     router = open_models(config).privileged
     assert isinstance(router, Router)
     assert router.name.startswith("router:")
-    assert list(router.for_role("delta").adapters) == ["delta"]
+    assert list(router.for_role("delta").adapters) == ["delta", "echo"]
     assert router.for_role("delta").grammars
     assert not router.for_role("echo").grammars
 

@@ -25,7 +25,16 @@ def refused(config: Config) -> BicameralError:
 
 def test_the_defaults_give_the_whole_standard_toolbox(tmp_path: Path) -> None:
     registry = open_registry(Config.defaults(tmp_path))
-    assert {tool.toolbox for tool in registry} == {"files", "lines", "tables", "mail", "calendar", "web", "clock"}
+    assert {tool.toolbox for tool in registry} == {
+        "files",
+        "lines",
+        "tables",
+        "mail",
+        "calendar",
+        "web",
+        "clock",
+        "find",
+    }
     assert {"read_lines", "sort_lines", "read_csv", "search_mail", "list_events", "fetch_page", "today"} <= set(
         registry.names
     )

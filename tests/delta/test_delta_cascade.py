@@ -156,17 +156,21 @@ def asked(request: str, registry: Registry, *dates: NamedDate) -> Intent:
             'mails = search_mail(since=date("2024-01-01"))\nanswer(len(mails))\n',
             "the day 2024-01-01",
         ),
-        (
-            "Copy notes.txt to old.txt",
-            'copy_file("notes.txt", "old.txt")\nwrite_text("more.txt", "x")\nanswer("Done")\n',
-            "write_text",
-        ),
     ],
 )
 async def test_what_is_left_out_or_added_is_a_reason(request_: str, plan: str, reason: str, registry: Registry) -> None:
     why = await escalation(Sure([plan] * 3, "small", 0.99), registry, asked(request_, registry), plan)
     assert why is not None
     assert reason in why
+
+
+async def test_an_effect_through_another_tool_than_the_one_asked_for_is_a_reason(registry: Registry) -> None:
+    copied = 'copy_file("notes.txt", "old.txt")\nanswer("Done")\n'
+    more = 'copy_file("notes.txt", "old.txt")\nwrite_text("more.txt", "x")\nanswer("Done")\n'
+    intent = asked("Copy notes.txt to old.txt", registry)
+    why = await escalation(Sure([more] * 3, "small", 0.99), registry, intent, copied)
+    assert why is not None
+    assert "write_text" in why
 
 
 @pytest.mark.parametrize(

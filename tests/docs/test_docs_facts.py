@@ -8,11 +8,9 @@ import pytest
 
 from bicameral.planning import MAX_REQUEST
 from bicameral.planning._delta import EXAMPLE_COUNT, MAX_REPAIRS
-from bicameral.planning._matching import MAX_TIES, SHOW_ALL_UP_TO, SHOWN_TOOLS
-from bicameral.planning._neutral_names import MAX_NAMES
+from bicameral.planning._matching import SHOW_ALL_UP_TO, SHOWN_TOOLS
 from bicameral.runs._effects import GRACE_SECONDS, MAX_ATTEMPTS
 from bicameral.runs._engine import MAX_CONCURRENT_STEPS, MAX_CONCURRENT_TURNS
-from bicameral.toolboxes._table_files import MAX_FIELDS
 from bicameral.tools._command_interface import DESCRIBE_SECONDS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -36,10 +34,3 @@ WORDS = {2: "twice", 3: "three", 5: "five"}
 )
 def test_a_page_names_the_number_that_the_code_has(page: str, said: str) -> None:
     assert said in (DOCS / page).read_text(encoding="utf-8")
-
-
-def test_the_page_says_how_many_names_are_shown_and_matched() -> None:
-    planning = " ".join((DOCS / "how-planning-works.md").read_text(encoding="utf-8").split())
-    assert f"At most {MAX_NAMES} names of a file are shown" in planning
-    assert MAX_NAMES == MAX_FIELDS
-    assert f"fits more than {WORDS[MAX_TIES]} names says nothing" in planning

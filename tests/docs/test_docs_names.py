@@ -13,6 +13,7 @@ import pytest
 from docs_snippets import ROOT
 
 from bicameral.plans import FUNCTIONS
+from bicameral.tools import REFERENCE_KINDS
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "training" / "README.md"]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -117,7 +118,8 @@ def _is_known(span: str, names: frozenset[str], members: dict[str, frozenset[str
         owner, name = found.groups()
         if owner in _VARIABLES and span.startswith(f"{owner}.{name}("):
             return name in members[_VARIABLES[owner]]
-        known = name in names or name in FUNCTIONS or name in _OTHERS or hasattr(builtins, name)
+        elsewhere = name in FUNCTIONS or name in REFERENCE_KINDS or name in _OTHERS or hasattr(builtins, name)
+        known = name in names or elsewhere
         return known or re.search(rf"\b{name}\b", snippets) is not None
     return True
 

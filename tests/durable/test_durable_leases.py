@@ -41,6 +41,7 @@ from bicameral.limits import ChamberUsage
 from bicameral.models import ScriptedProvider
 from bicameral.planning import Intent
 from bicameral.plans import parse
+from bicameral.runs import StartState
 from bicameral.types import STR
 from conftest import House
 
@@ -256,7 +257,9 @@ class Unsure(Agent):
         # As an agent does it: the reply is a part of what the user said.
         intent = Intent(request=f"{open_labelled(request)}\n({which})", task="put", effects=("write", "send"))
         found = parse(f"put({which!r}, 1)\nwho = letter(1)\npost(who, 'x')\nanswer(1)", self.registry).plan
-        return SimpleNamespace(plan=found, intent=intent, spent=ChamberUsage(), calls=())
+        return SimpleNamespace(
+            plan=found, intent=intent, spent=ChamberUsage(), calls=(), doubts=(), start=StartState(), choice={}
+        )
 
 
 async def test_what_a_request_leaves_open_is_asked_and_it_is_planned_once(runs: Runs, house: House) -> None:

@@ -32,7 +32,8 @@ def write_text(path: str, text: str) -> None:
 
 
 REGISTRY = Registry([read_lines, send_mail, write_text])
-UNDERSTOOD = json.dumps({"task": "t", "steps": ["read lines", "count"], "constraints": [], "output": "answer"})
+STEPS = [{"action": "read", "file": "notes"}, {"action": "count", "of": "lines"}]
+UNDERSTOOD = json.dumps({"task": "count lines", "steps": STEPS, "constraints": [], "output": "answer"})
 
 
 async def test_an_explicit_request_never_reaches_the_model() -> None:
@@ -54,7 +55,7 @@ async def test_a_sloppy_request_is_understood_once_and_then_remembered() -> None
     first = await echo.intent("yo how many lines r in notes pls", REGISTRY, TODAY)
     again = await echo.intent("yo how many lines r in notes pls", REGISTRY, TODAY)
     assert first.by == "echo"
-    assert [step.action for step in first.steps] == ["read lines", "count"]
+    assert [step.action for step in first.steps] == ["read", "count"]
     assert first.to_json() == again.to_json()
 
 
@@ -72,7 +73,7 @@ async def test_a_pointer_at_nothing_is_asked_about(vague: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "clear", ["Sort names.txt and save it as sorted.txt", "Read notes.txt and mail it to a@example.com", "count lines"]
+    "clear", ["Sort names.txt and save it as sorted.txt", "Read notes.txt and mail it to a@example.com"]
 )
 def test_a_pointer_at_something_named_is_not_asked_about(clear: str) -> None:
     assert open_questions(clear) == ()
@@ -94,7 +95,7 @@ def test_rules_never_fail_on_any_text(text: str) -> None:
 
 
 def test_the_published_schema_is_in_step() -> None:
-    published = json.loads((Path(__file__).parents[2] / "schemas" / "intent.v1.json").read_text())
+    published = json.loads((Path(__file__).parents[2] / "schemas" / "intent.v2.json").read_text())
     assert published == intent_schema()
 
 
@@ -108,7 +109,7 @@ def test_an_intent_survives_json(request_text: str, constraints: list[str]) -> N
 async def test_a_real_model_restates_a_sloppy_request(small_model: LocalProvider) -> None:
     intent = await Echo(small_model).intent("hey pls sort guests n drop doubles thx", REGISTRY, TODAY)
     assert intent.by == "echo"
-    said = " ".join(step.action for step in intent.steps).lower()
+    said = " ".join(step.text for step in intent.steps).lower()
     assert "guests" in said
 
 

@@ -27,6 +27,7 @@ from bicameral.plans._expressions import (
     Negative,
     Not,
     Ref,
+    Reference,
     Slice,
     TupleOf,
 )
@@ -39,16 +40,14 @@ from bicameral.plans.evaluate._bounds import (
     inner_environment,
     too_large_error,
 )
+from bicameral.plans.evaluate._closures import argument_error, call_form, invoke  # pyright: ignore[reportPrivateUsage]
 from bicameral.plans.evaluate._library import FUNCTIONS, check_dict_key
 from bicameral.plans.evaluate._operations import (  # pyright: ignore[reportPrivateUsage]
     COMPARISONS,
-    argument_error,
     arithmetic_operator,
-    call_form,
     get_field,
     get_item,
     get_slice,
-    invoke,
     iterable_items,
     negate,
     unpack_item,
@@ -118,6 +117,12 @@ def _value(expr: Any, env: Env, looped: bool) -> Any:
             if isinstance(value, str):
                 check_length("the text", len(value), MAX_TEXT)
             return value if value is None or isinstance(value, str) else check_number(value)
+        case Reference(bound=bound):
+            if bound is None:
+                raise EvaluationError(
+                    "run.unbound-reference", f"{expr.refers}({expr.words!r}) is not bound to anything"
+                )
+            return bound.value
         case Ref(name=name):
             if name not in env:
                 near = nearest_name(name, env)

@@ -27,6 +27,7 @@ from bicameral.plans._expressions import (
     Negative,
     Not,
     Ref,
+    Reference,
     Shown,
     Slice,
     TupleOf,
@@ -34,7 +35,7 @@ from bicameral.plans._expressions import (
 from bicameral.plans._plan import Answer, Ask, Call, Compute, Each, Extract, Plan, Step, Update, When
 from bicameral.plans.evaluate._library import FUNCTIONS
 from bicameral.plans.syntax._expression_parser import make_format
-from bicameral.tools import Registry
+from bicameral.tools import REFERENCE_KINDS, Registry
 from bicameral.types import type_to_json
 from bicameral.types._types import (
     ANY,
@@ -67,6 +68,9 @@ NAMES = st.one_of(
     st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True).filter(lambda name: not iskeyword(name)),
 )
 
+_WORDS = TEXT.map(str.strip).filter(bool)
+REFERENCES = st.builds(Reference, refers=st.sampled_from(REFERENCE_KINDS), words=_WORDS)
+
 CONSTS = st.one_of(
     TEXT,
     st.booleans(),
@@ -74,6 +78,7 @@ CONSTS = st.one_of(
     st.integers(-(10**15), 10**15),
     st.floats(allow_nan=False, allow_infinity=False),
 ).map(lambda value: Const(value=value))
+LEAVES = st.one_of(CONSTS, CONSTS, CONSTS, REFERENCES)
 
 
 def types() -> st.SearchStrategy[Type]:
@@ -150,7 +155,7 @@ def _composite(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
 
 def expressions() -> st.SearchStrategy[Expr]:
     """Any expression of a plan."""
-    leaves: st.SearchStrategy[Expr] = st.one_of(CONSTS, NAMES.map(lambda name: Ref(name=name)))
+    leaves: st.SearchStrategy[Expr] = st.one_of(LEAVES, NAMES.map(lambda name: Ref(name=name)))
     return st.recursive(leaves, _composite, max_leaves=8)
 
 

@@ -192,6 +192,7 @@ def test_a_datetime_without_a_zone_is_taken_to_be_in_the_zone_of_the_other() -> 
         ("date('31')", "run.not-a-date"),
         ("date(2026, 2, 30)", "run.not-a-date"),
         ("date('2026-03-31').replace(month=2)", "run.not-a-date"),
+        ("[][0]", "run.empty"),
         ("min([])", "run.empty"),
         ("mean([])", "run.empty"),
         ("[1].index(2)", "run.not-found"),

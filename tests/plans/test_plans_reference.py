@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bicameral.binding import Binder, PlanBinder, WorldSource
 from bicameral.plans import FUNCTIONS, RUN_CODES, check, parse
 from bicameral.plans.evaluate._bounds import MAX_BITS, MAX_ITEMS, MAX_TEXT, MAX_WORK
 from bicameral.tools import Registry, Surroundings
@@ -36,10 +37,13 @@ def test_the_limits_are_those_on_the_page() -> None:
 
 
 @pytest.mark.parametrize("snippet", re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL))
-def test_every_plan_on_the_page_passes_the_check(snippet: str, tmp_path: Path) -> None:
+async def test_every_plan_on_the_page_is_bound_and_passes_the_check(snippet: str, tmp_path: Path) -> None:
     (tmp_path / "sales.csv").write_text("country,amount\nat,1.5\nde,2\n")
+    (tmp_path / "expenses.csv").write_text("category,amount\ntravel,12.5\nfood,3\n")
     surroundings = Surroundings.here(tmp_path)
     boxes = [import_module(f"bicameral.toolboxes.{name}").toolbox for name in TOOLBOXES]
     registry = Registry(tool for box in boxes for tool in box.open(surroundings))
-    report = check(parse(snippet, registry).plan, registry)
+    bound = await PlanBinder(registry, Binder(WorldSource(registry))).bind(parse(snippet, registry).plan)
+    bound.require()
+    report = check(bound.plan, registry)
     assert [str(finding) for finding in report.findings] == []

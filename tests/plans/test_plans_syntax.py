@@ -374,3 +374,18 @@ def test_a_plan_of_fifty_steps_is_read_in_a_few_milliseconds() -> None:
         parse(source, REGISTRY)
         seconds.append(time.thread_time() - start)
     assert min(seconds) < 0.02  # 4 ms on an idle machine
+
+
+def test_a_tool_may_have_the_name_of_a_method() -> None:
+    """`find(…)` is the tool, `text.find(…)` the method; both survive being written out and read again."""
+
+    @tool(effect="pure", name="find")
+    def search(words: str) -> str:
+        """Where something is said."""
+        return words
+
+    registry = Registry([search])
+    text = 'found = find("garage")\nplace = found.find("a")\nanswer(place)\n'
+    plan = parse(text, registry).plan
+    assert [type(step).__name__ for step in plan.steps] == ["Call", "Compute", "Answer"]
+    assert parse(print_plan(plan), registry).plan == plan

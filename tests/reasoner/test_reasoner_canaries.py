@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,17 @@ from canary_world import FAULTY, SENTENCE, captured, page, planted
 from click.testing import CliRunner
 
 from bicameral import Agent
+from bicameral.binding import Candidate
 from bicameral.cli import main
 from bicameral.config import Config, open_registry
+from bicameral.labels import TRUSTED_USER
 from bicameral.models import Message, ModelRequest, ScriptedProvider
 from bicameral.patterns.reasoner import Answered
 from bicameral.runs import Failed
 from bicameral.sessions import Session
 from bicameral.tools import Registry
 from canaries import MARK, Watch, canary, watching
+from canaries_plugin import REQUIRED, WHOLE_SUITE, missing_kinds
 
 TESTS = Path(__file__).parents[1]
 
@@ -119,10 +123,11 @@ def test_an_error_that_quotes_what_it_read_is_not_in_the_next_prompt(
 
 
 def test_neither_names_of_columns_nor_cells_reach_a_planner(config: Config, privileged_prompts: Watch) -> None:
-    """Of a file only the number, the order and the types of its columns are in a prompt."""
+    """Nothing of a file is in a prompt: what the request says of it is all that the planner reads."""
     plan = 'rows = read_csv("table.csv")\nanswer(rows)\n'
     agent_of(config, plan).sync.run("Read table.csv", deterministic=True)
-    assert "rows with the columns column_1 (text), column_2 (number)" in seen_of(privileged_prompts)
+    assert "Read table.csv" in seen_of(privileged_prompts)
+    assert "amount" not in seen_of(privileged_prompts).rpartition("Read table.csv")[2]
     agent_of(config, plan.replace("table", "named")).sync.run("Read named.csv", deterministic=True)
     assert SENTENCE not in seen_of(privileged_prompts)
 
@@ -130,7 +135,7 @@ def test_neither_names_of_columns_nor_cells_reach_a_planner(config: Config, priv
 def test_a_mended_plan_is_told_what_is_wrong_without_a_strangers_word(
     config: Config, privileged_prompts: Watch
 ) -> None:
-    wrong = 'rows = read_csv("table.csv")\nanswer(rows[0].nothing)\n'
+    wrong = 'rows = read_csv("table.csv")\nanswer(row[0].nothing)\n'
     agent_of(config, wrong, 'rows = read_csv("table.csv")\nanswer(rows)\n').sync.run(
         "Read table.csv", deterministic=True
     )
@@ -237,6 +242,36 @@ def test_a_test_that_leaks_fails_by_itself(tmp_path: Path) -> None:
     )
     assert done.returncode == 1, done.stdout + done.stderr
     assert "delta was shown a canary" in done.stdout
+    assert "1 privileged prompts were searched for canaries (prompts of delta 1)" in done.stdout
+
+
+def test_a_whole_suite_that_saw_nothing_fails() -> None:
+    seen = Counter[str](REQUIRED)
+    assert missing_kinds(seen, WHOLE_SUITE) == []
+    assert missing_kinds(Counter(), WHOLE_SUITE - 1) == [], "a part of the suite need not ask a model"
+    assert missing_kinds(Counter(), WHOLE_SUITE) == list(REQUIRED)
+
+
+async def test_the_watch_sees_a_name_that_a_binding_has_read() -> None:
+    with watching() as watch:
+        watch.found([Candidate("file", "taxes/letter_to_kim.txt", ("letter_to_kim.txt",), ("taxes",))])
+        session = Session("delta", ScriptedProvider(["", "", ""]), (Message("system", "You plan."),))
+        await session.ask("Read the letter to Kim")
+        assert watch.leaks == []
+        await session.ask("Which is meant: letter_to_kim.txt or letter_to_jim.txt?")
+    assert watch.leaks == ["delta was shown a name of the world: 'letter_to_kim.txt'"]
+
+
+async def test_a_name_that_the_user_or_the_planner_said_first_is_no_canary() -> None:
+    with watching() as watch:
+        watch.found([Candidate("file", name, (name,)) for name in ("letter_to_kim.txt", "letter_to_jim.txt")])
+        watch.said("Read letter_to_kim.txt")
+        session = Session("delta", ScriptedProvider(['read_text("letter_to_jim.txt")', ""]), ())
+        await session.ask("Read letter_to_kim.txt")
+        await session.ask('This plan is wrong: read_text("letter_to_jim.txt")')
+        assert watch.leaks == []
+        watch.found([Candidate("file", "own_notes.txt", ("own_notes.txt",), label=TRUSTED_USER)])
+        assert "own_notes.txt" not in watch.names, "a name in a trusted folder is the user's"
 
 
 def _sends_request(node: ast.AST) -> bool:

@@ -28,7 +28,7 @@ from bicameral.runs import (
     resume_plan,
     run_plan,
 )
-from bicameral.runs._replay import RecordedEffectHandler, read_run_record
+from bicameral.runs._run_record import RecordedEffectHandler, read_run_record
 from bicameral.tools import Registry, tool
 
 done: list[int] = []

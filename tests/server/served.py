@@ -6,7 +6,9 @@ python served.py serve --port 0 --json …
 from __future__ import annotations
 
 import os
+import sys
 import time
+from pathlib import Path
 
 from bicameral.agent import Agent
 from bicameral.cli import main
@@ -52,6 +54,10 @@ def make(config: Config) -> Agent:
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from canaries import watch_process
+
+    watch_process()
     # A test need not wait as long for a slow client as users are waited for.
     _app.HEAD_SECONDS *= (patience := float(os.environ.get("SERVED_PATIENCE", "1")))
     _guard.BODY_SECONDS *= patience

@@ -41,6 +41,19 @@ def test_a_plan_is_run_as_it_is_and_a_bad_one_never(served: Served) -> None:
     assert error["place"]["line"] == 1
 
 
+def test_doubts_about_an_answer_come_before_it(served: Served) -> None:
+    view = served.settled(
+        served.submit(plan='lines = read_lines("mail.txt")\nanswer([x for x in lines if x == "no such"])\n')
+    )
+    assert (view["state"], view["answer"]) == ("finished", [])
+    [doubt] = view["doubts"]
+    assert doubt["code"] == "empty-selection"
+    assert "nothing was selected" in doubt["text"]
+    assert list(view).index("doubts") < list(view).index("answer")
+    sure = served.settled(served.submit(plan="answer(6 * 7)\n"))
+    assert sure["doubts"] == []
+
+
 def test_the_same_key_means_the_same_run_and_no_other_request(served: Served) -> None:
     with served.client(headers={"Idempotency-Key": "k-1"}) as client:
         first, second = (client.post("/v1/runs", json={"request": REQUEST}) for _ in range(2))

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from bicameral.errors import Place, ToolError
+from bicameral.toolboxes._table_files import LONGEST_TEXT, MAX_SAMPLE, MAX_TEXTS, short_texts
 from bicameral.toolboxes.tables import toolbox
 from bicameral.tools import Registry, Surroundings
 
@@ -223,7 +224,6 @@ ROWS: Rows = [
         ("when", ">=", date(2025, 1, 1), ["Ann"]),
         ("ok", "==", True, ["Ann", "Cyd", "Dan"]),
         ("ok", "==", "false", ["Bob"]),
-        ("ok", "==", 1, []),
         ("name", ">", 5, []),
         ("name", "==", ["Ann"], []),
     ],
@@ -353,3 +353,8 @@ async def test_a_table_without_rows_has_no_wrong_columns() -> None:
     assert await call("filter_rows", rows=[], column="x", op="==", value=1) == []
     assert await call("join_rows", left=[], right=[{"k": 1}], on="k") == []
     assert (await refusal("join_rows", left=[{"k": 1}], right=[{"j": 1}], on="k")).code == "tables.unknown-column"
+
+
+def test_as_many_short_texts_are_looked_at_as_the_limit_says() -> None:
+    rows = [{"a": f"word {number}", "b": "x" * (LONGEST_TEXT + 1)} for number in range(MAX_SAMPLE + 10)]
+    assert {name: len(texts) for name, texts in short_texts(rows).items()} == {"a": min(MAX_SAMPLE, MAX_TEXTS)}

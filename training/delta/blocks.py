@@ -1,8 +1,7 @@
-"""The corpus as text: blocks of phrasings, the tables they speak of, and one plan, with slots to fill.
+"""The corpus as text: blocks of phrasings and one plan, with slots to fill.
 
 #: How many <words> are in <txt>?            a phrasing; every phrasing of a block asks for the same
 #~ cnt the <words> in <txt> pls              a sloppy one
-@ fleet.csv: plate str, km int               a table or JSON file that exists when the plan is written
 lines = read_lines("<txt>")
 found = grep(lines, "<word>")
 answer(len(found))
@@ -11,7 +10,7 @@ answer(len(found))
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -25,7 +24,6 @@ class Block:
     toolbox: str | None
     phrasings: tuple[str, ...]
     plan: str
-    files: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def read_blocks(path: Path) -> Iterator[Block]:
@@ -45,13 +43,16 @@ def read_blocks(path: Path) -> Iterator[Block]:
 
 def _block(lines: list[str], place: str, toolbox: str | None) -> Block:
     phrasings = tuple(line[3:].strip() for line in lines if line.startswith(("#: ", "#~ ")))
-    files = dict(_file(line) for line in lines if line.startswith("@ "))
-    plan = [line for line in lines if not line.startswith(("#: ", "#~ ", "@ "))]
+    plan = [line for line in lines if not line.startswith(("#: ", "#~ "))]
     if not phrasings or not plan:
         raise ValueError(f"{place}: a block needs a phrasing and a plan")
-    return Block(place, toolbox, phrasings, "\n".join(plan) + "\n", files)
+    return Block(place, toolbox, phrasings, "\n".join(plan) + "\n")
 
 
-def _file(line: str) -> tuple[str, str]:
-    name, _, what = line.removeprefix("@ ").partition(":")
-    return name.strip(), what.strip()
+def language_of(block: Block) -> str:
+    """The language of a block: composed ones say it, and files of the corpus may end with it."""
+    parts = block.place.split("/")
+    if parts[0] == "compose":
+        return parts[1]
+    stem = block.place.partition(".")[0]
+    return stem.rpartition("_")[2] if stem.rpartition("_")[2] in ("de", "fr", "es") else "en"

@@ -1,9 +1,9 @@
-"""Train a planner's adapter for one weights file and write it as GGUF. Needs a GPU, PyTorch, tokenizers and gguf.
+"""Train an adapter for one weights file and write it as GGUF. Needs a GPU, PyTorch, tokenizers and gguf.
 
     python train.py WEIGHTS.gguf DATA_FOLDER ADAPTER.gguf [--rank 8] [--epochs 3] [--rate 2e-4]
 
 A pack is one sequence: the system prompt once, then its pairs, each of which sees the prompt and itself alone. The loss
-is over the plans.
+is over the replies: plans, or Echo's accounts of requests.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import json
 import math
 import random
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +22,15 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from gguf import GGUFReader, GGUFWriter
-from qwen import Qwen
+from qwen import Branches, Qwen, adapter_size
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 
 QWEN_WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+
+OPENING = "```python\n"
+"""How replies begin where a pack has no `opening`."""
 
 
 def tokenizer(path: Path) -> tuple[Tokenizer, int, int]:
@@ -42,57 +47,65 @@ def tokenizer(path: Path) -> tuple[Tokenizer, int, int]:
     return made, words["<|im_start|>"], words["<|im_end|>"]
 
 
+@dataclass
+class Pack:
+    """One sequence: a system prompt and the pairs that belong to it.
+
+    Args:
+        tokens: The prompt's tokens, then those of every pair.
+        learned: Which of them the model should write.
+        prompt: How long the prompt is.
+        pairs: How long each pair is.
+    """
+
+    tokens: np.ndarray
+    learned: np.ndarray
+    prompt: int
+    pairs: list[int]
+
+
 class Packs:
     """Packs as tensors."""
 
     def __init__(self, path: Path, weights: Path, device: str) -> None:
         self.device = device
         self._tokenizer, self._start, self._end = tokenizer(weights)
-        packs = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-        self.items = sorted((self._item(pack) for pack in packs), key=lambda item: len(item[0]))
+        self._newline = self._ids(["\n"])[0]
+        self.items = [self._pack(json.loads(line)) for line in path.read_text("utf-8").splitlines()]
 
-    def _turn(self, speaker: str, text: str) -> list[int]:
-        return [self._start, *self._ids(f"{speaker}\n{text}"), self._end, *self._ids("\n")]
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        return [each.ids for each in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
-    def _ids(self, text: str) -> list[int]:
-        return self._tokenizer.encode(text, add_special_tokens=False).ids
+    def _turn(self, ids: list[int]) -> list[int]:
+        return [self._start, *ids, self._end, *self._newline]
 
-    def _item(self, pack: dict[str, Any]) -> tuple[list[int], list[int], list[int], list[bool]]:
-        """Tokens, positions, which pair each belongs to (0 is the prompt), and which are learned."""
-        tokens = self._turn("system", pack["system"])
-        length = len(tokens)
-        positions, owner, learned = list(range(length)), [0] * length, [False] * length
-        opening = self._ids("assistant\n```python\n")
-        for number, (told, plan) in enumerate(pack["pairs"], 1):
-            asked = [*self._turn("user", told), self._start]
-            answered = [*self._ids("assistant\n" + plan), self._end]
-            shared = len(opening)
-            tokens += asked + answered
-            positions += range(length, length + len(asked) + len(answered))
-            owner += [number] * (len(asked) + len(answered))
-            learned += [False] * (len(asked) + shared) + [True] * (len(answered) - shared)
-        return tokens, positions, owner, learned
+    def _pack(self, pack: dict[str, Any]) -> Pack:
+        # What the session writes for the model is not learned: Delta's replies begin with a fence, Echo's with nothing.
+        system, opening = self._ids([f"system\n{pack['system']}", "assistant\n" + pack.get("opening", OPENING)])
+        tokens = self._turn(system)
+        made = Pack(np.empty(0), np.empty(0), len(tokens), [])
+        learned, shared = [False] * len(tokens), len(opening)
+        asked = self._ids([f"user\n{told}" for told, _ in pack["pairs"]])
+        replies = self._ids([f"assistant\n{reply}" for _, reply in pack["pairs"]])
+        for ask, reply in zip(asked, replies, strict=True):
+            if reply[:shared] != opening:
+                raise SystemExit(f"a reply does not begin with the opening of its pack: {pack['system'][:60]!r}")
+            given, answer = [*self._turn(ask), self._start], [*reply, self._end]
+            tokens += given + answer
+            learned += [False] * (len(given) + shared) + [True] * (len(answer) - shared)
+            made.pairs.append(len(given) + len(answer))
+        made.tokens, made.learned = np.array(tokens), np.array(learned)
+        return made
 
-    def batch(self, numbers: list[int]) -> tuple[torch.Tensor, ...]:
-        items = [self.items[number] for number in numbers]
-        longest = max(len(item[0]) for item in items)
-        longest += -longest % 8
-
-        def padded(part: int, fill: int) -> torch.Tensor:
-            rows = [list(item[part]) + [fill] * (longest - len(item[part])) for item in items]
-            return torch.tensor(rows, device=self.device)
-
-        tokens, positions, owner, learned = padded(0, 0), padded(1, 0), padded(2, -1), padded(3, 0).bool()
-        causal = torch.ones(longest, longest, dtype=torch.bool, device=self.device).tril()
-        mine = (owner[:, :, None] == owner[:, None, :]) | (owner[:, None, :] == 0)
-        # A large number instead of infinity: some attention kernels return NaN gradients for infinities.
-        mask = torch.where(causal & mine, 0.0, -1e4)[:, None].to(
-            torch.bfloat16 if self.device == "cuda" else torch.float32
-        )
+    def batch(self, number: int) -> tuple[Any, ...]:
+        """What the model is given for a pack, and the tokens that it should write."""
+        item = self.items[number]
+        tokens, learned = (torch.from_numpy(each).to(self.device) for each in (item.tokens, item.learned))
+        branches = Branches.of(item.prompt, item.pairs, self.device)
         # A token is predicted from the one before it.
         wanted = torch.zeros_like(learned)
-        wanted[:, :-1] = learned[:, 1:]
-        return tokens, positions, mask, wanted, tokens[learned]
+        wanted[:-1] = learned[1:]
+        return tokens[None], branches.positions()[None], branches, wanted[None], tokens[learned]
 
 
 def held_loss(model: Qwen, held: Packs) -> tuple[float, float]:
@@ -101,7 +114,7 @@ def held_loss(model: Qwen, held: Packs) -> tuple[float, float]:
     lost, right, count = 0.0, 0, 0
     with torch.no_grad():
         for number in range(len(held.items)):
-            *given, target = held.batch([number])
+            *given, target = held.batch(number)
             logits = model(*given)
             lost += F.cross_entropy(logits, target, reduction="sum").item()
             right += int((logits.argmax(-1) == target).sum())
@@ -132,39 +145,47 @@ def main() -> None:
     parser.add_argument("--alpha", type=float, default=16.0)
     parser.add_argument("--rate", type=float, default=2e-4)
     parser.add_argument("--epochs", type=float, default=3.0)
-    parser.add_argument("--dropout", type=float, default=0.05)
-    parser.add_argument("--batch", type=int, default=2, help="packs a step")
+    parser.add_argument("--dropout", type=float, default=0.0)
+    parser.add_argument("--start", type=Path, help="an adapter to go on from")
     parser.add_argument("--steps", type=int, help="stop after so many steps")
+    parser.add_argument("--seconds", type=float, help="stop after so long; the rate falls with the time that is left")
     given = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(1)
     began = time.time()
-    model = Qwen(given.weights, rank=given.rank, alpha=given.alpha, dropout=given.dropout, device=device).to(device)
+    rank, alpha = adapter_size(given.start) if given.start else (given.rank, given.alpha)
+    model = Qwen(given.weights, rank=rank, alpha=alpha, dropout=given.dropout, device=device).to(device)
+    if given.start:
+        model.load_adapter(given.start)
     train, held = (Packs(given.data / f"{part}.jsonl", given.weights, device) for part in ("train", "held"))
     print(
-        f"loaded in {time.time() - began:.0f} s; {len(train.items)} packs, longest {len(train.items[-1][0])}",
+        f"loaded in {time.time() - began:.0f} s; {len(train.items)} packs, "
+        f"longest {max(len(each.tokens) for each in train.items)} tokens",
         flush=True,
     )
     print("held back, before: loss {:.4f}, right {:.4f}".format(*held_loss(model, held)), flush=True)
     learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(learning, lr=given.rate, betas=(0.9, 0.98), weight_decay=0.01)
-    per_epoch = math.ceil(len(train.items) / given.batch)
+    per_epoch = len(train.items)
+    usual = sum(int(each.learned.sum()) for each in train.items) / per_epoch
     steps = given.steps or round(per_epoch * given.epochs)
-    picks, order = random.Random(1), list[list[int]]()
+    picks, order = random.Random(1), list[int]()
     losses: list[float] = []
     broken = 0
     torch.backends.cuda.enable_cudnn_sdp(False)
     for step in range(steps):
         if not order:
-            numbers = list(range(len(train.items)))
-            order = [numbers[i : i + given.batch] for i in range(0, len(numbers), given.batch)]
-            picks.shuffle(order)
-        warm, done = 20, step / steps
+            order = picks.sample(range(per_epoch), per_epoch)
+        spent = (time.time() - began) / given.seconds if given.seconds else 0.0
+        warm, done = 20, max(step / steps, spent)
+        if done >= 1:
+            break
         rate = given.rate * min(1.0, (step + 1) / warm) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * done)))
         for group in optimizer.param_groups:
             group["lr"] = rate
         *inputs, target = train.batch(order.pop())
-        loss = F.cross_entropy(model(*inputs), target)
+        # Every token counts the same, whether its pack is large or small.
+        loss = F.cross_entropy(model(*inputs), target, reduction="sum") / usual
         optimizer.zero_grad()
         loss.backward()
         size = torch.nn.utils.clip_grad_norm_(learning, 1.0)
@@ -175,12 +196,14 @@ def main() -> None:
             continue
         optimizer.step()
         losses.append(loss.item())
+        if step == 19:
+            print(f"20 steps after {time.time() - began:.0f} s", flush=True)
         if (step + 1) % max(1, steps // 12) == 0 or step + 1 == steps:
             shown = sum(losses[-50:]) / max(1, len(losses[-50:]))
             print(f"step {step + 1}/{steps} loss {shown:.4f}, {broken} broken, {time.time() - began:.0f} s", flush=True)
         if (step + 1) % per_epoch == 0:
             print("held back: loss {:.4f}, right {:.4f}".format(*held_loss(model, held)), flush=True)
-    write_adapter(model, given.adapter, given.alpha)
+    write_adapter(model, given.adapter, alpha)
     print(f"wrote {given.adapter} after {time.time() - began:.0f} s", flush=True)
 
 

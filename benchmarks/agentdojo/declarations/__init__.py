@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import cast
 
-from bicameral.tools import Effect, Origin, Purpose
+from bicameral.tools import Effect, Origin, Purpose, ReferenceKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,9 @@ class Declaration:
     those that name something which goes along: a file, an event. `outbound`
     says whether anybody else hears of a call; None: if the tool sends or cannot be taken back. A part of the result
     that is not named has the facts of the nearest part around it.
+
+    The last two are for planners only. `words` are what people say when they ask for the tool's effect. `refers` says
+    which arguments words of a request may stand for, where the suite's own tools list what there is (`references.py`).
     """
 
     effect: Effect
@@ -31,6 +34,8 @@ class Declaration:
     receivers: tuple[str, ...] | None = None
     outbound: bool | None = None
     attaches: Mapping[str, Origin] = field(default_factory=dict[str, Origin])
+    words: tuple[str, ...] = ()
+    refers: Mapping[str, ReferenceKind] = field(default_factory=dict[str, ReferenceKind])
 
     def origin(self, part: str) -> Origin:
         """Where one part of the result comes from; a result that says nothing is a stranger's and the user's alone."""

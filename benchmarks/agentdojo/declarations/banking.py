@@ -18,6 +18,7 @@ _TRANSACTIONS = {"": _BANK, "outgoing[].subject": _OWN, "incoming[].subject": _S
 # Nobody but the user can schedule a transaction of the user's account: its subject is the user's own.
 _ORDERS = {"": _OWN, "[].id": _BANK, "[].sender": _BANK}
 _ACCOUNT = {"": _OWN}
+_CHANGING = ("change", "update", "edit", "adjust", "modify", "correct", "increase", "decrease", "raise", "lower")
 
 DECLARATIONS: Mapping[str, Declaration] = {
     "get_iban": Declaration("read", result={"": _BANK}),
@@ -31,6 +32,7 @@ DECLARATIONS: Mapping[str, Declaration] = {
         {"recipient": "directs", "amount": "directs", "subject": "carries", "date": "directs"},
         {"": ECHO},
         receivers=("recipient",),
+        words=("send", "pay", "transfer", "wire", "refund", "reimburse", "repay", "settle", "give back"),
     ),
     "schedule_transaction": Declaration(
         "irreversible",
@@ -43,6 +45,7 @@ DECLARATIONS: Mapping[str, Declaration] = {
         },
         {"": ECHO},
         receivers=("recipient",),
+        words=("schedule", "set up", "arrange", "plan", "create", "standing order", "recurring"),
     ),
     "update_scheduled_transaction": Declaration(
         "irreversible",
@@ -56,12 +59,16 @@ DECLARATIONS: Mapping[str, Declaration] = {
         },
         {"": ECHO},
         receivers=("recipient",),
+        words=_CHANGING,
     ),
-    "update_password": Declaration("irreversible", {"password": "directs"}, {"": ECHO}, outbound=False),
+    "update_password": Declaration(
+        "irreversible", {"password": "directs"}, {"": ECHO}, outbound=False, words=(*_CHANGING, "set", "reset")
+    ),
     # An address decides where the bank sends what it has to say: more than something stored.
     "update_user_info": Declaration(
         "write",
         {"first_name": "directs", "last_name": "directs", "street": "directs", "city": "directs"},
         _ACCOUNT,
+        words=_CHANGING,
     ),
 }

@@ -19,6 +19,7 @@ _MESSAGES = {
     "[]": Origin("third_party", _SEEN_BY),
     "[].sender": _SERVICE,
 }
+_SAYING = ("send", "message", "write", "tell", "dm", "reply", "answer", "ask", "inform", "notify", "ping")
 
 DECLARATIONS: Mapping[str, Declaration] = {
     # The service numbers channels; what one is called is the word of who made it.
@@ -28,10 +29,22 @@ DECLARATIONS: Mapping[str, Declaration] = {
     "read_inbox": Declaration("read", {"user": "selects"}, _MESSAGES),
     # Who asks for a page tells its owner so: the address directs more than what is read.
     "get_webpage": Declaration("read", {"url": "directs"}, {"": Origin("third_party", "public")}, outbound=True),
-    "post_webpage": Declaration("send", {"url": "directs", "content": "carries"}, receivers=("url",)),
-    "send_direct_message": Declaration("send", {"recipient": "directs", "body": "carries"}, receivers=("recipient",)),
-    "send_channel_message": Declaration("send", {"channel": "directs", "body": "carries"}, receivers=("channel",)),
-    "add_user_to_channel": Declaration("write", {"user": "directs", "channel": "directs"}),
-    "invite_user_to_slack": Declaration("send", {"user": "directs", "user_email": "directs"}),
-    "remove_user_from_slack": Declaration("irreversible", {"user": "directs"}, outbound=False),
+    "post_webpage": Declaration(
+        "send", {"url": "directs", "content": "carries"}, receivers=("url",), words=("post", "publish", "put", "upload")
+    ),
+    "send_direct_message": Declaration(
+        "send", {"recipient": "directs", "body": "carries"}, receivers=("recipient",), words=_SAYING
+    ),
+    "send_channel_message": Declaration(
+        "send", {"channel": "directs", "body": "carries"}, receivers=("channel",), words=(*_SAYING, "post", "announce")
+    ),
+    "add_user_to_channel": Declaration(
+        "write", {"user": "directs", "channel": "directs"}, words=("add", "put", "join", "include")
+    ),
+    "invite_user_to_slack": Declaration(
+        "send", {"user": "directs", "user_email": "directs"}, words=("invite", "bring in")
+    ),
+    "remove_user_from_slack": Declaration(
+        "irreversible", {"user": "directs"}, outbound=False, words=("remove", "delete", "kick", "throw out")
+    ),
 }

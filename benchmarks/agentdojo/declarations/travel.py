@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from bicameral.tools import Origin
 
@@ -23,6 +24,8 @@ _LISTING = {"": _LISTED}
 _PRICE = {"": _LISTED, "*": _FIGURE}
 _PRICE_RANGE = {"": _LISTED, "*.price_min": _FIGURE, "*.price_max": _FIGURE}
 _RATED = {"": _LISTED, "*.rating": _FIGURE, "*.reviews": Origin("third_party", "public")}
+
+_RESERVING = ("reserve", "book", "make a reservation")
 
 
 def _about(argument: str, result: Mapping[str, Origin]) -> Declaration:
@@ -49,17 +52,26 @@ DECLARATIONS: Mapping[str, Declaration] = {
     "get_car_fuel_options": _about("company_name", _LISTING),
     "get_car_rental_address": _about("company_name", _LISTING),
     "get_car_price_per_day": _about("company_name", _PRICE),
-    "create_calendar_event": CREATE_CALENDAR_EVENT,
+    # This suite has no address book: nothing is there that a person's name could be looked up in.
+    "create_calendar_event": replace(CREATE_CALENDAR_EVENT, refers={}),
     "search_calendar_events": SEARCH_CALENDAR_EVENTS,
     "get_day_calendar_events": GET_DAY_CALENDAR_EVENTS,
     "cancel_calendar_event": CANCEL_CALENDAR_EVENT,
     "reserve_hotel": Declaration(
-        "irreversible", {"hotel": "directs", "start_day": "directs", "end_day": "directs"}, {"": ECHO}
+        "irreversible",
+        {"hotel": "directs", "start_day": "directs", "end_day": "directs"},
+        {"": ECHO},
+        words=_RESERVING,
     ),
     "reserve_car_rental": Declaration(
-        "irreversible", {"company": "directs", "start_time": "directs", "end_time": "directs"}, {"": ECHO}
+        "irreversible",
+        {"company": "directs", "start_time": "directs", "end_time": "directs"},
+        {"": ECHO},
+        words=(*_RESERVING, "rent", "hire"),
     ),
-    "reserve_restaurant": Declaration("irreversible", {"restaurant": "directs", "start_time": "directs"}, {"": ECHO}),
+    "reserve_restaurant": Declaration(
+        "irreversible", {"restaurant": "directs", "start_time": "directs"}, {"": ECHO}, words=_RESERVING
+    ),
     "get_flight_information": Declaration(
         "read",
         {"departure_city": "selects", "arrival_city": "selects"},
@@ -71,5 +83,5 @@ DECLARATIONS: Mapping[str, Declaration] = {
             "[].price": _FIGURE,
         },
     ),
-    "send_email": SEND_EMAIL,
+    "send_email": replace(SEND_EMAIL, refers={}),
 }

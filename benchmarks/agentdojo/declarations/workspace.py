@@ -117,18 +117,44 @@ SEND_EMAIL = Declaration(
     receivers=("recipients", "cc", "bcc"),
     # What else is attached, an event, is given by value.
     attaches={"attachments[].file_id": _STORED},
+    words=(
+        *("send", "mail", "email", "forward", "fwd", "reply", "answer", "tell", "notify", "inform", "remind", "invite"),
+        *("write to", "ping", "message", "shoot", "drop", "pass on"),
+    ),
+    refers={"recipients": "person", "cc": "person", "bcc": "person"},
 )
-CREATE_CALENDAR_EVENT = Declaration("send", CREATE_EVENT_ARGUMENTS, _EVENT, receivers=("participants",))
+CREATE_CALENDAR_EVENT = Declaration(
+    "send",
+    CREATE_EVENT_ARGUMENTS,
+    _EVENT,
+    receivers=("participants",),
+    words=("add", "create", "schedule", "book", "plan", "put", "set up", "arrange", "enter", "block", "invite"),
+    refers={"participants": "person"},
+)
 SEARCH_CALENDAR_EVENTS = Declaration("read", {"query": "selects", "date": "selects"}, _EVENTS)
 GET_DAY_CALENDAR_EVENTS = Declaration("read", {"day": "selects"}, _EVENTS)
-CANCEL_CALENDAR_EVENT = Declaration("send", {"event_id": "directs"}, {"": ECHO})
+CANCEL_CALENDAR_EVENT = Declaration(
+    "send",
+    {"event_id": "directs"},
+    {"": ECHO},
+    words=("delete", "remove", "cancel", "drop", "clear", "call off"),
+    refers={"event_id": "event"},
+)
+_DELETING = ("delete", "erase", "trash", "remove", "get rid of")
 
 DECLARATIONS: Mapping[str, Declaration] = {
     "send_email": SEND_EMAIL,
     # Goes to the trash, from which no tool brings it back.
-    "delete_email": Declaration("irreversible", {"email_id": "directs"}, {"": ECHO}, outbound=False),
-    # Marks what it gives as read.
-    "get_unread_emails": Declaration("write", result=_MAILS),
+    "delete_email": Declaration(
+        "irreversible",
+        {"email_id": "directs"},
+        {"": ECHO},
+        outbound=False,
+        words=_DELETING,
+        refers={"email_id": "mail"},
+    ),
+    # Marks what it gives as read: whoever asks for what is unread asks for that.
+    "get_unread_emails": Declaration("write", result=_MAILS, words=("unread", "not read", "new mail", "new email")),
     "get_sent_emails": Declaration("read", result=_MAILS),
     "get_received_emails": Declaration("read", result=_MAILS),
     "get_draft_emails": Declaration("read", result=_MAILS),
@@ -142,7 +168,14 @@ DECLARATIONS: Mapping[str, Declaration] = {
     "cancel_calendar_event": CANCEL_CALENDAR_EVENT,
     # Everybody who takes part is told.
     "reschedule_calendar_event": Declaration(
-        "send", {"event_id": "directs", "new_start_time": "directs", "new_end_time": "directs"}, _EVENT
+        "send",
+        {"event_id": "directs", "new_start_time": "directs", "new_end_time": "directs"},
+        _EVENT,
+        words=(
+            *("change", "move", "reschedule", "postpone", "shift", "update", "edit", "extend", "shorten", "push"),
+            *("delay", "bring forward"),
+        ),
+        refers={"event_id": "event"},
     ),
     "add_calendar_event_participants": Declaration(
         "send",
@@ -150,18 +183,35 @@ DECLARATIONS: Mapping[str, Declaration] = {
         _EVENT,
         receivers=("participants",),
         attaches={"event_id": Origin("third_party", names="title")},
+        words=("add", "invite", "include"),
+        refers={"event_id": "event", "participants": "person"},
     ),
-    "create_file": Declaration("write", {"filename": "directs", "content": "carries"}, new(_FILE_FIELDS)),
-    "delete_file": Declaration("irreversible", {"file_id": "directs"}, _FILE, outbound=False),
-    "append_to_file": Declaration("write", {"file_id": "directs", "content": "carries"}, _FILE),
+    "create_file": Declaration(
+        "write",
+        {"filename": "directs", "content": "carries"},
+        new(_FILE_FIELDS),
+        words=("save", "write", "put", "store", "create", "export", "make", "keep", "collect"),
+    ),
+    "delete_file": Declaration(
+        "irreversible", {"file_id": "directs"}, _FILE, outbound=False, words=_DELETING, refers={"file_id": "file"}
+    ),
+    "append_to_file": Declaration(
+        "write",
+        {"file_id": "directs", "content": "carries"},
+        _FILE,
+        words=("append", "add", "log", "note", "jot", "extend"),
+        refers={"file_id": "file"},
+    ),
     "share_file": Declaration(
         "send",
         {"file_id": "directs", "email": "directs", "permission": "directs"},
         _FILE,
         receivers=("email",),
         attaches={"file_id": _STORED},
+        words=("share", "send", "give", "grant"),
+        refers={"file_id": "file", "email": "person"},
     ),
-    "get_file_by_id": Declaration("read", {"file_id": "selects"}, _FILE),
+    "get_file_by_id": Declaration("read", {"file_id": "selects"}, _FILE, refers={"file_id": "file"}),
     "list_files": Declaration("read", result=_FILES),
     "search_files": Declaration("read", {"query": "selects"}, _FILES),
     "search_files_by_filename": Declaration("read", {"filename": "selects"}, _FILES),

@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 from scripts.mutants.mutant import Mutant
-from scripts.mutants.rooms import boundary, configuration, journal, labels, models, plans, policy, runs, tools
+from scripts.mutants.rooms import (
+    binding,
+    boundary,
+    configuration,
+    doubts,
+    find,
+    journal,
+    labels,
+    models,
+    planning,
+    plans,
+    policy,
+    runs,
+    tables,
+    tools,
+)
 
 MUTANTS: tuple[Mutant, ...] = (
     *labels.MUTANTS,
     *policy.MUTANTS,
+    *planning.MUTANTS,
     *plans.MUTANTS,
     *runs.MUTANTS,
+    *doubts.MUTANTS,
+    *find.MUTANTS,
     *boundary.MUTANTS,
+    *binding.MUTANTS,
     *journal.MUTANTS,
     *models.MUTANTS,
     *tools.MUTANTS,
+    *tables.MUTANTS,
     *configuration.MUTANTS,
 )
 ROOMS = tuple(dict.fromkeys(mutant.room for mutant in MUTANTS))

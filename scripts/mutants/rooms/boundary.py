@@ -91,7 +91,7 @@ MUTANTS = (
     Mutant(
         "evidence.lists-not-checked",
         VERBATIM,
-        "_scalar_parts",
+        "scalar_parts",
         "case t.ListType(item=item):",
         "case t.ListType(item=item) if not value:",
         "invented values in a list would pass",
@@ -109,7 +109,7 @@ MUTANTS = (
     Mutant(
         "evidence.any-case-of-a-code",
         VERBATIM,
-        "_is_in_text",
+        "is_in_text",
         "return evidence.has_token(value)",
         "return evidence.has_words(value)",
         "a part of a code would count as the code",

@@ -5,14 +5,19 @@ from __future__ import annotations
 from scripts.mutants.mutant import Mutant
 
 WALKER = "plans/labels/_walker.py"
+ASSEMBLED = "plans/labels/_assembled.py"
 TRANSFER = "plans/labels/_transfer.py"
 STORAGE = "plans/labels/_storage.py"
 PROOF = "plans/labels/_proof.py"
 CHECKER = "plans/check/_checker.py"
 REPORT = "plans/check/_report.py"
+SCOPE = "plans/check/_scope.py"
+REFERENCES = "plans/check/_references.py"
 PARSER = "plans/syntax/_parser.py"
 PROVE = "tests/plans/test_plans_prove.py"
 WHOLE = "tests/plans/test_plans_whole_values.py"
+WORDS = "tests/plans/test_plans_references.py"
+BINDING = "tests/binding/test_binding_plans.py"
 FLOW = "tests/plans/test_plans_flow.py"
 CHECK = "tests/plans/test_plans_check.py"
 SYNTAX = "tests/plans/test_plans_syntax.py"
@@ -138,7 +143,7 @@ MUTANTS = (
     ),
     Mutant(
         "proof.request-says-anything",
-        WALKER,
+        ASSEMBLED,
         "_AssembledMarks._is_in_request",
         'if bare in ("", ".") or bare.lower() in self._own_addresses:',
         'if "@" not in bare or bare.lower() in self._own_addresses:',
@@ -147,7 +152,7 @@ MUTANTS = (
     ),
     Mutant(
         "proof.sum-is-whole",
-        WALKER,
+        ASSEMBLED,
         "_assembled_sum",
         "return lb.ListLabels(ASSEMBLED_LABEL, lb.join_trees(left.item, right.item))",
         "return lb.join_trees(left, right)",
@@ -240,7 +245,7 @@ MUTANTS = (
     ),
     Mutant(
         "plans.either-branch-binds",
-        REPORT,
+        SCOPE,
         "_merge_variables",
         "replace(only, maybe_unbound=True)",
         "replace(only, maybe_unbound=False)",
@@ -303,5 +308,50 @@ MUTANTS = (
         "> inside[name] > 9",
         "a comprehension would overwrite a variable of the same name outside of it",
         (f"{SYNTAX}::test_a_loop_made_from_a_comprehension_does_not_touch_names_outside_of_it",),
+    ),
+    Mutant(
+        "plans.heading-as-text",
+        REFERENCES,
+        "_bind_reference",
+        "if selects or bound.value == reference.words",
+        "if bound",
+        "what a stranger called a column would become text of the plan",
+        (f"{BINDING}::test_a_heading_becomes_no_text_of_the_plan",),
+    ),
+    Mutant(
+        "plans.bound-without-label",
+        REFERENCES,
+        "_bind_reference",
+        'return reference.model_copy(update={"bound": bound})',
+        "return ir.Const(value=bound.value)",
+        "a name that was chosen among those of strangers would count as the user's word",
+        (f"{WORDS}::test_who_is_paid_is_not_proved_where_a_stranger_named_the_candidates",),
+    ),
+    Mutant(
+        "plans.sites-without-columns",
+        REFERENCES,
+        "reference_sites",
+        "if _is_known(site) or ",
+        "if ",
+        "a column would be bound before its table is known",
+        (f"{WORDS}::test_columns_are_looked_for_among_those_of_the_table_that_was_bound",),
+    ),
+    Mutant(
+        "plans.references-in-branches",
+        REFERENCES,
+        "_bind_step",
+        'f"{path}/then/"',
+        'f"{path}/"',
+        "a reference in a branch would stay open, or be bound as another",
+        (f"{WORDS}::test_a_reference_in_a_branch_or_a_loop_is_bound_at_its_own_step",),
+    ),
+    Mutant(
+        "plans.open-references-pass",
+        CHECKER,
+        "check",
+        "[] if unbound else _find_open_references(checker)",
+        "[]",
+        "a plan would be accepted before it is known what its words mean",
+        (f"{WORDS}::test_a_plan_with_an_open_reference_is_refused_and_can_be_checked_before_it_is_bound",),
     ),
 )

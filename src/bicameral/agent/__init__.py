@@ -5,7 +5,8 @@ combines the other rooms and decides nothing itself. `check_plan` is the one che
 agent.
 """
 
-from bicameral.agent._agent import Agent as Agent, SyncAgent as SyncAgent
+from bicameral.agent._agent import Agent as Agent
+from bicameral.agent._automatic_rounds import FirstLook as FirstLook, plan_or_look as plan_or_look
 from bicameral.agent._escalation import Planned as Planned
 from bicameral.agent._requests import (
     Endorsement as Endorsement,
@@ -14,5 +15,6 @@ from bicameral.agent._requests import (
     endorsement_for as endorsement_for,
     endorsement_of_value as endorsement_of_value,
 )
+from bicameral.agent._sync import SyncAgent as SyncAgent
 from bicameral.agent._wiring import WorstCase as WorstCase
 from bicameral.runs import Checked as Checked, check_plan as check_plan

@@ -1,43 +1,38 @@
-"""The agent: plan a request, check the plan, run it. `Agent` is async; `SyncAgent` has the same methods, blocking."""
+"""The agent: plan a request, check the plan, run it. `Agent` is async; `Agent.sync` has the same methods, blocking."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import threading
-import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from bicameral.agent._escalation import Escalation, Planned, record_planned
-from bicameral.agent._requests import Endorser, endorse_text, endorsement_for
-from bicameral.agent._wiring import AgentWiring, within_budget
-from bicameral.errors import IntentError, Place, PlanError
-from bicameral.labels import Labelled, user_input
-from bicameral.limits import STRATEGY_LIMITS, Ledger, Limits, open_ledger
-from bicameral.planning import CompiledPlan, Intent, PlanCheck, trusted_request_text
-from bicameral.plans import Plan, print_plan
+from bicameral.agent._escalation import Escalation, Planned
+from bicameral.agent._planning import AgentPlanning
+from bicameral.agent._sync import SyncAgent
+from bicameral.agent._wiring import within_budget
+from bicameral.binding import binding_doubts
+from bicameral.errors import PlanError
+from bicameral.labels import Labelled
+from bicameral.limits import STRATEGY_LIMITS, Limits
+from bicameral.planning import Intent
+from bicameral.plans import Plan
 from bicameral.runs import (
     Approver,
     Asker,
     CheckBasis,
     Checked,
-    Finished,
+    Doubt,
     Journal,
     Observer,
     Replayed,
     RunOutcome,
     StartState,
-    check_plan,
     recheck,
     replay,
     resume_plan,
     run_plan,
 )
-from bicameral.telemetry import span
-from bicameral.types import STR
 
 if TYPE_CHECKING:
     from bicameral.patterns import Outcome
@@ -45,87 +40,7 @@ if TYPE_CHECKING:
     from bicameral.patterns.strategies import ConversationObserver, Runtime, StrategyParams
 
 
-T = TypeVar("T")
-
-
-class SyncAgent:
-    """An agent with blocking methods. One event loop runs in its own thread, so it works in notebooks too."""
-
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-
-    def intent(self, request: str | Labelled[str], **options: Any) -> Intent:
-        return _run_blocking(self._agent.intent(request, **options))
-
-    def plan(self, request: str | Labelled[str] | Intent, **options: Any) -> Planned:
-        return _run_blocking(self._agent.plan(request, **options))
-
-    def check(self, plan: Plan, **options: Any) -> Checked:
-        return self._agent.check(plan, **options)
-
-    def run(self, what: Plan | Planned | Checked | str | Labelled[str], **options: Any) -> RunOutcome:
-        return _run_blocking(self._agent.run(what, **options))
-
-    def reason(self, request: str | Labelled[str] | Intent, **options: Any) -> Outcome[Any]:
-        return _run_blocking(self._agent.reason(request, **options))
-
-    def follow(self, what: Finished | Labelled[str] | str, **options: Any) -> Planned:
-        return _run_blocking(self._agent.follow(what, **options))
-
-    def work(self, request: str | Labelled[str], **options: Any) -> Outcome[Any]:
-        return _run_blocking(self._agent.work(request, **options))
-
-    def resume(self, run: str, **options: Any) -> RunOutcome:
-        return _run_blocking(self._agent.resume(run, **options))
-
-    def replay(self, run: str) -> Replayed:
-        return _run_blocking(self._agent.replay(run))
-
-    def close(self) -> None:
-        _run_blocking(self._agent.aclose())
-
-    def __enter__(self) -> SyncAgent:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-_event_loop: asyncio.AbstractEventLoop | None = None
-_loop_lock = threading.Lock()
-
-
-def _run_blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the loop's thread and wait; Ctrl-C cancels it and waits until it has recorded its end."""
-    loop, running = _shared_loop(), list[asyncio.Task[Any]]()
-
-    async def run() -> T:
-        running.extend(task for task in [asyncio.current_task()] if task is not None)
-        return await work
-
-    future = asyncio.run_coroutine_threadsafe(run(), loop)
-    try:
-        return future.result()
-    except KeyboardInterrupt:
-        # The task and not the future: cancelling the future would not wait for what the task still has to record.
-        for task in running:
-            loop.call_soon_threadsafe(task.cancel)
-        with contextlib.suppress(Exception, asyncio.CancelledError):
-            future.result(timeout=10)
-        raise
-
-
-def _shared_loop() -> asyncio.AbstractEventLoop:
-    global _event_loop
-    # Two threads must not start two loops: models and journals belong to the loop they were first used on.
-    with _loop_lock:
-        if _event_loop is None or _event_loop.is_closed():
-            _event_loop = asyncio.new_event_loop()
-            threading.Thread(target=_event_loop.run_forever, name="bicameral", daemon=True).start()
-        return _event_loop
-
-
-class Agent(AgentWiring):
+class Agent(AgentPlanning):
     """Turns requests into checked plans and runs them. Async first; `agent.sync` has the same methods, blocking.
 
     Policy checks every plan before it runs, and every call while it runs. The two models are kept apart: one object
@@ -147,6 +62,7 @@ class Agent(AgentWiring):
         listener: Gets every model call.
         budgets: How much the models may cost.
         prices: The price table.
+        candidates: Where references by words are looked up; by default with the tools of the standard toolboxes.
 
     Example:
         >>> agent = Agent(tools=[grep, read_lines])
@@ -161,88 +77,6 @@ class Agent(AgentWiring):
         return SyncAgent(self)
 
     @within_budget
-    async def intent(
-        self, request: str | Labelled[str], *, deterministic: bool = False, asker: Asker | None = None
-    ) -> Intent:
-        """The intent of a request. Open questions go to the asker, once and together; without one they are an error."""
-        request, today = trusted_request_text(request), self._now().date()
-        intent = await self._echo.intent(request, self.registry, today, deterministic=deterministic)
-        if not intent.questions:
-            return intent
-        if asker is None:
-            raise IntentError(
-                "intent.questions",
-                "the request leaves open: " + " ".join(intent.questions),
-                fix="Say it in the request, or run it interactively.",
-            )
-        reply = str(await asker.ask("\n".join(intent.questions), STR)).strip()
-        completed = f"{intent.request}\n({reply})"
-        intent = await self._echo.intent(completed, self.registry, today, deterministic=deterministic)
-        return intent.model_copy(update={"questions": ()})
-
-    @within_budget
-    async def plan(
-        self,
-        request: str | Labelled[str] | Intent,
-        *,
-        deterministic: bool = False,
-        asker: Asker | None = None,
-        fresh: bool = False,
-        watch: Callable[[str], None] | None = None,
-    ) -> Planned:
-        """A checked plan for a request; nothing is done yet.
-
-        Args:
-            request: The user's request, or its intent.
-            deterministic: Understand the request by rules alone, without a model.
-            asker: Answers the open questions of the request.
-            fresh: Do not use a cached plan.
-            watch: Called with each statement as it is written.
-        """
-        started = time.perf_counter()
-        with span("plan", "", {"gen_ai.operation.name": "plan"}) as trace, open_ledger() as ledger:
-            if isinstance(request, Intent):
-                intent = request
-            else:
-                intent = await self.intent(request, deterministic=deterministic, asker=asker)
-            compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
-            checked = self.check(compiled.plan, intent=intent, known=compiled.check)
-            if compiled.cached and not checked.ok:
-                # A cached plan is checked by the current policies, like one that is written now.
-                compiled = await self._delta.compile(intent, self.registry, fresh=True, watch=watch)
-                checked = self.check(compiled.plan, intent=intent, known=compiled.check)
-            planned = self._build_planned(intent, compiled, checked, time.perf_counter() - started, ledger)
-            record_planned(trace, planned)
-        return planned
-
-    def check(
-        self,
-        plan: Plan,
-        *,
-        intent: Intent | None = None,
-        places: Mapping[str, Place] | None = None,
-        known: PlanCheck | None = None,
-    ) -> Checked:
-        """Check a plan: what is wrong with it, what it does and costs at worst, and what policy decides of each call.
-
-        Args:
-            plan: The plan.
-            intent: What a model wrote the plan for; then it is checked against that too.
-            places: The places of its steps in a file, for the findings.
-            known: The check that the planner made; one of another plan is not used.
-        """
-        return check_plan(
-            plan,
-            self.registry,
-            self.policy,
-            limits=self._limits,
-            places=places,
-            intent=intent,
-            against_intent=intent is not None,
-            known=known,
-        )
-
-    @within_budget
     async def run(
         self,
         what: Plan | Planned | Checked | str | Labelled[str],
@@ -252,8 +86,12 @@ class Agent(AgentWiring):
         observer: Observer | None = None,
         deterministic: bool = False,
         caps: Limits | None = None,
+        doubts: Sequence[Doubt] = (),
     ) -> RunOutcome:
         """Run a plan, or plan a request and run it. A plan with errors is refused before anything happens.
+
+        A request that cannot be planned at once, because a first look decides the next step, is worked on in rounds:
+        at most as many as `rounds` in `[planning]` says.
 
         In a cascade, a plan that fails before it has changed anything is replaced by the plan of the next larger model,
         once, and everything that plan does carries the label of the failure.
@@ -266,9 +104,17 @@ class Agent(AgentWiring):
             observer: Gets the progress of each step.
             deterministic: As in `plan`.
             caps: How much the run may take, by default as configured.
+            doubts: What is not sure about a plan that was bound before.
         """
         if isinstance(what, str | Labelled):
-            what = await self.plan(what, deterministic=deterministic, asker=asker)
+            from bicameral.agent._automatic_rounds import RequestRun
+
+            whole = RequestRun(self, asker, approver, observer, caps)
+            return await whole.run(what, deterministic=deterministic)
+        if isinstance(what, Plan):
+            bound = await self.bind(what, asker=asker)
+            bound.require()
+            what, doubts = bound.plan, (*doubts, *binding_doubts(bound.bindings))
         checked = self._recheck(what)
         checked.require()
         intent = checked.basis.intent
@@ -282,12 +128,15 @@ class Agent(AgentWiring):
             policy=self.policy,
             approver=approver,
             caps=caps or self.config.caps,
+            start=None if checked.basis.start == StartState() else checked.basis.start,
         )
         if not isinstance(what, Planned):
-            return await run(checked, observer=observer)
+            return await run(checked, observer=observer, doubts=doubts)
         if not self._stages:
             return await run(checked, observer=observer, **_planning_record(what))
-        escalation = Escalation(self._delta, what, checked, self.registry, self.policy, self._limits)
+        escalation = Escalation(
+            self._delta, what, checked, self.registry, self.policy, self._limits, partial(self.bind, asker=asker)
+        )
         return await escalation.run(run, observer, _planning_record(what))
 
     def _recheck(self, what: Plan | Planned | Checked) -> Checked:
@@ -298,8 +147,11 @@ class Agent(AgentWiring):
         # replaced them, the check does not hold.
         checked = what.checked if isinstance(what, Planned) else what
         intent = what.intent if isinstance(what, Planned) else what.basis.intent
+        # The label of what was read to choose the plan is kept, or the choice would count for nothing. The variables of
+        # earlier rounds are not: a run of this agent starts without any.
+        start = StartState(read=(what.start if isinstance(what, Planned) else what.basis.start).read)
         basis = CheckBasis(
-            what.plan, self.registry, self.policy, self._limits, StartState(), intent, against_intent=intent is not None
+            what.plan, self.registry, self.policy, self._limits, start, intent, against_intent=intent is not None
         )
         return recheck(checked, basis)
 
@@ -316,6 +168,7 @@ class Agent(AgentWiring):
         observer: Observer | None = None,
         deterministic: bool = False,
         fresh: bool = False,
+        why: str = "",
     ) -> Outcome[Any]:
         """Work on a request in rounds: plan, run, look at what may be seen of the results, plan again.
 
@@ -331,6 +184,7 @@ class Agent(AgentWiring):
             observer: Gets the progress of each step.
             deterministic: As in `plan`.
             fresh: Do not use cached plans.
+            why: Recorded: why there are rounds, where nobody asked for them.
         """
         from bicameral.config import bounds_of
         from bicameral.patterns.reasoner import Reasoner, ReasoningCallbacks
@@ -350,27 +204,11 @@ class Agent(AgentWiring):
             bounds=bounds if rounds is None else replace(bounds, rounds=rounds),
             level=self.config.reason.level,
             caps=self.config.caps,
+            bind=lambda plan, scope, asker: self.bind(plan, asker=asker, scope=scope),
         )
         if not isinstance(request, Intent):
             request = await self.intent(request, deterministic=deterministic, asker=given.asker)
-        return await reasoner.reason(request, given, fresh=fresh)
-
-    async def follow(
-        self,
-        what: Finished | Labelled[str] | str,
-        *,
-        endorser: Endorser | None = None,
-        asker: Asker | None = None,
-        deterministic: bool = False,
-        fresh: bool = False,
-    ) -> Planned:
-        """A plan for what a text says, such as the answer of a run that read a to-do list.
-
-        The whole text is shown to the endorser, with its sources; only if it is endorsed it becomes a request.
-        """
-        request = await endorse_text(endorsement_for(what), endorser)
-        # A person has read and endorsed it, so from now on it counts as the user's own text.
-        return await self.plan(user_input(request), deterministic=deterministic, asker=asker, fresh=fresh)
+        return await reasoner.reason(request, given, fresh=fresh, why=why)
 
     @within_budget
     async def work(
@@ -488,27 +326,8 @@ class Agent(AgentWiring):
             return await replay_conversation(journal, run, self.registry, self.policy)
         return await replay(journal, run, self.registry)
 
-    def _build_planned(
-        self, intent: Intent, compiled: CompiledPlan, checked: Checked, seconds: float, ledger: Ledger
-    ) -> Planned:
-        return Planned(
-            intent,
-            compiled.plan,
-            checked,
-            compiled.mismatches,
-            print_plan(compiled.plan, self.registry),
-            compiled.repairs,
-            compiled.cached,
-            seconds,
-            dict(ledger.usage),
-            ledger.spent,
-            compiled.route,
-            sum(ledger.money.values()),
-            tuple(ledger.degraded),
-            (*(ledger.records or ()), *ledger.lost),
-        )
-
 
 def _planning_record(planned: Planned) -> dict[str, Any]:
-    """The model calls that wrote a plan and what they cost, for the record of its run."""
-    return {"planning": planned.spent, "planned_by": planned.calls}
+    """What planning knows of a plan, for its run: the model calls that wrote it, what they cost, and doubts."""
+    record: dict[str, Any] = {"planning": planned.spent, "planned_by": planned.calls, "doubts": planned.doubts}
+    return record | {"choice": planned.choice}

@@ -10,13 +10,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from bicameral.binding import Binding, PlanBinding, planning_doubts
 from bicameral.errors import ModelError, PlanError
-from bicameral.labels import Label
+from bicameral.labels import Label, join
 from bicameral.limits import ChamberUsage, Role, open_ledger
 from bicameral.models import Route, Usage
 from bicameral.planning import CompiledPlan, Intent, Mismatch, PlanCascade, Planner
 from bicameral.plans import RUN_CODES, Plan, PlanLimits, Proof, Report
-from bicameral.runs import Checked, Failed, Observer, RunOutcome, StartState, StepProgress, check_plan
+from bicameral.runs import Checked, Doubt, Failed, Observer, RunOutcome, StartState, StepProgress, check_plan
 from bicameral.telemetry import Fact, Span
 from bicameral.tools import CHANGING, Registry
 
@@ -51,6 +52,14 @@ class Planned:
     """How replies were degraded, such as by another model than the configured one."""
     calls: tuple[dict[str, Any], ...] = field(default=(), repr=False, compare=False)
     """The model calls of planning, for the journal."""
+    bindings: tuple[Binding, ...] = ()
+    """What the words of the plan were bound to; `source` has the words, `plan` what they mean."""
+    doubts: tuple[Doubt, ...] = ()
+    """What is not sure about the plan; its run says so before the answer."""
+    start: StartState = field(default_factory=StartState, repr=False)
+    """What its run starts with: the label of what was read to choose it among several."""
+    choice: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """How it was chosen among several, for the journal; empty if there was no reason to draw more than one."""
 
     @property
     def report(self) -> Report:
@@ -116,6 +125,7 @@ class Escalation:
     registry: Registry
     policy: Policy
     limits: PlanLimits
+    bind: Callable[[Plan], Awaitable[PlanBinding]]
 
     async def run(self, run: RunPlan, observer: Observer | None, written_by: Mapping[str, Any]) -> RunOutcome:
         begun = EffectObserver(observer)
@@ -124,12 +134,17 @@ class Escalation:
             compiled = await self._escalated_plan(outcome, begun)
         if compiled is None or not isinstance(outcome, Failed):
             return outcome
-        start = StartState(read=self._failure_label(outcome))
+        bound = await self.bind(compiled.plan)
+        if bound.questions:
+            return outcome
+        start = StartState(read=join(self.planned.start.read, self._failure_label(outcome)))
         options: dict[str, Any] = {"limits": self.limits, "start": start, "intent": self.planned.intent}
-        checked = check_plan(compiled.plan, self.registry, self.policy, known=compiled.check, **options)
+        checked = check_plan(bound.plan, self.registry, self.policy, known=compiled.check, **options)
         if not checked.ok:
             return outcome
-        spent: dict[str, Any] = {"planning": ledger.spent, "planned_by": ledger.records or ()}
+        intent, own = self.planned.intent, self.policy.me
+        doubts = planning_doubts(compiled.plan, intent, bound.bindings, self.registry, own)
+        spent: dict[str, Any] = {"planning": ledger.spent, "planned_by": ledger.records or (), "doubts": doubts}
         # No question before the first step: the failure of the first plan, and not the user, led to this one.
         part: dict[str, Any] = {"start": start, "link": {"instead_of": outcome.run}, "early_approvals": False}
         return await run(checked, observer=observer, **part, **spent)

@@ -5,9 +5,10 @@ Budgets and prices are in force around everything an agent does.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
@@ -15,15 +16,17 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 from bicameral.boundary import MAX_OUTPUT_TOKENS, MAX_SOURCE, Executor, Extractor
 from bicameral.limits import Budgets, Ledger, Meter, ModelCall, Prices, budget_scope, use_prices
 from bicameral.models import Provider
-from bicameral.planning import Delta, Echo, PlanCascade
+from bicameral.planning import CompiledPlan, Delta, DrawSettings, Echo, Intent, PlanCascade, draw_plans
 from bicameral.plans import PlanLimits, Report
 from bicameral.policy import Policy
 from bicameral.routing import Cascade, Router, check_finished
-from bicameral.runs import Journal
+from bicameral.runs import Asker, Journal
 from bicameral.sessions import Chambers, Listener, Quarantined
-from bicameral.tools import Registry, Tool
+from bicameral.tools import Folders, Registry, Surroundings, Tool
 
 if TYPE_CHECKING:
+    from bicameral.agent._plan_choice import PlanChoice
+    from bicameral.binding import CandidateSource, PlanBinder
     from bicameral.config import Config
 
 
@@ -45,6 +48,8 @@ def within_budget(
     return within
 
 
+CONTACTS = ("contacts.csv", "contacts.vcf")
+"""Where people are looked for if nothing is configured."""
 MAX_ASKS = 3
 """An extraction is asked for once more if a field is wrong, and once more if nothing is found."""
 MAX_READ_TOKENS = (MAX_SOURCE + 8_000) // 2
@@ -98,12 +103,17 @@ class AgentWiring:
         listener: Listener | None = None,
         budgets: Budgets | None = None,
         prices: Prices | None = None,
+        candidates: CandidateSource | None = None,
     ) -> None:
-        from bicameral.config import Config, budgets_of, open_policy, open_prices, open_registry
+        from bicameral.config import Config, budgets_of, open_policy, open_prices, open_registry, surroundings_of
 
         self.config = config or Config.defaults()
+        self._folders: Folders | None = None
+        self._surroundings: Surroundings | None = None
         if tools is None:
-            self.registry = open_registry(self.config)
+            self._surroundings = surroundings = surroundings_of(self.config)
+            self._folders = surroundings.folders
+            self.registry = open_registry(self.config, surroundings)
         else:
             self.registry = tools if isinstance(tools, Registry) else Registry(tools)
         self._models, cascade = _model_pair(self.config, privileged, quarantined, cascade)
@@ -113,6 +123,7 @@ class AgentWiring:
         self.budgets = budgets_of(self.config) if budgets is None else budgets
         self.prices = open_prices(self.config) if prices is None else prices
         self._now = now
+        self._candidates = candidates
         self.ledger = Ledger()
         self._listener = listener
         self._limits = limits or self.config.plan_limits
@@ -137,8 +148,45 @@ class AgentWiring:
         if cascade:
             self._delta = PlanCascade(cascade, **planning)
         else:
-            self._delta = Delta(_provider_for_role(privileged, "delta"), **planning)
+            # The probabilities of tokens are a reason to draw more plans; where none are drawn nobody asks for them.
+            confidence = self.config.planning.plans > 0
+            self._delta = Delta(_provider_for_role(privileged, "delta"), confidence=confidence, **planning)
         self._executor = executor or Extractor(self._models.quarantined, **calls)
+
+    @property
+    def _contacts(self) -> Sequence[str]:
+        """The files in which the user keeps people, as `find` is told."""
+        return self.config.toolbox.get("find", {}).get("contacts", CONTACTS)
+
+    def _plan_binder(self, asker: Asker | None, *, by_rules: bool = False) -> PlanBinder:
+        """A binder for one plan: all its references see the same world. With `by_rules` nobody is asked."""
+        from bicameral.binding import Binder, Chooser, ModelChooser, PersonChooser, PlanBinder, WorldSource
+
+        choosers: list[Chooser] = []
+        if not by_rules:
+            choosers = [ModelChooser(self._executor), *([] if asker is None else [PersonChooser(asker)])]
+        source = self._candidates or WorldSource(
+            self.registry, folders=self._folders, contacts=self._contacts, today=self._now().date()
+        )
+        return PlanBinder(self.registry, Binder(source, choosers=choosers))
+
+    async def _choose_plan(
+        self, first: CompiledPlan, intent: Intent, asker: Asker | None, plans: int | None
+    ) -> PlanChoice:
+        """The first plan, or a better one of several if it is doubtful."""
+        from bicameral.agent._plan_choice import PlanChoice, PlanChooser
+
+        configured = self.config.planning
+        settings = DrawSettings(configured.plans if plans is None else plans, configured.temperature)
+        delta = self._delta.planner_for(first.route) if isinstance(self._delta, PlanCascade) else self._delta
+        drawn = await draw_plans(delta, first, intent, self.registry, settings)
+        if len(drawn.plans) == 1:
+            return PlanChoice(first, "only", drawn)
+        binder = self._plan_binder(None, by_rules=True)
+        chooser = PlanChooser(self.registry, self.policy, self._limits, binder, asker)
+        choice = await chooser.choose(drawn, intent)
+        # A drawn plan is of the same model as the first.
+        return replace(choice, compiled=replace(choice.compiled, route=first.route, cached=first.cached))
 
     @classmethod
     def from_config(cls, config: Config | None = None, **options: Any) -> Self:
@@ -184,7 +232,10 @@ class AgentWiring:
         return describe_architecture(self, journal=self._journal is not None, models=models, name=name)
 
     async def aclose(self) -> None:
-        """Free the models' memory and close the journal."""
+        """Free the models' memory, end what tools do in the background, and close the journal."""
+        if self._surroundings is not None:
+            # In a thread: a piece of background work may have to end first, and other runs go on meanwhile.
+            await asyncio.to_thread(self._surroundings.close)
         for model in dict.fromkeys([self._models.privileged, *self._stages]):
             await model.aclose()
         await self._models.quarantined.aclose()

@@ -36,6 +36,13 @@ from bicameral.boundary._reply import (
     RejectionKind as RejectionKind,
     parse_reply as parse_reply,
 )
+from bicameral.boundary._support import (
+    Fact as Fact,
+    SupportKind as SupportKind,
+    find_facts as find_facts,
+    find_quote as find_quote,
+    find_support as find_support,
+)
 from bicameral.boundary._verbatim_check import COPIED_TYPES as COPIED_TYPES
 
 from .shield import Mark as Mark, screen as screen

@@ -295,6 +295,7 @@ _URL_EDGES = (
     re.compile(r"/?(?![\w/?#&=%@~+*-])(?![.:!?'()]{1,3}[\w/?#&=%@~+*-])"),
 )
 _WORD_EDGES = re.compile(r"(?<!\w)"), re.compile(r"(?!\w)")
+_PHRASE_EDGES = re.compile(r"(?<!\w)(?<!\d[.,:])|(?=\W)"), re.compile(r"(?!\w)(?![.,:]\d)|(?<=\W)")
 """What must precede and follow a value, so that it is not part of a longer one."""
 _GROUP_SEPARATOR = re.compile(r"[\s().\-/\u2010-\u2015]{0,3}")
 _ALPHANUMERIC = re.compile(r"[^\W_]+")
@@ -354,6 +355,11 @@ class Evidence:
     def has_words(self, value: str) -> bool:
         """Whether the text contains this, word for word."""
         return _BLANKS.sub(" ", unicodedata.normalize("NFKC", value).casefold()).strip() in self._words
+
+    def has_phrase(self, value: str) -> bool:
+        """Whether the text contains this word for word, and not as part of longer words or numbers."""
+        wanted = _BLANKS.sub(" ", unicodedata.normalize("NFKC", value).casefold()).strip()
+        return bool(wanted) and self._has_bounded(wanted, self._words, *_PHRASE_EDGES)
 
     def has_token(self, value: str) -> bool:
         """Whether this occurs as a word of its own, letter for letter."""

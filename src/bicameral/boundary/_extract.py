@@ -121,8 +121,8 @@ class Extractor:
         A source that is not text is rendered as JSON. `copied` overrides that of the extractor.
         """
         text = source_text(source)
-        if source is None or not text.strip():
-            # A model that gets an empty text invents a value.
+        if source is None or not text.strip() or not source_words(source).strip():
+            # A model that gets an empty text or an empty list invents a value.
             return (
                 Filled(None) if isinstance(wanted, OptionalType) else NotFound((*required_fields(wanted), "value")[0])
             )

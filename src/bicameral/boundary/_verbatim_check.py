@@ -58,39 +58,39 @@ def find_uncopied(
     """The places of a value whose type is in `names` and that do not occur in the text."""
     return [
         place
-        for place, part, name in _scalar_parts(value, type_, path)
-        if name in names and not _is_in_text(part, name, evidence)
+        for place, part, name in scalar_parts(value, type_, path)
+        if name in names and not is_in_text(part, name, evidence)
     ]
 
 
 def free_texts(value: Any, type_: t.Type) -> Iterator[tuple[str, str]]:
     """The free texts of a value, with their places."""
-    return ((place, part) for place, part, name in _scalar_parts(value, type_, "value") if name in ("str", "Any"))
+    return ((place, part) for place, part, name in scalar_parts(value, type_, "value") if name in ("str", "Any"))
 
 
-def _scalar_parts(value: Any, type_: t.Type, path: str) -> Iterator[tuple[str, Any, str]]:
+def scalar_parts(value: Any, type_: t.Type, path: str = "value") -> Iterator[tuple[str, Any, str]]:
     """The scalar parts of a value: place, value and type name."""
     if value is None:
         return
     match type_:
         case t.OptionalType(item=item):
-            yield from _scalar_parts(value, item, path)
+            yield from scalar_parts(value, item, path)
         case t.RecordType() if type_ == t.MONEY:
             yield path, value, "money"
         case t.RecordType(fields=fields):
             for field in fields:
                 inner = field.name if path == "value" else f"{path}.{field.name}"
-                yield from _scalar_parts(value.get(field.name), field.type, inner)
+                yield from scalar_parts(value.get(field.name), field.type, inner)
         case t.ListType(item=item):
             for position, part in enumerate(cast("list[Any]", value)):
-                yield from _scalar_parts(part, item, f"{path}[{position}]")
+                yield from scalar_parts(part, item, f"{path}[{position}]")
         case t.TupleType(items=items):
             for position, (part, item) in enumerate(zip(cast("list[Any]", value), items, strict=True)):
-                yield from _scalar_parts(part, item, f"{path}[{position}]")
+                yield from scalar_parts(part, item, f"{path}[{position}]")
         case t.DictType(value=item):
             # The keys are the model's words, so a place does not quote them.
             for part in cast("dict[str, Any]", value).values():
-                yield from _scalar_parts(part, item, f"{path}[…]")
+                yield from scalar_parts(part, item, f"{path}[…]")
         case t.StrType(format=name):
             yield path, value, name if name is not None and name in t.FORMATS else "str"
         case t.AnyType():
@@ -116,7 +116,8 @@ def _untyped_texts(value: Any, path: str) -> Iterator[tuple[str, str, str]]:
             pass
 
 
-def _is_in_text(value: Any, name: str, evidence: Evidence) -> bool:
+def is_in_text(value: Any, name: str, evidence: Evidence) -> bool:
+    """Whether a scalar of this type occurs in a text, in any usual spelling."""
     match name, value:
         case "money", dict():
             money = cast("dict[str, Any]", value)

@@ -25,7 +25,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import click
 
-from bicameral.cli._output import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, Output, Terminated, error_facts, exit_code
+from bicameral.cli._output import (
+    FAILED,
+    INTERRUPTED,
+    OK,
+    TERMINATED,
+    USAGE,
+    Output,
+    Terminated,
+    command_ending,
+    error_facts,
+    exit_code,
+)
 from bicameral.display import make_visible
 from bicameral.errors import BicameralError
 from bicameral.secrets import mask
@@ -39,6 +50,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "run": "Do what a request asks for: plan it, check it, run it.",
     "follow": "Do what the answer of a run says, after you have seen it and said yes.",
+    "intent": "What a request asks for, as it was understood: steps, constraints, mentions, questions.",
     "plan": "Write the plan for a request and check it, without running it.",
     "check": "Check a plan file.",
     "explain": "Say in plain words what a plan does, step by step.",
@@ -140,7 +152,7 @@ def _report_error(error: Exception, out: Output) -> int:
         sys.stderr.write(mask("".join(traceback.format_exception(error))))
     match error:
         case BicameralError():
-            out.error(error.to_json(), str(error))
+            out.error(error.to_json(), str(error), command_ending(error))
             return exit_code(error)
         case click.exceptions.Abort():
             out.say("stopped")
@@ -247,6 +259,16 @@ def planning_options(function: CommandFunction) -> CommandFunction:
     )
     fresh = click.option("--no-cache", "fresh", is_flag=True, help="Write the plan anew even if it is known.")
     return deterministic(fresh(function))
+
+
+def plans_option(function: CommandFunction) -> CommandFunction:
+    """`--plans`: how many plans a doubtful one is compared with."""
+    return click.option(
+        "--plans",
+        type=click.IntRange(0, 16),
+        metavar="N",
+        help="How many more plans to draw where the first is doubtful, instead of the configured number; 0 for none.",
+    )(function)
 
 
 _ACCEPT_FIX = "Look at it, then run `bicameral config accept`, or name it with --config."

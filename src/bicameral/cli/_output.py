@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from bicameral.display import escape_json, make_visible
-from bicameral.errors import BicameralError, ConfigError, IntentError, PlanError, PolicyError, ToolError
+from bicameral.errors import BicameralError, ConfigError, IntentError, PolicyError, ToolError
 from bicameral.secrets import mask, mask_json
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from bicameral.cli._prompts import TerminalApprover, TerminalAsker
-    from bicameral.runs import StepProgress
+    from bicameral.runs import Ending, StepProgress
     from bicameral.tools import Registry
 
 
@@ -42,7 +42,16 @@ INTERRUPTED = 130
 TERMINATED = 143
 """By SIGTERM, after running work was stopped and recorded."""
 
-NEEDS_A_PERSON = ("intent.questions", "intent.needs-endorsement", "run.needs-answer", "run.needs-approval")
+EXIT_CODES: Mapping[Ending, int] = {
+    "answered": OK,
+    "asked": QUESTIONS,
+    "refused": NO_PLAN,
+    "denied": FAILED,
+    "invalid": USAGE,
+    "stopped": INTERRUPTED,
+    "failed": FAILED,
+}
+"""The exit code of a command by how its request ended; the same for one plan, rounds, strategies and durable runs."""
 _BAD_INPUT = frozenset(
     {
         *("catalog.bad-fact", "catalog.bad-number", "catalog.cannot-read", "catalog.cannot-write"),
@@ -53,7 +62,6 @@ _BAD_INPUT = frozenset(
         *("durable.wrong-answer",),
         *("journal.ambiguous-run", "journal.no-answer", "journal.no-runs", "journal.unknown-run"),
         *("models.unknown",),
-        *("plan.cannot-read",),
     }
 )
 
@@ -62,19 +70,20 @@ class Terminated(Exception):
     """SIGTERM was received; running work was stopped and recorded."""
 
 
+def command_ending(error: BicameralError) -> Ending:
+    """How a command ended that an error ended. What a run reports as a failed tool is a wrong input here."""
+    from bicameral.runs import ending_of_error
+
+    if (ending := ending_of_error(error)) != "failed":
+        return ending
+    if error.code in _BAD_INPUT or error.code.startswith("stack."):
+        return "invalid"
+    return "invalid" if isinstance(error, ConfigError | IntentError | PolicyError | ToolError) else "failed"
+
+
 def exit_code(error: BicameralError) -> int:
     """The exit code for an error that ended a command."""
-    if error.code in NEEDS_A_PERSON:
-        return QUESTIONS
-    if error.code in _BAD_INPUT or error.code.startswith("stack."):
-        return USAGE
-    match error:
-        case ConfigError() | IntentError() | PolicyError() | ToolError():
-            return USAGE
-        case PlanError():
-            return NO_PLAN
-        case _:
-            return FAILED
+    return EXIT_CODES[command_ending(error)]
 
 
 class Output:
@@ -168,10 +177,10 @@ class Output:
         sys.stdout.write(escape_json(mask_json(text)) + "\n")
         sys.stdout.flush()
 
-    def error(self, facts: Mapping[str, Any], text: str) -> None:
-        """Write an error in one line, or as the JSON object."""
+    def error(self, facts: Mapping[str, Any], text: str, ending: Ending | None = None) -> None:
+        """Write an error in one line, or as the JSON object, with how the command ended."""
         if self.as_json:
-            self.write_json({"ok": False, "error": facts})
+            self.write_json({"ok": False, **({} if ending is None else {"ending": ending}), "error": facts})
         else:
             self.say(f"error: {text}", style="red")
 

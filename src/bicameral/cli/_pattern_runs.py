@@ -11,12 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from bicameral.cli._output import (
+    EXIT_CODES,
     FAILED,
-    INTERRUPTED,
-    NEEDS_A_PERSON,
-    NO_PLAN,
-    OK,
-    QUESTIONS,
     Output,
     ProgressDisplay,
     open_display,
@@ -27,6 +23,7 @@ from bicameral.cli._render import (
     checked_json,
     effects_before_text,
     effects_done_text,
+    say_doubts,
     say_usage,
     show_intent,
     show_plan,
@@ -35,7 +32,7 @@ from bicameral.cli._render import (
     tokens_text,
     usage_json,
 )
-from bicameral.errors import BicameralError, CatalogError, nearest_name
+from bicameral.errors import CatalogError, nearest_name
 from bicameral.labels import user_input
 
 if TYPE_CHECKING:
@@ -45,6 +42,7 @@ if TYPE_CHECKING:
     from bicameral.patterns import Exhausted, Outcome, Pattern
     from bicameral.patterns.reasoner import Round, WrittenRound
     from bicameral.patterns.strategies import ConversationObserver, ModelTurn
+    from bicameral.planning import Intent
     from bicameral.plans import Plan
     from bicameral.runs import Checked
 
@@ -59,18 +57,27 @@ class RoundsRunner:
         self._may = may
         self._facts: dict[int, dict[str, Any]] = {}
 
-    async def reason(self, agent: Agent, request: str, rounds: int, *, deterministic: bool, fresh: bool) -> int:
-        """Run a request, and return the exit code."""
+    async def reason(
+        self, agent: Agent, request: str | Intent, rounds: int, *, deterministic: bool, fresh: bool, why: str = ""
+    ) -> Outcome[Any]:
+        """Run a request, and show the rounds; `why` is recorded where nobody asked for them."""
         with open_display(self._out) as shown:
             asker, approver = terminal_people(self._out, agent.registry, shown.quiet)
             shown.phase("planning")
-            intent = await agent.intent(user_input(request), deterministic=deterministic, asker=asker)
+            if isinstance(request, str):
+                intent = await agent.intent(user_input(request), deterministic=deterministic, asker=asker)
+            else:
+                intent = request
             shown.close()
             show_intent(self._out, intent)
             shown.phase("planning")
-            reasoned = await agent.reason(
-                intent, rounds=rounds, company=self._callbacks(shown), asker=asker, approver=approver, fresh=fresh
+            company = self._callbacks(shown)
+            return await agent.reason(
+                intent, rounds=rounds, company=company, asker=asker, approver=approver, fresh=fresh, why=why
             )
+
+    def report(self, reasoned: Outcome[Any]) -> int:
+        """Show the outcome, and return the exit code."""
         history = [_round_json(each) | self._facts.get(each.number, {}) for each in reasoned.rounds]
         show_outcome(self._out, reasoned, "reason")
         self._out.write_json(outcome_json(reasoned, "reason", history))
@@ -269,6 +276,7 @@ def show_outcome(out: Output, outcome: Outcome[Any], kind: OutcomeKind) -> None:
     """Show how a reasoning, a strategy or a pattern ended."""
     from bicameral.patterns.strategies import Answered, GaveUp
 
+    say_doubts(out, outcome.doubts)
     for step in outcome.left_open:
         out.say(f"  left open: {step}", style="yellow")
     for moment in outcome.trace:
@@ -312,8 +320,11 @@ def outcome_json(outcome: Outcome[Any], kind: OutcomeKind, history: list[dict[st
     from bicameral.patterns.strategies import Answered, GaveUp
 
     is_run = kind != "reason"
-    facts: dict[str, Any] = {"ok": outcome.ok} | ({"run": outcome.run, kind: outcome.way} if is_run else {})
+    facts: dict[str, Any] = {"ok": outcome.ok, "ending": outcome.ending} | (
+        {"run": outcome.run, kind: outcome.way} if is_run else {}
+    )
     facts |= {} if is_run else {"reason": outcome.run}
+    facts |= {"doubts": [doubt.to_json() for doubt in outcome.doubts]}
     facts |= {_HISTORY_KEYS[kind]: history, "taken": outcome.taken.to_json()}
     facts |= {"effects": [done.to_json() for done in outcome.effects]} if is_run else {}
     match outcome:
@@ -329,10 +340,4 @@ def outcome_json(outcome: Outcome[Any], kind: OutcomeKind, history: list[dict[st
 
 def outcome_exit_code(outcome: Outcome[Any]) -> int:
     """The exit code of a reasoning, a strategy or a pattern."""
-    if outcome.ok:
-        return OK
-    error: BicameralError | None = getattr(outcome, "error", None)
-    code = error.code if error is not None else ""
-    if code in ("run.stopped", "reason.interrupted"):
-        return INTERRUPTED
-    return QUESTIONS if code in NEEDS_A_PERSON else NO_PLAN if code == "plan.none" else FAILED
+    return EXIT_CODES[outcome.ending]

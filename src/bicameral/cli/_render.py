@@ -13,10 +13,11 @@ from bicameral.display import make_visible
 
 if TYPE_CHECKING:
     from bicameral.agent import Agent, Checked, Planned, WorstCase
+    from bicameral.binding import Binding
     from bicameral.limits import Budgets, ChamberUsage
     from bicameral.planning import Intent
     from bicameral.plans import CallProof, Finding, Proof, Report, Verdict
-    from bicameral.runs import EffectDone, Event, RunOutcome
+    from bicameral.runs import Citation, Doubt, EffectDone, Event, RunOutcome
 
 
 def money_text(money: float | None, currency: str) -> str:
@@ -39,10 +40,39 @@ def say_budget(out: Output, agent: Agent, report: Report) -> None:
     out.say(f"  budget: at most {calls}, {worst.tokens:,} tokens, {cost}{_budget_text(worst, budgets)}")
 
 
+def say_doubts(out: Output, doubts: Iterable[Doubt]) -> None:
+    """Say what the answer and the effects rest on and may be wrong; before anything else that is said of them."""
+    for doubt in doubts:
+        out.say(f"doubt: {doubt.text}", style="yellow")
+
+
+def say_citations(out: Output, citations: Iterable[Citation]) -> None:
+    """Say where each fact of the answer stands; after the answer, since it is read first."""
+    for citation in citations:
+        out.say(f"source: {citation}", style="dim")
+
+
 def say_degraded(out: Output, degraded: Iterable[str]) -> None:
     """Say every way in which the answer is degraded."""
     for said in degraded:
         out.say(f"degraded: {said}", style="yellow")
+
+
+_DECIDED_BY = {
+    "only": "they are all the same",
+    "fit": "the one that fits the request best was taken",
+    "votes": "the one that was written most often was taken",
+    "world": "the one that finds something was taken",
+    "person": "you chose",
+    "order": "the first was taken",
+}
+
+
+def say_choice(out: Output, choice: Mapping[str, Any]) -> None:
+    """Say that several plans were drawn, and how one of them was taken."""
+    if choice.get("drawn"):
+        count, how = choice["drawn"], _DECIDED_BY[choice["by"]]
+        out.say(f"{count} more plan{'' if count == 1 else 's'} drawn, since the first was doubtful: {how}", style="dim")
 
 
 def _budget_text(worst: WorstCase, budgets: Budgets) -> str:
@@ -202,15 +232,54 @@ _SEVERITY_STYLES = {"error": "red", "warning": "yellow", "note": "dim"}
 
 
 def show_intent(out: Output, intent: Intent) -> None:
-    """Show the intent that Echo understood; without Echo it only repeats the request, and is not shown."""
+    """Show the intent that Echo understood, and what was assumed of days; else it would only repeat the request."""
+    for named in intent.dates:
+        if named.assumed:
+            out.say(f"  *{named.phrase}*: {named.assumed}")
     if intent.by != "echo":
         return
     out.heading("Intent")
     out.say(f"  {intent.task}")
     for number, step in enumerate(intent.steps, 1):
-        out.say(f"  {number}. {step.action}" + (f" ({step.about})" if step.about else ""))
+        out.say(f"  {number}. {step.text}")
     for constraint in intent.constraints:
         out.say(f"  • {constraint}")
+
+
+def show_bindings(out: Output, bindings: Iterable[Binding]) -> None:
+    """What the words of a plan were bound to, under the plan."""
+    for binding in bindings:
+        out.say(f"  {binding}{_HOW_BOUND.get(binding.how, '')}")
+
+
+_HOW_BOUND = {
+    "model": " (chosen by the quarantined model)",
+    "meaning": " (by meaning)",
+    "newest": " (the newest)",
+    "contents": " (by what it contains)",
+    "cells": " (by what it contains)",
+    "kind": " (the only one of its kind)",
+}
+
+
+def intent_text(intent: Intent) -> str:
+    """An intent for a person to read, one fact a line."""
+    lines = [intent.request, ""]
+    if intent.task:
+        lines.append(f"task         {intent.task}")
+    if [step.text for step in intent.steps] != [intent.request]:
+        lines += [f"step {number:<8}{step.text}" for number, step in enumerate(intent.steps, 1)]
+    lines += [f"constraint   {constraint}" for constraint in intent.constraints]
+    lines.append(f"output       {intent.output.text}")
+    if intent.effects:
+        lines.append(f"effects      {', '.join(intent.effects)}")
+    for named in intent.dates:
+        days = f"{named.start}" if named.start == named.end else f"{named.start} to {named.end}"
+        lines.append(f"{named.phrase:<12} {days}{f' ({named.assumed})' if named.assumed else ''}")
+    lines += [f"{mention.kind:<12} {mention.words}" for mention in intent.mentions]
+    lines += [f"answered     {given.question} {given.answer}" for given in intent.answers]
+    lines += [f"open         {question.question}" for question in intent.questions]
+    return make_visible("\n".join(lines)) + "\n"
 
 
 def show_plan(out: Output, source: str) -> None:
@@ -275,11 +344,14 @@ def show_outcome(out: Output, outcome: RunOutcome, planning: ChamberUsage | None
     match outcome:
         case Finished():
             done = effects_done_text(outcome.effects)
+            say_doubts(out, outcome.doubts)
             out.say(f"done in {outcome.seconds:.1f} s{f': {done}' if done else ''} (run {outcome.run})", style="dim")
             say_usage(out, outcome, planning)
             if outcome.answer is not None or not done:
                 out.show(answer_text(outcome.answer, out.width))
+            say_citations(out, outcome.citations)
         case Failed() | Interrupted():
+            say_doubts(out, outcome.doubts)
             out.say(f"error: {outcome.error}", style="red")
             out.say(f"  {effects_before_text(outcome.effects)} (run {outcome.run})")
             say_usage(out, outcome, planning)
@@ -287,6 +359,7 @@ def show_outcome(out: Output, outcome: RunOutcome, planning: ChamberUsage | None
             out.say(f"waits for you (run {outcome.run})", style="yellow")
             out.say(f"  {effects_before_text(outcome.effects)}")
         case Stopped():
+            say_doubts(out, outcome.doubts)
             out.say(f"stopped after {outcome.seconds:.1f} s (run {outcome.run})", style="yellow")
             out.say(f"  {effects_before_text(outcome.effects)}")
             if outcome.in_flight:
@@ -311,8 +384,11 @@ def planned_json(planned: Planned) -> dict[str, Any]:
         "intent": planned.intent.model_dump(mode="json"),
         "plan": planned.plan.model_dump(mode="json"),
         "source": planned.source,
+        **({"bindings": [each.to_json() for each in planned.bindings]} if planned.bindings else {}),
+        "doubts": [doubt.to_json() for doubt in planned.doubts],
         **checked_json(planned),
         "repairs": planned.repairs,
+        **({"choice": dict(planned.choice)} if planned.choice else {}),
         "cached": planned.cached,
         "seconds": round(planned.seconds, 3),
         "tokens": {
@@ -328,12 +404,15 @@ def planned_json(planned: Planned) -> dict[str, Any]:
 def outcome_json(outcome: RunOutcome) -> dict[str, Any]:
     """An outcome as JSON, with the labels of the answer, and the question that nobody could be asked."""
     from bicameral.labels import label_tree_to_json
-    from bicameral.runs import ApprovalQuestion, Failed, Finished, Interrupted, Waiting
+    from bicameral.runs import ApprovalQuestion, Failed, Finished, Interrupted, Waiting, ending_of
 
     facts: dict[str, Any] = {
         "ok": outcome.ok,
+        "ending": ending_of(outcome),
         "run": outcome.run,
         "seconds": round(outcome.seconds, 3),
+        "doubts": [doubt.to_json() for doubt in outcome.doubts],
+        **({"citations": [citation.to_json() for citation in outcome.citations]} if outcome.citations else {}),
         "effects": [done.to_json() for done in outcome.effects],
         **usage_json(outcome),
     }

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bicameral.cli._main import local_time_text
-from bicameral.cli._output import FAILED, NEEDS_A_PERSON, OK, QUESTIONS, Output
+from bicameral.cli._output import EXIT_CODES, FAILED, OK, Output
 from bicameral.cli._render import answer_text, effects_before_text, effects_done_text, to_plain_json
 from bicameral.errors import BicameralError, DurableError, JournalError
 from bicameral.postgres import masked_address
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _MAX_GIST = 100
+_ENDS = ("run-finished", "run-failed", "run-stopped", "reason-ended")
 NO_WORKER = "no worker is there: `bicameral worker` starts one"
 
 
@@ -37,12 +38,17 @@ def event_json(event: Event) -> dict[str, Any]:
 
 
 def event_line(event: Event, *, full: bool = False) -> str:
-    """An event on a line with the gist of its facts; in full, with all of them."""
+    """An event on a line with the gist of its facts; in full, with all of them.
+
+    The end of a run has a line before it for each doubt about its answer and its effects.
+    """
     clock = datetime.fromtimestamp(event.at).strftime("%H:%M:%S")
     head = f"{clock}  {event.kind:<13} {event.step:<8}"
+    doubts: list[dict[str, Any]] = event.body.get("doubts", []) if event.kind in _ENDS else []
     if full:
         return f"{head}\n{json.dumps(event.body, ensure_ascii=False, indent=2)}"
-    return f"{head} {_event_gist(event)}".rstrip()
+    before = "".join(f"{clock}  doubt: {doubt['text']}\n" for doubt in doubts)
+    return before + f"{head} {_event_gist(event)}".rstrip()
 
 
 def _event_gist(event: Event) -> str:
@@ -165,6 +171,8 @@ def run_state_text(view: RunView) -> str:
 def show_run_view(out: Output, view: RunView) -> None:
     """Show the answer of a run, or how it ended, or its state."""
     tools = [str(effect.get("tool", "")) for effect in view.effects]
+    for doubt in view.doubts:
+        out.say(f"doubt: {doubt['text']}", style="yellow")
     match view.state:
         case "finished":
             done = effects_done_text(tools)
@@ -172,6 +180,8 @@ def show_run_view(out: Output, view: RunView) -> None:
             out.say(f"done{took}{f': {done}' if done else ''} (run {view.run})", style="dim")
             if view.answer is not None or not done:
                 out.show(answer_text(run_answer(view), out.width))
+            for citation in view.citations:
+                out.say(f"source: {citation['where']}: “{citation['quote']}”", style="dim")
         case "failed":
             out.say(f"error: {view.why or 'it failed'}", style="red")
             out.say(f"  {effects_before_text(tools)} (run {view.run})")
@@ -184,17 +194,10 @@ def show_run_view(out: Output, view: RunView) -> None:
 
 def run_exit_code(view: RunView) -> int:
     """The exit code for a run that was waited for."""
-    match view.state:
-        case "finished":
-            return OK
-        case "waiting":
-            return QUESTIONS
-        case "failed" if view.error is not None and view.error.get("code") in NEEDS_A_PERSON:
-            return QUESTIONS
-        case "failed" | "stopped":
-            return FAILED
-        case _:
-            return OK
+    if view.ending is None:
+        return OK
+    # Not 130: the run was stopped, and the command that waited for it was not.
+    return FAILED if view.ending == "stopped" else EXIT_CODES[view.ending]
 
 
 async def is_without_workers(runs: Runs) -> bool:

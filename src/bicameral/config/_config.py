@@ -138,7 +138,7 @@ class ServerSettings(ConfigTable):
 Profile = Literal["default", "small"]
 Role = Literal["privileged", "quarantined"]
 
-STANDARD = ("files", "lines", "tables", "mail", "calendar", "web", "clock")
+STANDARD = ("files", "lines", "tables", "mail", "calendar", "web", "clock", "find")
 """The toolboxes that come with Bicameral."""
 
 # TOML gives lists; strict mode would refuse them where a tuple is wanted. Their items stay strict.
@@ -248,6 +248,17 @@ class PriceSettings(ConfigTable):
     """Written by the quarantined model."""
 
 
+class PlanningSettings(ConfigTable):
+    """What is done where one plan at once is not enough."""
+
+    plans: Annotated[int, Field(ge=0, le=16)] = 3
+    """How many more plans are drawn where the first one is doubtful; 0 for none."""
+    temperature: Annotated[float, Field(gt=0, le=2)] = 0.7
+    """How far they may be from the likeliest plan. Their seeds are fixed, so the same request draws the same plans."""
+    rounds: Annotated[int, Field(ge=1, le=100)] = 3
+    """How many plans may follow each other where a first look decides the next step; 1 never goes into rounds."""
+
+
 class ReasonSettings(ConfigTable):
     """How much may be taken where a request is worked on in rounds, and what the planner may see of results."""
 
@@ -280,6 +291,7 @@ class ConfigFile(ConfigTable):
     journal: JournalSettings = JournalSettings()
     cache: CacheSettings = CacheSettings()
     limits: LimitSettings = LimitSettings()
+    planning: PlanningSettings = PlanningSettings()
     reason: ReasonSettings = ReasonSettings()
     durable: DurableSettings = DurableSettings()
     server: ServerSettings = ServerSettings()

@@ -184,7 +184,21 @@ def _load_toolboxes(
                 continue
             error.place = error.place or origin.locate(("toolboxes", "use"))
             raise
-        yield _ConfiguredToolbox(loaded, _validate_settings(loaded, config.toolbox.get(name, {}), origin))
+        settings = _find_settings(config) if name == "find" else config.toolbox.get(name, {})
+        yield _ConfiguredToolbox(loaded, _validate_settings(loaded, settings, origin))
+
+
+def _find_settings(config: Config) -> Mapping[str, Any]:
+    """The settings of the find toolbox: it searches what the toolboxes in use may read, where their settings say."""
+    mail, calendar = config.toolbox.get("mail", {}), config.toolbox.get("calendar", {})
+    places = [each for each in ("files", "mail", "calendar") if each in config.toolboxes.use]
+    known = {
+        "search": places,
+        "mail": mail.get("folder"),
+        "calendar": calendar.get("file"),
+        "timezone": calendar.get("timezone"),
+    }
+    return {key: value for key, value in known.items() if value is not None} | dict(config.toolbox.get("find", {}))
 
 
 def _toolbox_paths(loaded: Iterable[_ConfiguredToolbox]) -> Iterator[ProtectedPath]:

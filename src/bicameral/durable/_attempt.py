@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from bicameral.agent import Agent, Planned
+from bicameral.binding import binding_doubts
 from bicameral.durable._leases import Lease, keep_plan, record_progress
 from bicameral.durable._queries import MAX_REPLY, answered_questions, parse_answer
 from bicameral.durable._views import RunEnd, failed_end, recorded_end, run_end
@@ -21,10 +22,11 @@ from bicameral.errors import BicameralError, DurableError, RunError
 from bicameral.labels import user_input
 from bicameral.limits import RUN, ChamberUsage, Limits
 from bicameral.planning import Intent
-from bicameral.plans import Plan
+from bicameral.plans import Plan, drop_bindings
 from bicameral.runs import (
     Answers,
     ApprovalQuestion,
+    Doubt,
     Event,
     Failed,
     Finished,
@@ -32,6 +34,7 @@ from bicameral.runs import (
     PendingCall,
     RunOutcome,
     ShouldLeave,
+    StartState,
     Stopped,
     Suspend,
     Waiting,
@@ -270,9 +273,9 @@ class Attempt:
         return RunEnd("stopped", "it was cancelled", {"effects": effects})
 
     async def _start_run(self, answered: StoredAnswers) -> RunOutcome:
-        plan, intent, spent, calls = await self._plan(answered)
+        plan, intent, planning = await self._plan(answered)
         # Also a stored plan: another worker, with another policy or version, may have made it.
-        self._agent.check(plan, intent=intent).require()
+        self._agent.check(plan, intent=intent, start=planning.get("start")).require()
         return await run_plan(
             plan,
             self._agent.registry,
@@ -283,10 +286,9 @@ class Attempt:
             policy=self._agent.policy,
             intent=intent,
             run=self._lease.run,
-            planning=spent,
-            planned_by=calls,
             caps=self._caps or self._agent.config.caps,
             leaving=self._leaving,
+            **planning,
         )
 
     async def _resume_run(self, answered: StoredAnswers) -> RunOutcome:
@@ -311,13 +313,19 @@ class Attempt:
         # A submission that is older than a cap does not have it.
         return Limits.from_json({name: min(given.get(name, most[name]), most[name]) for name in most}, RUN)
 
-    async def _plan(
-        self, answered: StoredAnswers
-    ) -> tuple[Plan, Intent | None, ChamberUsage | None, Sequence[dict[str, Any]]]:
-        """The plan of the run: the submitted one, the one an earlier attempt stored, or a new one, which is stored."""
-        if (given := self._submission["plan"]) is not None:
-            return Plan.model_validate_json(given), None, None, ()
-        if (planned_json := self._row["planned"]) is None:
+    async def _plan(self, answered: StoredAnswers) -> tuple[Plan, Intent | None, dict[str, Any]]:
+        """The plan of the run, its intent, and what planning knows of it, as options of `run_plan`.
+
+        The plan is the submitted one, the one an earlier attempt stored, or a new one, which is stored.
+        """
+        given = self._submission["plan"]
+        if (planned_json := self._row["planned"]) is None and given is not None:
+            # Whoever submitted it may have written bindings with labels of their own: it is bound here, or not run.
+            # Stored like a plan for a request: what its words were bound to must not change between two attempts.
+            plan = drop_bindings(Plan.model_validate_json(given))
+            planned_json = await self._bind_plan(plan, DeferredAsker(answered))
+            await self._runs.dispatch.run(keep_plan, self._lease, planned_json)
+        if planned_json is None:
             asker = DeferredAsker(answered)
             deterministic = bool(self._submission["deterministic"])
             request = user_input(self._submission["request"])
@@ -325,8 +333,27 @@ class Attempt:
             planned_json = _planned_json(planned)
             await self._runs.dispatch.run(keep_plan, self._lease, planned_json)
         facts = json.loads(planned_json)
-        plan, intent = Plan.model_validate_json(facts["plan"]), Intent.model_validate_json(facts["intent"])
-        return plan, intent, ChamberUsage(**facts["spent"]), facts["calls"]
+        plan = Plan.model_validate_json(facts["plan"])
+        intent = None if facts["intent"] is None else Intent.model_validate_json(facts["intent"])
+        # A plan that an earlier version stored has neither doubts nor a start nor a choice.
+        doubts = tuple(map(Doubt.from_json, facts.get("doubts", ())))
+        spent = ChamberUsage(**facts["spent"])
+        start = None if facts.get("start") is None else StartState.from_json(facts["start"])
+        record = {"planning": spent, "planned_by": facts["calls"], "doubts": doubts, "start": start}
+        return plan, intent, record | {"choice": facts.get("choice")}
+
+    async def _bind_plan(self, plan: Plan, asker: DeferredAsker) -> str:
+        """A submitted plan with its words bound, as it is stored; the questions of binding are questions of the run."""
+        bound = await self._agent.bind(plan, asker=asker)
+        bound.require()
+        facts: dict[str, Any] = {
+            "plan": bound.plan.to_json(),
+            "intent": None,
+            "spent": ChamberUsage().to_json(),
+            "calls": [],
+            "doubts": [doubt.to_json() for doubt in binding_doubts(bound.bindings)],
+        }
+        return json.dumps(facts, separators=(",", ":"))
 
     def _result_of(self, outcome: RunOutcome, before: int) -> AttemptResult:
         match outcome:
@@ -358,5 +385,8 @@ def _planned_json(planned: Planned) -> str:
         "intent": planned.intent.to_json(),
         "spent": planned.spent.to_json(),
         "calls": [dict(call) for call in planned.calls],
+        "doubts": [doubt.to_json() for doubt in planned.doubts],
+        "start": None if planned.start == StartState() else planned.start.to_json(),
+        "choice": dict(planned.choice),
     }
     return json.dumps(facts, separators=(",", ":"))

@@ -84,6 +84,8 @@ def run_view(row: sa.RowMapping, waits_for: tuple[str, ...] = ()) -> RunView:
     outcome = cast("dict[str, Any]", json.loads(row["outcome"])) if row["outcome"] else {}
     return RunView(
         **{name: row[name] for name in ("run", "user", "request", "state", "worker", "priority", "why", "key")},
+        doubts=tuple(outcome.get("doubts", ())),
+        citations=tuple(outcome.get("citations", ())),
         answer=outcome.get("answer"),
         error=outcome.get("error"),
         seconds=outcome.get("seconds"),

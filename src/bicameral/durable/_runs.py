@@ -153,7 +153,8 @@ class Runs:
         end = recorded_end(await asyncio.to_thread(self.run_journal.events, view.run))
         if end is None:
             return view
-        return replace(view, answer=end.outcome.get("answer"), effects=tuple(end.outcome.get("effects", ())))
+        lists = {name: tuple(end.outcome.get(name, ())) for name in ("doubts", "citations", "effects")}
+        return replace(view, answer=end.outcome.get("answer"), **lists)
 
     async def list(
         self,

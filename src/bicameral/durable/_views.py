@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from bicameral.errors import BicameralError, DurableError, require_extra
 from bicameral.labels import vouched_value
-from bicameral.runs import Event, Failed, Finished, Stopped, label_tree_json, recorded_error
+from bicameral.runs import Ending, Event, Failed, Finished, Stopped, ending_of_code, label_tree_json, recorded_error
 from bicameral.types import value_to_json
 
 if TYPE_CHECKING:
@@ -110,6 +110,10 @@ class RunView(_View):
     priority: int = 5
     not_before: datetime | None = None
     why: str | None = None
+    doubts: tuple[Mapping[str, Any], ...] = ()
+    """What the answer and the effects rest on and may be wrong, as JSON; to be shown before them."""
+    citations: tuple[Mapping[str, Any], ...] = ()
+    """Where what they rest on was found, as JSON; to be shown after them."""
     answer: Any = None
     effects: tuple[Mapping[str, str], ...] = ()
     waits_for: tuple[str, ...] = ()
@@ -121,6 +125,26 @@ class RunView(_View):
     @property
     def has_ended(self) -> bool:
         return self.state in ENDED_STATES
+
+    @property
+    def ending(self) -> Ending | None:
+        """How the run ended, or that it waits for a person; None while it goes on."""
+        match self.state:
+            case "finished":
+                return "answered"
+            case "waiting":
+                return "asked"
+            case "stopped":
+                return "stopped"
+            case "failed":
+                ending = ending_of_code(str((self.error or {}).get("code", "")))
+                return "failed" if ending == "refused" and self.effects else ending
+            case _:
+                return None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON, and how the run ended."""
+        return _View.to_json(self) | {"ending": self.ending}
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +228,8 @@ def recorded_end(events: Sequence[Event]) -> RunEnd | None:
         why = None if state == "finished" else str(body.get("why") or "") or "it was stopped"
         if error is not None:
             why = str(recorded_error(error))
-        outcome = {name: body[name] for name in ("answer", "shade", "effects", "usage", "seconds") if name in body}
+        names = ("doubts", "citations", "answer", "shade", "effects", "usage", "seconds")
+        outcome = {name: body[name] for name in names if name in body}
         return RunEnd(state, why, outcome | ({"error": error} if error else {}))
     return None
 
@@ -212,6 +237,9 @@ def recorded_end(events: Sequence[Event]) -> RunEnd | None:
 def run_end(outcome: Finished | Failed | Stopped) -> RunEnd:
     """The end of a run from its outcome, in the form that `recorded_end` gives."""
     facts: dict[str, Any] = {
+        # As in the journal, which has none if there are none.
+        **({"doubts": [doubt.to_json() for doubt in outcome.doubts]} if outcome.doubts else {}),
+        **({"citations": [each.to_json() for each in outcome.citations]} if outcome.citations else {}),
         "effects": [done.to_json() for done in outcome.effects],
         "usage": outcome.usage.to_json(),
         "seconds": round(outcome.seconds, 6),

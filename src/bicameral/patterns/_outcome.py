@@ -13,7 +13,18 @@ from bicameral.errors import BicameralError, RunError
 from bicameral.labels import UNKNOWN, Label, Labelled, LabelTree, make_labelled
 from bicameral.limits import Bound, BudgetSpent, LimitReached, LimitUsage, Scope
 from bicameral.models import Chamber, Usage
-from bicameral.runs import EffectDone, Failed, Finished, Interrupted, RunOutcome, Stopped, Waiting
+from bicameral.runs import (
+    Doubt,
+    EffectDone,
+    Ending,
+    Failed,
+    Finished,
+    Interrupted,
+    RunOutcome,
+    Stopped,
+    Waiting,
+    ending_of_error,
+)
 
 if TYPE_CHECKING:
     from bicameral.patterns._reasoner_types import Round
@@ -92,6 +103,8 @@ class _Ended:
     """The strategy, the id of the pattern, or `reason`."""
     taken: LimitUsage
     effects: tuple[EffectDone, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+    """What the answer and the effects rest on and may be wrong; to be shown before them."""
     turns: tuple[ModelTurn, ...] = ()
     """The replies of models, if it was a strategy."""
     trace: Trace = ()
@@ -114,6 +127,13 @@ class _Ended:
     @property
     def ok(self) -> bool:
         return isinstance(self, Answered)
+
+    @property
+    def ending(self) -> Ending:
+        """How it ended, in the words that all commands and runs share."""
+        if isinstance(self, GaveUp):
+            return ending_of_error(self.error, effects=bool(self.effects))
+        return "answered" if self.ok else "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +197,7 @@ def outcome_of(
             cannot let it wait.
         course: What else the outcome says: `way`, `taken`, and what happened.
     """
-    common: dict[str, Any] = {"run": ended.run, "effects": ended.effects, **course}
+    common: dict[str, Any] = {"run": ended.run, "effects": ended.effects, "doubts": ended.doubts, **course}
     match ended:
         case Finished(answer=answer, shade=shade):
             # Only a `Finished` makes an `Answered`: its answer was released there. Without a label nobody trusts it.

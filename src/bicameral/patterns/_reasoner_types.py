@@ -14,7 +14,7 @@ from bicameral.errors import BicameralError
 from bicameral.labels import NOTHING, Label, join_all
 from bicameral.planning import CompiledPlan
 from bicameral.plans import RUN_CODES, Call, Extract, Plan, Proof, static_path, walk
-from bicameral.runs import Checked, EffectDone, RunOutcome
+from bicameral.runs import Checked, Doubt, EffectDone, RunOutcome
 from bicameral.tools import Registry
 
 _TELLABLE_CODES = {
@@ -132,3 +132,9 @@ class Round:
     @property
     def effects(self) -> tuple[EffectDone, ...]:
         return self.outcome.effects if self.outcome is not None else ()
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """The doubts about its run, if later rounds or a change of the world may rest on it."""
+        outcome = self.outcome
+        return outcome.doubts if outcome is not None and (outcome.ok or outcome.effects) else ()

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from bicameral.binding import PlanBinding, planning_doubts
 from bicameral.boundary import Executor, HandleContent, ViewLevel
 from bicameral.errors import BicameralError, JournalError, PlanError, RunError
 from bicameral.labels import NOTHING, UNKNOWN, Label, LabelTree, join, join_all, label_tree_to_json
@@ -61,14 +62,18 @@ from bicameral.planning import (
     Intent,
     NeutralNames,
     Planner,
+    ValueOrigin,
     plan_literals,
     round_source,
+    variable_origins,
 )
 from bicameral.plans import Plan, PlanLimits
 from bicameral.runs import (
+    MAX_DOUBTS,
     Approver,
     Asker,
     Checked,
+    Doubt,
     Failed,
     Finished,
     Interrupted,
@@ -97,14 +102,14 @@ class ReasoningRecord:
     id: str
     journal: Journal | None
 
-    def record_start(self, intent: Intent, bounds: Limits, policy: Policy) -> None:
+    def record_start(self, intent: Intent, bounds: Limits, policy: Policy, why: str = "") -> None:
         facts = {
             "request": intent.request,
             "bounds": bounds.to_json(),
             "policy": policy.fingerprint,
             "mode": policy.mode,
         }
-        self._write("reason-started", facts)
+        self._write("reason-started", facts | ({"why": why} if why else {}))
 
     def record_round(self, this: Round, calls: Sequence[Mapping[str, Any]] = ()) -> None:
         """Record a round with the exact lines that the reasoner saw, and their label: nothing else crosses to it."""
@@ -121,6 +126,7 @@ class ReasoningRecord:
     def record_end(self, reasoned: Outcome[Any]) -> Outcome[Any]:
         """Record the outcome and return it; a `GaveUp` if the journal fails, since nothing that was done is undone."""
         facts: dict[str, Any] = {"ok": reasoned.ok, "taken": reasoned.taken.to_json()}
+        facts |= {"doubts": [doubt.to_json() for doubt in reasoned.doubts]} if reasoned.doubts else {}
         match reasoned:
             case Exhausted(bound=bound):
                 facts["bound"] = bound
@@ -131,7 +137,7 @@ class ReasoningRecord:
         try:
             self._write("reason-ended", facts)
         except JournalError as error:
-            common = {name: getattr(reasoned, name) for name in ("run", "way", "taken", "effects", "rounds")}
+            common = {name: getattr(reasoned, name) for name in ("run", "way", "taken", "effects", "doubts", "rounds")}
             return reasoned if isinstance(reasoned, GaveUp) else GaveUp(error=error, **common)
         return reasoned
 
@@ -174,6 +180,9 @@ class ReasoningCallbacks:
 
 NO_CALLBACKS = ReasoningCallbacks()
 
+BindRound = Callable[[Plan, Mapping[str, Type], Asker | None], Awaitable[PlanBinding]]
+"""Binds the references of a round's plan, given the types of the variables it starts with and who may be asked."""
+
 
 class Reasoner:
     """Works in rounds: each plan is written knowing the typed results of those before, checked, proved and run.
@@ -199,8 +208,10 @@ class Reasoner:
         level: ViewLevel = "scalars",
         history: int = MAX_HISTORY,
         caps: Limits | None = None,
+        bind: BindRound | None = None,
     ) -> None:
         self.caps = caps or RUN_LIMITS
+        self.bind = bind
         if LOOK in registry:
             raise PlanError(
                 "reason.tool-named-look",
@@ -214,11 +225,14 @@ class Reasoner:
         self.history = history
 
     async def reason(
-        self, intent: Intent, company: ReasoningCallbacks = NO_CALLBACKS, *, fresh: bool = False
+        self, intent: Intent, company: ReasoningCallbacks = NO_CALLBACKS, *, fresh: bool = False, why: str = ""
     ) -> Outcome[Any]:
-        """Do what was asked, in as many rounds as it takes. Stopping the task that awaits this gives a `GaveUp`."""
+        """Do what was asked, in as many rounds as it takes. Stopping the task that awaits this gives a `GaveUp`.
+
+        `why` is recorded: why there are rounds, where nobody asked for them.
+        """
         with span("reason"):
-            course = _ReasoningRun(self, intent, company, Meter(self.bounds), fresh)
+            course = _ReasoningRun(self, intent, company, Meter(self.bounds), fresh, why)
             task = asyncio.create_task(course.run_rounds())
             try:
                 done, _ = await asyncio.wait({task}, timeout=self.bounds.seconds)
@@ -244,12 +258,15 @@ class _ReasoningRun:
     company: ReasoningCallbacks
     meter: Meter
     fresh: bool
+    why: str = ""
     id: str = field(default_factory=new_run_id)
     rounds: list[Round] = field(default_factory=list[Round])
     variables: dict[str, HandleContent] = field(default_factory=dict[str, HandleContent])
     shown: dict[str, Type] = field(default_factory=dict[str, Type])
     """The types of the variables as the planner may read them."""
     assembled: frozenset[str] = frozenset()
+    origins: dict[str, ValueOrigin] = field(default_factory=dict[str, ValueOrigin])
+    """The constants of the plans in the variables that they left: a later plan may not direct by what nobody gave."""
     places: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
     read: Label = NOTHING
     said: tuple[str, ...] = ()
@@ -269,7 +286,7 @@ class _ReasoningRun:
         """The rounds; None if it was stopped in the middle of one."""
         try:
             with charge_to(self.meter):
-                self.record.record_start(self.intent, self.of.bounds, self.of.policy)
+                self.record.record_start(self.intent, self.of.bounds, self.of.policy, self.why)
                 for number in count(1):
                     self.meter.count_round()
                     ended, stopped = await self._round(number)
@@ -281,14 +298,16 @@ class _ReasoningRun:
     async def _round(self, number: int) -> tuple[Outcome[Any] | None, bool]:
         start = self._start()
         try:
-            compiled = await self._plan(number)
+            compiled, doubts = await self._bound(await self._plan(number), start)
             if compiled.cached and not self._check(compiled.plan, start).ok:
                 # A cached plan is checked by the current policy, like a new one.
-                compiled = await self._plan(number, fresh=True)
+                compiled, doubts = await self._bound(await self._plan(number, fresh=True), start)
         except PlanError as error:
             self._failed(Round(number), error, None, None)
             twice = len(self.rounds) > 1 and not self.rounds[-2].source
-            return (self._end_without_answer(error) if twice or self.of.bounds.rounds == 1 else None), False
+            # The planner's own word that the request cannot be served is an outcome: asking again would press for one.
+            final = twice or self.of.bounds.rounds == 1 or error.code == "plan.cannot"
+            return (self._end_without_answer(error) if final else None), False
         source = round_source(compiled.plan, compiled.looks, self.of.registry)
         checked = self._check(compiled.plan, start)
         this = Round(
@@ -302,9 +321,21 @@ class _ReasoningRun:
             return None, False
         if not allowed:
             return self._end_without_answer(RunError("reason.declined", "the plan of a round was not wanted")), False
-        outcome = await self._run(compiled.plan, start, number)
+        outcome = await self._run(compiled.plan, start, number, doubts)
         self.places = {place: tree_of_round(tree, number) for place, tree in outcome.written.items()}
         return self._finish_round(this, compiled, checked, outcome), isinstance(outcome, Stopped)
+
+    async def _bound(self, compiled: CompiledPlan, start: StartState) -> tuple[CompiledPlan, tuple[Doubt, ...]]:
+        """The plan with its references bound, and what is not sure about it.
+
+        The draft keeps its words, since only that is read by the planner.
+        """
+        of, bound = self.of, PlanBinding(compiled.plan)
+        if of.bind is not None:
+            bound = await of.bind(compiled.plan, start.types, self.company.asker)
+            bound.require()
+        doubts = planning_doubts(compiled.plan, self.intent, bound.bindings, of.registry, of.policy.me)
+        return replace(compiled, plan=bound.plan, draft=compiled.draft or compiled.plan), doubts
 
     def _check(self, plan: Plan, start: StartState) -> Checked:
         of = self.of
@@ -327,6 +358,7 @@ class _ReasoningRun:
                 names=self.names,
                 shown_types=self.shown,
                 read_label=self.read,
+                origins=self.origins,
             )
         with span("plan", "", {"gen_ai.operation.name": "plan", "bicameral.round": number}), open_ledger() as ledger:
             try:
@@ -336,7 +368,7 @@ class _ReasoningRun:
             finally:
                 self.calls = (*(ledger.records or ()), *ledger.lost)
 
-    async def _run(self, plan: Plan, start: StartState, number: int) -> RunOutcome:
+    async def _run(self, plan: Plan, start: StartState, number: int, doubts: tuple[Doubt, ...]) -> RunOutcome:
         of, company = self.of, self.company
         return await run_plan(
             plan,
@@ -351,6 +383,7 @@ class _ReasoningRun:
             start=start,
             link={"reason": self.id, "round": number},
             caps=of.caps,
+            doubts=doubts,
         )
 
     def _finish_round(
@@ -385,6 +418,8 @@ class _ReasoningRun:
         # A value that this plan assembled counts as assembled in the plans that use it.
         made = self._start().assembled_values(compiled.plan, self.of.registry, self.intent.request, self.of.policy.me)
         self.assembled = (self.assembled - left.keys()) | (made.variables & left.keys())
+        after = variable_origins(compiled.plan, self.of.registry, self.origins)
+        self.origins |= {name: after[name] for name in left.keys() & after.keys()}
         # By the types with neutral names: the column names of a table are untrusted and are not shown.
         types = {name: compiled.draft_types.get(name, ANY) for name in left}
         self.shown |= types
@@ -422,9 +457,15 @@ class _ReasoningRun:
     @property
     def _course(self) -> dict[str, Any]:
         """What every outcome says of the way to it."""
-        effects = tuple(effect for each in self.rounds for effect in each.effects)
-        usage = self.meter.usage
-        return {"run": self.id, "way": "reason", "taken": usage, "effects": effects, "rounds": tuple(self.rounds)}
+        return {
+            "run": self.id,
+            "way": "reason",
+            "taken": self.meter.usage,
+            "effects": tuple(effect for each in self.rounds for effect in each.effects),
+            # What an earlier round told decided the later plans, so the answer rests on every round.
+            "doubts": tuple(dict.fromkeys(doubt for each in self.rounds for doubt in each.doubts))[:MAX_DOUBTS],
+            "rounds": tuple(self.rounds),
+        }
 
     def exhausted(self, bound: Bound) -> Exhausted:
         spent, limit = float(getattr(self.meter.usage, bound)), float(getattr(self.of.bounds, bound))

@@ -19,8 +19,8 @@ from typing import Any, Literal, Protocol, cast
 from bicameral.errors import BicameralError, ModelError
 from bicameral.models import Provider, ReplyToken, Route
 from bicameral.planning._delta import CompiledPlan, Delta
-from bicameral.planning._intent import Intent
 from bicameral.planning._intent_check import find_omissions
+from bicameral.planning._intent_document import Intent
 from bicameral.planning._rounds import EarlierRounds
 from bicameral.routing import RouteTag, call_context, common_side
 from bicameral.sessions import require_privileged
@@ -50,12 +50,15 @@ def deciding_tokens(tokens: Sequence[ReplyToken]) -> Iterator[ReplyToken]:
 MIN_CONFIDENCE = 0.65
 """The least probability of a deciding token in a plan without doubt."""
 
-DoubtKind = Literal["repaired", "mismatch", "left-out", "unsure"]
+DoubtKind = Literal["repaired", "mismatch", "left-out", "unsure", "unused-mention", "unserved-constraint"]
 
 
 @dataclass(frozen=True, slots=True)
 class PlanDoubt:
-    """A reason to ask a larger model. It contains no untrusted text: plans are written before any is read."""
+    """A reason to ask a larger model, or to draw several plans.
+
+    It contains no untrusted text: plans are written before any is read.
+    """
 
     kind: DoubtKind
     reason: str
@@ -175,6 +178,12 @@ class PlanCascade:
         if self._cache is not None and key is not None and compiled.route is not None:
             self._cache[key] = json.dumps(compiled.route.to_json() | {"form": ROUTE_CACHE_FORM, "key": key})
         return replace(compiled, seconds=time.perf_counter() - started)
+
+    def planner_for(self, route: Route | None) -> Delta:
+        """The planner of the stage that wrote a plan; the last one if that is not known."""
+        known = route is not None and route.alias in [alias for alias, _ in self._stages]
+        place = self._stage_index(route.alias) if route is not None and known else len(self._stages) - 1
+        return self._stage_planner(place, route or _NO_ROUTE)
 
     def can_escalate(self, route: Route | None) -> bool:
         """Whether there is a larger model than the one that wrote a plan."""

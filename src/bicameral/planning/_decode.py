@@ -6,6 +6,7 @@ grammars a plan is decoded one statement at a time, under a grammar made from th
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,10 +14,9 @@ from typing import Any
 
 from bicameral.errors import PlanError
 from bicameral.models import Message, ReplyToken
-from bicameral.planning._expression_grammar import NamedObjects
-from bicameral.planning._intent import Intent
-from bicameral.planning._matching import FILE_PATTERN, PlanExample, load_examples
-from bicameral.planning._neutral_names import NeutralNames
+from bicameral.planning._grammar_paths import NamedObjects
+from bicameral.planning._intent_document import Intent, request_text
+from bicameral.planning._matching import PlanExample, load_examples
 from bicameral.planning._rounds import EarlierRounds, bound_names, replace_look
 from bicameral.planning._statement_grammar import FENCE, Opening, statement_grammar
 from bicameral.plans import Answer, Each, Scope, When, check_step, parse, type_of
@@ -24,19 +24,21 @@ from bicameral.sessions import Session
 from bicameral.tools import Registry, Tool
 from bicameral.types import ANY, DictType, ListType, NullType, OptionalType, RecordType, StrType, Type
 
-PROMPT_VERSION = 4
+PROMPT_VERSION = 5
 """Increased with every change of the prompt, since cached plans depend on it."""
 
 PREFILL = f"{FENCE}python\n"
 
 _RULES = """\
 You write short plans in a small part of Python: assignments, tool calls, for, if/else. No import, def or while.
-Use only the tools below, one call per line. Use exactly the names, numbers and addresses of the request.
-Do everything that was asked and nothing else. Never make up content: work with what tools return.
+Use only the tools below, one call per line. Do everything that was asked and nothing else. Never make up content.
+You cannot see files, tables, mails or calendars. Name what is there in the words of the request: file("bills"),
+folder("photos"), column("amount due"), value("groceries"), person("Anna"), event("dentist"), mail("the offer").
+Copy file names, numbers, addresses and quoted text of the request exactly.
 To understand prose (a mail, a page, a document) use extract(text, "what to read", type), where type is
 str, int, float, bool, date, datetime or {"field": type}. Every plan ends with answer(value).
-Search for words in the singular: "error", not "errors".
-Built in: len sum min max sorted mean round str int float timedelta, f-strings, list comprehensions.
+If no tool can do it, write only cannot("why"). If something must be known first, write x = ask("question").
+Built in: len sum min max sorted mean round unique str int float timedelta, f-strings, list comprehensions.
 """
 
 
@@ -56,38 +58,18 @@ def setup_messages(registry: Registry, near: Sequence[PlanExample] = ()) -> tupl
     return tuple(turns)
 
 
-def request_text(intent: Intent, registry: Registry, names: NeutralNames, *, account: bool = True) -> str:
-    """The request as the planner reads it, with the dates it means and the columns of the tables it names.
+def prompt_text(intent: Intent) -> str:
+    """The intent as the planner reads it, with the days that it means.
 
-    `registry` and `names` are those of the planner, without untrusted column names. `account` adds Echo's account of
-    the request, which helps a model that was not trained on requests as people write them.
+    Nothing of the world is in it: names of files, columns and people are those of the request.
     """
-    lines = [intent.request]
-    if account and intent.by == "echo":
-        steps = "; ".join(step.action + (f" {step.about}" if step.about else "") for step in intent.steps)
-        lines.append(f"(that is: {steps})")
+    lines = [request_text(intent)]
     for named in intent.dates:
         if named.start == named.end:
             lines.append(f'"{named.phrase}" is date("{named.start}"), a {named.start:%A}')
         else:
             lines.append(f'"{named.phrase}" is from date("{named.start}") to date("{named.end}")')
-    lines += [f"{name}: {names.describe(type_)}" for name, type_ in named_tables(intent.request, registry)]
     return "\n".join(lines)
-
-
-def named_tables(request: str, registry: Registry) -> list[tuple[str, Type]]:
-    """The tables that a request names, with their types where known."""
-    found: list[tuple[str, Type]] = []
-    for name in dict.fromkeys(FILE_PATTERN.findall(request)):
-        for tool in registry:
-            required = [argument.name for argument in tool.arguments if argument.required]
-            if tool.refine is None or len(required) != 1:
-                continue
-            known = tool.refined_result({}, {required[0]: name})
-            if known != tool.result:
-                found.append((name, known))
-                break
-    return found
 
 
 def repair_text(code: str, problems: Sequence[str]) -> str:
@@ -142,12 +124,40 @@ _PLACEHOLDER = "_ = 0\n"
 
 
 @dataclass(frozen=True, slots=True)
+class Sampling:
+    """How replies are chosen. At temperature 0 the likeliest one is; above it the seed decides, and repeats."""
+
+    temperature: float = 0.0
+    seed: int = 0
+
+
+GREEDY = Sampling()
+
+
+@dataclass(frozen=True, slots=True)
 class PlanDraft:
-    """The code that a model wrote, what makes it unusable, and the probabilities of its tokens if asked for."""
+    """The code that a model wrote, what makes it unusable, and the probabilities of its tokens if asked for.
+
+    `refusal` is why the request cannot be served, if the model says so instead of writing a plan.
+    """
 
     code: str
     problem: str | None = None
     confidence: tuple[ReplyToken, ...] = ()
+    refusal: str | None = None
+
+
+def refusal_reason(code: str) -> str | None:
+    """The reason of a plan that is `cannot(reason)` and nothing else."""
+    try:
+        body = ast.parse(code).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    match body:
+        case [ast.Expr(value=ast.Call(func=ast.Name(id="cannot"), args=[ast.Constant(value=str() as reason)]))]:
+            return reason.strip() or "it does not say why"
+        case _:
+            return None
 
 
 async def decode_typed(
@@ -161,6 +171,7 @@ async def decode_typed(
     avoid: frozenset[str] = frozenset(),
     earlier: EarlierRounds | None = None,
     confidence: bool = False,
+    sampling: Sampling = GREEDY,
 ) -> PlanDraft:
     """A plan that type-checks by construction, statement by statement.
 
@@ -169,6 +180,7 @@ async def decode_typed(
         after: The correct beginning of a plan that is repaired; decoding continues after it.
         avoid: Tools that the next statement must not call.
         confidence: Whether to ask for the probability of each token.
+        sampling: Temperature and seed of every statement.
     """
     code, ending, tokens = after, False, list[ReplyToken]()
     for number in range(MAX_STATEMENTS):
@@ -186,6 +198,8 @@ async def decode_typed(
             grammar=statement_grammar(registry.without(avoid) if code == after else registry, openings, named),
             max_tokens=STATEMENT_TOKENS,
             confidence=confidence,
+            temperature=sampling.temperature,
+            seed=sampling.seed,
         )
         statement = reply.text
         if reply.finish == "length" or not statement.endswith("\n"):
@@ -198,6 +212,8 @@ async def decode_typed(
         tokens += reply.confidence
         if watch is not None:
             watch(statement.rstrip("\n"))
+        if reason := refusal_reason(code):
+            return PlanDraft(code, refusal=reason, confidence=tuple(tokens))
     return PlanDraft(code, f"the plan has more than {MAX_STATEMENTS} statements")
 
 
@@ -212,15 +228,28 @@ def _is_repetition(statement: str, code: str) -> bool:
 
 
 async def decode_freely(
-    session: Session, request: str, watch: Callable[[str], None] | None = None, *, confidence: bool = False
+    session: Session,
+    request: str,
+    watch: Callable[[str], None] | None = None,
+    *,
+    confidence: bool = False,
+    sampling: Sampling = GREEDY,
 ) -> PlanDraft:
     """A plan without a grammar: all text before the closing fence."""
-    reply = await session.ask(request, prefill=PREFILL, stop=(FENCE,), confidence=confidence)
+    reply = await session.ask(
+        request,
+        prefill=PREFILL,
+        stop=(FENCE,),
+        confidence=confidence,
+        temperature=sampling.temperature,
+        seed=sampling.seed,
+    )
     code = reply.text.removeprefix(PREFILL).rstrip() + "\n"
     if watch is not None:
         for line in code.splitlines():
             watch(line)
-    return PlanDraft(code, "the plan was cut off" if reply.finish == "length" else None, reply.confidence)
+    problem = "the plan was cut off" if reply.finish == "length" else None
+    return PlanDraft(code, problem, reply.confidence, None if problem else refusal_reason(code))
 
 
 def next_openings(code: str, registry: Registry, earlier: EarlierRounds | None = None) -> list[Opening]:
@@ -231,7 +260,7 @@ def next_openings(code: str, registry: Registry, earlier: EarlierRounds | None =
         code = replace_look(code).text
     lines = code.splitlines()
     if not lines:
-        return [Opening(0, known)]
+        return [Opening(0, known, first=True)]
     level = _indent_level(lines[-1])
     opens = lines[-1].rstrip().endswith(":")
     whole = code + "    " * (level + 1) + _PLACEHOLDER if opens else code

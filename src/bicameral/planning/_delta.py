@@ -14,25 +14,27 @@ from bicameral.errors import BicameralError, Place, PlanError
 from bicameral.limits import open_ledger
 from bicameral.models import Provider, ReplyToken, Route
 from bicameral.planning._decode import (
+    GREEDY,
     PREFILL,
     PROMPT_VERSION,
     STATEMENT_TOKENS,
     PlanDraft,
+    Sampling,
     adapter_setup_messages,
     decode_freely,
     decode_typed,
     next_openings,
+    prompt_text,
     repair_text,
-    request_text,
     setup_messages,
 )
-from bicameral.planning._intent import Intent
 from bicameral.planning._intent_check import Mismatch, check_against_intent, drop_unasked_steps
+from bicameral.planning._intent_document import Intent
 from bicameral.planning._matching import load_examples, named_objects, nearest_tools, relevant_examples, relevant_tools
 from bicameral.planning._neutral_names import NeutralNames
 from bicameral.planning._rounds import EarlierRounds, PlannerCode, replace_look, with_left_variables
 from bicameral.planning._statement_grammar import statement_grammar
-from bicameral.plans import Call, Finding, Plan, PlanLimits, Report, check, parse, walk
+from bicameral.plans import Call, Plan, PlanLimits, Report, check, open_references, parse, plan_references, walk
 from bicameral.sessions import Listener, Session
 from bicameral.tools import Registry
 from bicameral.types import Type
@@ -50,7 +52,8 @@ PLAN_CACHE_FORM = "plan-cache/1"
 class PlanCheck:
     """The report of `plans.check` on a plan, with all inputs of the check.
 
-    `report_for` returns the report where the same check is needed again, and only if the inputs are the same.
+    The registry is the planner's, which knows nothing of the world. `report_for` returns the report where the same
+    check is needed again, and only if what the plan uses is the same.
     """
 
     plan: Plan
@@ -63,8 +66,13 @@ class PlanCheck:
         self, plan: Plan, registry: Registry, limits: PlanLimits, scope: Mapping[str, Type]
     ) -> Report | None:
         """The report, if it is of this plan, these tools, limits and variables; None if the plan must be checked."""
-        # Plan and registry by identity: an equal object may still check differently.
-        if plan is not self.plan or registry is not self.registry:
+        # Plan and tools by identity: an equal object may still check differently. A tool that reads files for the check
+        # is another object in the planner's registry.
+        calls = {step.tool for _, step in walk(plan.steps) if isinstance(step, Call)}
+        if plan is not self.plan or any(self.registry.get(name) is not registry.get(name) for name in calls):
+            return None
+        # The planner's check lets references be open; a plan with one is never run.
+        if open_references(plan):
             return None
         if limits != self.limits or dict(scope) != dict(self.scope):
             return None
@@ -89,7 +97,7 @@ class CompiledPlan:
     route: Route | None = None
     """The model that wrote it and why, where there was a choice."""
     draft: Plan | None = None
-    """The plan as the model wrote it, with neutral names for the columns of untrusted tables."""
+    """The plan as the model wrote it, with neutral names for tools that describe themselves."""
     draft_types: Mapping[str, Type] = field(default_factory=dict[str, Type])
     """The types of the draft's variables, as a planner may read them."""
     check: PlanCheck | None = field(default=None, repr=False, compare=False)
@@ -104,6 +112,7 @@ class _Attempt:
     problems: tuple[str, ...] = ()
     wrong_line: int | None = None
     compiled: CompiledPlan | None = None
+    refusal: str | None = None
 
     @property
     def usable(self) -> CompiledPlan | None:
@@ -116,7 +125,7 @@ class _Attempt:
 class _PlanningJob:
     """The inputs of one plan. `registry` and `earlier` are as the planner sees them.
 
-    `real_registry` has the chosen tools under their real names, `full_registry` all tools.
+    `real_registry` has the chosen tools under their real names.
     """
 
     session: Session
@@ -124,12 +133,12 @@ class _PlanningJob:
     intent: Intent
     registry: Registry
     real_registry: Registry
-    full_registry: Registry
     watch: Callable[[str], None] | None
     earlier: EarlierRounds | None
     real_earlier: EarlierRounds | None
     names: NeutralNames
     confidence: bool = False
+    sampling: Sampling = GREEDY
 
     async def write_typed(self, *, after: str = "", avoid: frozenset[str] = frozenset()) -> PlanDraft:
         return await decode_typed(
@@ -142,10 +151,13 @@ class _PlanningJob:
             avoid=avoid,
             earlier=self.earlier,
             confidence=self.confidence,
+            sampling=self.sampling,
         )
 
     async def write_freely(self) -> PlanDraft:
-        return await decode_freely(self.session, self.request, self._readable_watch, confidence=self.confidence)
+        return await decode_freely(
+            self.session, self.request, self._readable_watch, confidence=self.confidence, sampling=self.sampling
+        )
 
     @cached_property
     def first_grammar(self) -> str | None:
@@ -226,6 +238,8 @@ class Delta:
             return replace(known, cached=True, seconds=time.perf_counter() - started)
         with open_ledger() as ledger:
             attempt, repairs = await self._write_and_repair(writing)
+        if attempt.refusal is not None:
+            raise _refusal_error(attempt.refusal, registry, intent.request)
         if (compiled := attempt.usable) is None:
             raise self._no_plan_error(writing, registry, attempt)
         # The plan of a substitute model is not cached: an entry could not say that it is one. Neither is a plan that
@@ -234,13 +248,39 @@ class Delta:
             self._cache[key] = _render_entry(key, compiled)
         return replace(compiled, repairs=repairs, seconds=time.perf_counter() - started)
 
+    async def draw(self, intent: Intent, registry: Registry, sampling: Sampling) -> CompiledPlan | None:
+        """One more plan for an intent, sampled and neither repaired nor cached; None if it may not be used.
+
+        The prompt is that of `compile`, so a provider evaluates none of it again. A plan with errors, or with a severe
+        mismatch such as a directing value that nobody gave, may not be used.
+
+        Args:
+            sampling: Temperature and seed; the same ones give the same plan.
+        """
+        writing = replace(self._prepare_job(intent, registry, None, None), sampling=sampling)
+        return (await self._attempt(writing)).usable
+
+    def restore(self, draft: Plan, intent: Intent, registry: Registry) -> CompiledPlan | None:
+        """A plan from its stored draft, judged like one that was just written; None if it may not be used."""
+        # A model cannot write what a reference is bound to, so neither can a store: it would choose value and label.
+        if any(each.bound is not None for each in plan_references(draft)):
+            return None
+        draft = draft.model_copy(update={"goal": intent.request})
+        writing = self._prepare_job(intent, registry, None, None)
+        return self._judge_plan(drop_unasked_steps(draft, intent, writing.registry), None, writing).usable
+
+    @property
+    def cache(self) -> MutableMapping[str, str] | None:
+        """Where plans are cached."""
+        return self._cache
+
     def _prepare_job(
         self, intent: Intent, registry: Registry, watch: Callable[[str], None] | None, earlier: EarlierRounds | None
     ) -> _PlanningJob:
         """Choose tools and examples, and build the prompt."""
         chosen = relevant_tools(intent.request, registry)
         names = (earlier.names if earlier is not None else None) or NeutralNames(intent.request)
-        shown = names.neutral_registry(chosen)
+        shown = names.planner_registry(chosen)
         trained = ADAPTER_JOB in self._provider.adapters
         near = () if trained else relevant_examples(intent.request, load_examples().bank, EXAMPLE_COUNT)
         session = Session(
@@ -252,13 +292,11 @@ class Delta:
             listener=self._listener,
             adapter=ADAPTER_JOB if trained else None,
         )
-        request = request_text(intent, shown, names, account=not trained)
+        request = prompt_text(intent)
         if earlier is not None:
             request = earlier.with_request(request)
         seen = None if earlier is None else earlier.for_planner
-        return _PlanningJob(
-            session, request, intent, shown, chosen, registry, watch, seen, earlier, names, self._confidence
-        )
+        return _PlanningJob(session, request, intent, shown, chosen, watch, seen, earlier, names, self._confidence)
 
     # The cache ------------------------------------------------------------------------------------------------------
 
@@ -348,14 +386,13 @@ class Delta:
 
     def _judge_draft(self, draft: PlanDraft, writing: _PlanningJob) -> _Attempt:
         intent, registry, earlier = writing.intent, writing.registry, writing.earlier
+        if draft.refusal is not None:
+            return _Attempt(draft.code, refusal=draft.refusal)
         if draft.problem is not None:
             return _Attempt(draft.code, (draft.problem,))
         try:
             code = replace_look(draft.code) if earlier is not None and earlier.may_look else PlannerCode(draft.code)
-            # A planner may also know a tool by its own name.
-            parsed = parse(
-                code.text, Registry({tool.name: tool for tool in (*writing.real_registry, *registry)}.values())
-            )
+            parsed = parse(code.text, registry)
         except PlanError as error:
             return _Attempt(draft.code, (str(error),))
         written = parsed.plan.model_copy(update={"goal": intent.request})
@@ -375,53 +412,38 @@ class Delta:
         *,
         places: Mapping[str, Place] | None = None,
     ) -> _Attempt:
-        """Bind a draft to real names, check it, and compare it with its intent."""
+        """Check a draft, and compare it with its intent."""
         try:
             draft = _with_left_variables(plan, looks, writing.registry, writing.earlier)
-            # Checked with neutral names first: a planner may read only findings of this check.
-            seen = self._check(draft, writing.registry, writing.earlier, places)
-            bound = writing.names.bind(plan, writing.real_registry)
-            final = _with_left_variables(bound.plan, looks, writing.real_registry, writing.real_earlier)
-            check = self._check_bound(final, writing, places)
-            report = check.report
+            report = self._check(draft, writing.registry, writing.earlier, places)
+            real = writing.names.to_real(plan)
+            final = _with_left_variables(real, looks, writing.real_registry, writing.real_earlier)
         except (PlanError, ValueError) as error:
             return _Attempt(problems=(error.code if isinstance(error, PlanError) else "plan.invalid",))
-        if bound.problems or not report.ok:
+        if not report.ok:
             first = next((finding.place for finding in report.errors), None)
-            problems = (*bound.problems, *_planner_findings(report, seen, writing.names))
-            return _Attempt("", problems, first.line if first else None)
+            return _Attempt("", tuple(map(str, report.errors)), first.line if first else None)
         intent, earlier = writing.intent, writing.earlier
         mismatches = tuple(
             check_against_intent(draft, intent, writing.registry, earlier=earlier, looks=looks is not None)
         )
-        problems = (*(each.message for each in mismatches), *_unused_results(draft, seen, writing.registry))
+        # What forbids the plan comes first: it is the reason that a person is told if no better plan is found.
+        gravest = sorted(mismatches, key=lambda each: not each.severe)
+        problems = (*(each.message for each in gravest), *_unused_results(draft, report, writing.registry))
         wrong = next((each.path for each in mismatches if each.path is not None), None)
         place = places.get(wrong) if wrong is not None and places is not None else None
         line = place.line if place else None
-        types = dict(seen.types)
+        types = dict(report.types)
+        check = PlanCheck(final, writing.registry, self._limits, _scope_of(earlier), report)
         compiled = CompiledPlan(
             final, report, mismatches, 0, False, 0.0, looks, draft=draft, draft_types=types, check=check
         )
         return _Attempt("", problems, line, compiled)
 
-    def _check_bound(self, plan: Plan, writing: _PlanningJob, places: Mapping[str, Place] | None) -> PlanCheck:
-        """Check a plan with real names against all tools, so that the check need not be repeated after Delta."""
-        chosen, every, earlier = writing.real_registry, writing.full_registry, writing.real_earlier
-        calls_chosen_only = all(step.tool in chosen for _, step in walk(plan.steps) if isinstance(step, Call))
-        # A plan may call only the chosen tools. A model's text cannot name another one; a cache entry can.
-        registry = every if calls_chosen_only else chosen
-        report = self._check(plan, registry, earlier, places)
-        if not report.ok and registry is every:
-            # The planner is told what is wrong, and the hints of a check name tools of its registry. The name of a tool
-            # that was not chosen may be untrusted text: the planner must not read it.
-            registry = chosen
-            report = self._check(plan, registry, earlier, places)
-        return PlanCheck(plan, registry, self._limits, _scope_of(earlier), report)
-
     def _check(
         self, plan: Plan, registry: Registry, earlier: EarlierRounds | None, places: Mapping[str, Place] | None
     ) -> Report:
-        return check(plan, registry, limits=self._limits, scope=_scope_of(earlier), places=places)
+        return check(plan, registry, limits=self._limits, scope=_scope_of(earlier), places=places, unbound=True)
 
     def _no_plan_error(self, writing: _PlanningJob, registry: Registry, attempt: _Attempt) -> BicameralError:
         request = writing.intent.request
@@ -434,6 +456,16 @@ class Delta:
         )
 
 
+def _refusal_error(reason: str, registry: Registry, request: str) -> PlanError:
+    """The planner's own word that the request cannot be served, which is an outcome and no failure to plan."""
+    near = ", ".join(nearest_tools(request, registry)) or "none comes near"
+    return PlanError(
+        "plan.cannot",
+        f"this cannot be done: {reason.rstrip('.')}",
+        fix=f"Ask for a part of it, or configure a tool for it. Nearest tools: {near}.",
+    )
+
+
 def _scope_of(earlier: EarlierRounds | None) -> Mapping[str, Type]:
     """The variables that exist before the first step of a plan."""
     return {} if earlier is None else earlier.variables
@@ -443,25 +475,6 @@ def _with_left_variables(
     plan: Plan, looks: tuple[str, ...] | None, registry: Registry, earlier: EarlierRounds | None
 ) -> Plan:
     return plan if looks is None or earlier is None else with_left_variables(plan, looks, registry, earlier)
-
-
-def _planner_findings(report: Report, seen: Report, names: NeutralNames) -> list[str]:
-    """The findings of the check that the planner may read.
-
-    Findings on the real plan may contain untrusted column names. They are replaced by the findings on the draft, which
-    has neutral names; a finding without a counterpart there is reduced to its code.
-    """
-    if not names.has_hidden_names:
-        return [str(finding) for finding in report.errors]
-    neutral: dict[tuple[str, str], list[Finding]] = {}
-    for finding in seen.errors:
-        neutral.setdefault((finding.code, finding.path), []).append(finding)
-    found: dict[str, None] = {}
-    for finding in report.errors:
-        same = neutral.get((finding.code, finding.path))
-        texts = [str(each) for each in same] if same else [f"this does not fit what the plan reads [{finding.code}]"]
-        found |= dict.fromkeys(texts)
-    return list(found)
 
 
 def _render_entry(key: str, compiled: CompiledPlan) -> str:
@@ -481,6 +494,9 @@ def _parse_entry(key: str, text: str) -> tuple[Plan, tuple[str, ...] | None] | N
             return None
         looks = entry["looks"]
         plan = Plan.model_validate_json(entry["plan"])
+        # A model cannot write what a reference is bound to, so neither can an entry: it would choose value and label.
+        if any(each.bound is not None for each in plan_references(plan)):
+            return None
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     if looks is None:

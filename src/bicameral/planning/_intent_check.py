@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bicameral.planning._intent import Intent
+from bicameral.planning._claim_support import unsupported_claims
+from bicameral.planning._directives import ungrounded_directives
+from bicameral.planning._effect_words import has_declared_word
+from bicameral.planning._intent_document import Intent, IntentStep
+from bicameral.planning._language import guess_language
 from bicameral.planning._matching import ADDRESS_PATTERN, FILE_PATTERN, LINK_PATTERN
 from bicameral.planning._rounds import EarlierRounds
-from bicameral.plans import Call, Const, Each, Plan, When, children, free_names, print_plan, walk
-from bicameral.text import has_any_phrase, mentions, mentions_path
-from bicameral.tools import Effect, Registry
+from bicameral.plans import Call, Const, Each, Plan, When, children, free_names, print_plan, unbind_cells, walk
+from bicameral.text import has_any_phrase, mentions, mentions_path, text_stems
+from bicameral.tools import Effect, Registry, Tool
 
 _MISSING_EFFECT = "plan.missing-effect"
 
@@ -28,7 +32,16 @@ class Mismatch:
     """A difference between a plan and its intent. A plan with a `severe` one is never used."""
 
     code: Literal[
-        "plan.missing-effect", "plan.unasked-effect", "plan.other-tool", "plan.unused-object", "plan.invented-object"
+        "plan.missing-effect",
+        "plan.unasked-effect",
+        "plan.other-tool",
+        "plan.unused-object",
+        "plan.invented-object",
+        "plan.unserved-step",
+        "plan.broken-constraint",
+        "plan.undelivered-output",
+        "plan.unsupported-claim",
+        "plan.invented-value",
     ]
     message: str
     severe: bool = False
@@ -36,21 +49,33 @@ class Mismatch:
 
 
 def check_against_intent(
-    plan: Plan, intent: Intent, registry: Registry, *, earlier: EarlierRounds | None = None, looks: bool = False
+    plan: Plan,
+    intent: Intent,
+    registry: Registry,
+    *,
+    earlier: EarlierRounds | None = None,
+    looks: bool = False,
+    settings: Collection[str] = (),
 ) -> list[Mismatch]:
     """All differences between a plan and its intent.
 
     Args:
         earlier: Earlier rounds; their effects and literals count, too.
         looks: Whether the plan only looks at results: then nothing can be missing yet.
+        settings: Values of the user's settings that may direct effects, such as the own addresses.
     """
     earlier = earlier or EarlierRounds()
     effects = _effect_mismatches(plan, intent, registry, earlier)
+    invented = _invented_objects(plan, intent)
     return [
         *(each for each in effects if not (looks and each.code == _MISSING_EFFECT)),
         *_other_tool_mismatches(plan, intent, registry),
         *([] if looks else _unused_objects(plan, intent, earlier)),
-        *_invented_objects(plan, intent),
+        *invented,
+        *_invented_values(plan, intent, registry, settings, invented, earlier),
+        # Steps that are sentences of a model are no contract: their words are not those of tools.
+        *(serves_intent(plan, intent, registry, earlier=earlier) if intent.is_structured and not looks else []),
+        *([] if looks else _unsupported_claims(plan, intent, registry, earlier)),
     ]
 
 
@@ -72,19 +97,24 @@ def _effect_mismatches(plan: Plan, intent: Intent, registry: Registry, earlier: 
     return found
 
 
+def _has_words(request: str, tool: Tool) -> bool:
+    """Whether a request has a word that a tool declares. The words are English: elsewhere only the same form counts."""
+    if guess_language(request) == "en":
+        return has_any_phrase(request, tool.words)
+    return has_declared_word(request, tool.words)
+
+
 def _other_tool_mismatches(plan: Plan, intent: Intent, registry: Registry) -> list[Mismatch]:
     """Calls with effects for which the words of the request ask for another tool of the same toolbox."""
     found: list[Mismatch] = []
     for path, step in walk(plan.steps):
         tool = registry.get(step.tool) if isinstance(step, Call) else None
-        if tool is None or not tool.changes or not tool.words or has_any_phrase(intent.request, tool.words):
+        if tool is None or not tool.changes or not tool.words or _has_words(intent.request, tool):
             continue
         meant = [
             other.name
             for other in registry
-            if other.toolbox == tool.toolbox
-            and other.effect == tool.effect
-            and has_any_phrase(intent.request, other.words)
+            if other.toolbox == tool.toolbox and other.effect == tool.effect and _has_words(intent.request, other)
         ]
         if meant:
             message = f"The request does not ask for {tool.name}; what it says is done by {', '.join(meant)}."
@@ -127,11 +157,180 @@ def _invented_objects(plan: Plan, intent: Intent) -> list[Mismatch]:
     return found
 
 
+def _invented_values(
+    plan: Plan,
+    intent: Intent,
+    registry: Registry,
+    settings: Collection[str],
+    known: list[Mismatch],
+    earlier: EarlierRounds,
+) -> list[Mismatch]:
+    """Literals that direct an effect and that nobody gave. An invented address is severe under its own code already."""
+    found: list[Mismatch] = []
+    for each in ungrounded_directives(plan, intent, registry, settings, start=earlier.origins):
+        if any(other.severe and repr(each.value) in other.message for other in known):
+            continue
+        message = (
+            f"Nobody gave the value {each.value!r} that directs {each.tool} ({each.argument}): "
+            "use what the request names or what a tool returns."
+        )
+        found.append(Mismatch("plan.invented-value", message, severe=True, path=each.path))
+    return found
+
+
+_POLITE_ORDER = re.compile(
+    r"^\W*(?:can|could|would|will)\s+you\b|^\W*(?:kannst|könntest|würdest|können|könnten)\b|^\W*(?:peux|pouvez|pourrais|"
+    r"pourriez)\b|^\W*(?:puedes|puede|podrías|podría)\b",
+    re.IGNORECASE,
+)
+
+
+def _unsupported_claims(plan: Plan, intent: Intent, registry: Registry, earlier: EarlierRounds) -> list[Mismatch]:
+    """Effects that the answer claims and no call of the plan makes."""
+    request = intent.request.strip()
+    asks = request.endswith("?") and _POLITE_ORDER.search(request) is None
+    found: list[Mismatch] = []
+    for each in unsupported_claims(plan, registry, done=earlier.effects):
+        # The answer to a question tells what others did: "Yes, it was paid".
+        if each.claim.reported and asks:
+            continue
+        message = (
+            f"The answer claims an effect ({each.claim.phrase!r}) that no step makes on every path to it: "
+            "make the call, or answer what was done."
+        )
+        found.append(Mismatch("plan.unsupported-claim", message, severe=True, path=each.path))
+    return found
+
+
 def _is_named(value: str, request: str, kind: str) -> bool:
     """Whether the request names this as a whole; for a file its last part is enough (`report.txt` into a folder)."""
     if kind == "file":
         return mentions_path(request, value) or mentions_path(request, value.rsplit("/", 1)[-1])
     return mentions(request, value)
+
+
+def serves_intent(
+    plan: Plan, intent: Intent, registry: Registry, *, earlier: EarlierRounds | None = None
+) -> list[Mismatch]:
+    """What a plan leaves undone of its intent: steps, parameters, constraints, the output.
+
+    A step is served by a tool or function whose words it shares, and its parameters by literals of the plan. A
+    constraint is kept if the plan has its numbers and one of its words; one that forbids an effect, if nothing has it.
+
+    Args:
+        earlier: Earlier rounds; their effects and literals count, too.
+    """
+    evidence = _PlanEvidence.of(plan, registry, earlier or EarlierRounds())
+    return [
+        *(found for step in intent.steps if (found := _unserved_step(step, evidence)) is not None),
+        *(found for each in intent.constraints if (found := _broken_constraint(each, evidence, intent)) is not None),
+        *_undelivered_output(intent, evidence),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _PlanEvidence:
+    """What a plan is made of: its code, the stems of its words and of its tools, its literals, and its effects."""
+
+    code: str
+    stems: frozenset[str]
+    literals: tuple[Any, ...]
+    said: str
+    tools: tuple[Tool, ...]
+    effects: frozenset[str]
+
+    @classmethod
+    def of(cls, plan: Plan, registry: Registry, earlier: EarlierRounds) -> _PlanEvidence:
+        # The notations of columns that binding wrote into the plan are no words of it.
+        plan = unbind_cells(plan)
+        code = print_plan(plan.model_copy(update={"goal": ""}), registry)
+        called = dict.fromkeys(step.tool for _, step in walk(plan.steps) if isinstance(step, Call))
+        tools = tuple(tool for name in called if (tool := registry.get(name)) is not None)
+        literals = (*earlier.literals, *plan_literals(plan))
+        words = [code.replace("_", " "), *(" ".join((tool.doc, *tool.words)) for tool in tools)]
+        effects = {tool.effect for tool in tools if tool.changes} | set(earlier.effects)
+        said = "\n".join(map(str, literals)).casefold()
+        return cls(code, frozenset(text_stems(" ".join(words))), literals, said, tools, frozenset(effects))
+
+    def has_value(self, value: object) -> bool:
+        """Whether a literal of the plan is this value, or a text that contains it in some form."""
+        if isinstance(value, bool):
+            return any(each is value for each in self.literals)
+        if isinstance(value, int | float):
+            return str(value) in self.said or any(each == value for each in self.literals if type(each) in (int, float))
+        text = str(value).casefold().strip()
+        return text in self.said or (bool(own := text_stems(text)) and set(own) <= set(text_stems(self.said)))
+
+
+def _unserved_step(step: IntentStep, evidence: _PlanEvidence) -> Mismatch | None:
+    for name, value in step.parameters.items():
+        if value is None or value is False:
+            continue
+        values = value if isinstance(value, tuple) else (value,)
+        # A switch may be an argument of the tool, or be served by what the plan does instead.
+        is_named = value is True and (f"{name}=" in evidence.code or name.replace("_", "") in evidence.code)
+        if not is_named and not all(evidence.has_value(each) for each in values if each is not None):
+            message = f"The intent asks for {step.text!r}; the plan never uses its {name} {value!r}."
+            return Mismatch("plan.unserved-step", message)
+    words = text_stems(step.action.replace("_", " ").replace("-", " "))
+    if words and not set(words) & evidence.stems and not any(map(evidence.has_value, _text_values(step))):
+        return Mismatch("plan.unserved-step", f"The intent asks for {step.text!r}; nothing in the plan does that.")
+    return None
+
+
+def _text_values(step: IntentStep) -> list[str]:
+    return [value for value in step.parameters.values() if isinstance(value, str) and value]
+
+
+_FORBIDDING = re.compile(
+    r"\b(?:no|not|don't|never|without|nothing|nicht|kein|keine|keinen|nichts|ohne|ne|sans|aucun|sin|ningún|nada)\b",
+    re.IGNORECASE,
+)
+
+
+def _broken_constraint(constraint: str, evidence: _PlanEvidence, intent: Intent) -> Mismatch | None:
+    """A constraint that nothing in the plan keeps. One that forbids what a tool of the plan does is severe."""
+    if _FORBIDDING.search(constraint):
+        for tool in evidence.tools:
+            if tool.changes and has_any_phrase(constraint, tool.words):
+                message = f"The intent forbids it ({constraint!r}), and the plan uses {tool.name}: remove it."
+                return Mismatch("plan.broken-constraint", message, severe=True)
+    rest = constraint
+    for named in intent.dates:
+        rest = rest.replace(named.phrase, " ")
+    missing = [
+        number for number in _NUMBER.findall(rest) if not _has_number(number, [*evidence.literals], evidence.said)
+    ]
+    words = set(text_stems(rest))
+    kept = not words or words & evidence.stems or words & set(text_stems(evidence.said)) or _FORBIDDING.search(rest)
+    if missing or not kept:
+        reason = f"the plan does not have {missing[0]}" if missing else "nothing in the plan keeps it"
+        return Mismatch("plan.broken-constraint", f"The intent has the constraint {constraint!r}: {reason}.")
+    return None
+
+
+def _undelivered_output(intent: Intent, evidence: _PlanEvidence) -> Iterator[Mismatch]:
+    output = intent.output
+    wanted: tuple[str, ...] = ()
+    match output.kind:
+        case "file":
+            done, wanted = "write" in evidence.effects, (output.path,) if output.path else ()
+        case "mail":
+            done, wanted = "send" in evidence.effects, tuple(each for each in output.to if "@" in each)
+        case "calendar":
+            done = any(tool.changes and _CALENDAR_STEMS & set(text_stems(tool.doc)) for tool in evidence.tools)
+        case _:
+            return
+    if not done:
+        message = f"The result should go into {output.text!r}, and the plan does not put it there."
+        yield Mismatch("plan.undelivered-output", message)
+        return
+    for target in wanted:
+        if target.casefold() not in evidence.said:
+            yield Mismatch("plan.undelivered-output", f"The result should go to {target!r}, which the plan never uses.")
+
+
+_CALENDAR_STEMS = frozenset(text_stems("calendar event appointment"))
 
 
 def drop_unasked_steps(plan: Plan, intent: Intent, registry: Registry) -> Plan:
@@ -195,6 +394,7 @@ _ONE_DAY = dt.timedelta(days=1)
 
 def find_omissions(plan: Plan, intent: Intent, registry: Registry) -> Iterator[str]:
     """Hints that a plan leaves out something of its request, or adds something, a sentence each."""
+    plan = unbind_cells(plan)
     code = print_plan(plan.model_copy(update={"goal": ""}), registry)
     values = plan_literals(plan)
     said = "\n".join(map(str, values)).lower()

@@ -1,9 +1,8 @@
-"""What the words of a request match: objects it names, columns and cells of tables, tools, and worked examples.
+"""What the words of a request match: objects it names, tools, and worked examples.
 
 Tools and examples (`examples.txt` beside this file) are ranked with BM25 over the words they share with the request,
-rare words counting more. Names of columns come from files that anybody may have written, so a match is always reported
-in the bytes of the request: the result maps a name to phrases copied from the request, never the other way round. No
-model is asked, so the choice is the same every time.
+rare words counting more. A description may be written by anybody, so a match is always reported in the bytes of the
+request. No model is asked, so the choice is the same every time.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import ast
 import datetime as dt
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
@@ -78,30 +77,14 @@ def _parse_examples(part: str) -> tuple[PlanExample, ...]:
     )
 
 
-MAX_PHRASE_WORDS = 4
-"""The most words that a phrase of the request may have."""
-MAX_PHRASES = 2
-"""The most phrases that are reported for one name."""
-MAX_TIES = 3
-"""A phrase that matches more names than this is ambiguous and reported for none of them."""
-_MAX_PHRASE_LENGTH = 60
-_MIN_PART_LENGTH = 3
+MAX_SHARED = 2
+"""The most words of the request that are shown for one description."""
 
 _TOKEN = re.compile(r"[^\W_]+(?:_[^\W_]+)*")
-_GAP = re.compile(r"[ _-]?")
 # `customer_id`, `customer-id`, `Customer ID` and `customerId` are two words each.
 _NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _-]*")
 
 Stems = tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NameMatches:
-    """The phrases of a request that match each name of a table, and the names that it contains `whole`."""
-
-    phrases: Mapping[str, tuple[str, ...]]
-    whole: frozenset[str]
 
 
 def name_stems(text: str) -> Stems:
@@ -110,74 +93,12 @@ def name_stems(text: str) -> Stems:
     return tuple(stem(word.casefold()) for word in _NAME_WORD.findall(flat))
 
 
-def match_names(request: str, names: Sequence[str]) -> NameMatches:
-    """The phrases of a request that match these names.
-
-    A phrase that is a whole name goes before a single word that is a part of one. A phrase that matches too many names
-    is left out.
-
-    Example:
-        >>> match_names("Total the amounts by category", ["date", "Category", "amount"]).phrases
-        {'Category': ('category',), 'amount': ('amounts',)}
-    """
-    stems = {name: name_stems(name) for name in names}
-    whole: dict[str, list[str]] = {}
-    part: dict[str, list[str]] = {}
-    for words, phrase in dict(_request_phrases(request)).items():
-        found, fits = whole, [name for name, own in stems.items() if own == words]
-        if not fits and len(words) == 1 and len(words[0]) >= _MIN_PART_LENGTH:
-            found, fits = part, [name for name, own in stems.items() if words[0] in own]
-        if len(fits) <= MAX_TIES:
-            for name in fits:
-                found.setdefault(name, []).append(phrase)
-    phrases = {name: tuple(each[:MAX_PHRASES]) for name, each in (part | whole).items()}
-    # Only plain letters: a name with invisible characters is not what the user wrote, though its stems are equal.
-    return NameMatches(phrases, frozenset(name for name in whole if _PLAIN_NAME.fullmatch(name)))
-
-
-def match_cells(request: str, cells: Mapping[str, Iterable[str]], names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The phrases of a request that equal a cell in these columns, at most `MAX_PHRASES` for each.
-
-    A phrase that is the name of a column is left out, and so is one that matches cells of too many columns.
-
-    Example:
-        >>> match_cells("What did I spend on travel?", {"category": ["Travel", "Food"]}, ["category"])
-        {'category': ('travel',)}
-    """
-    stems = {column: {name_stems(text) for text in texts} for column, texts in cells.items()}
-    taken = set(map(name_stems, names))
-    found: dict[str, list[str]] = {}
-    for words, phrase in dict(_request_phrases(request)).items():
-        fits = [column for column, known in stems.items() if words in known] if words not in taken else []
-        if len(fits) <= MAX_TIES:
-            for column in fits:
-                found.setdefault(column, []).append(phrase)
-    return {column: tuple(phrases[:MAX_PHRASES]) for column, phrases in found.items()}
-
-
 def shared_words(request: str, text: str) -> tuple[str, ...]:
     """The first few words of a request that a text also has, as the request spells them."""
     known = set(name_stems(text))
-    found = [
-        phrase for words, phrase in dict(_request_phrases(request)).items() if len(words) == 1 and words[0] in known
-    ]
-    return tuple(found[:MAX_PHRASES])
-
-
-def _request_phrases(request: str) -> Iterator[tuple[Stems, str]]:
-    """Adjacent words of the request with their stems, without those of file names, links and addresses."""
-    tokens = list(_plain_tokens(request))
-    for first, token in enumerate(tokens):
-        end = token.end()
-        for count, last in enumerate(tokens[first : first + MAX_PHRASE_WORDS]):
-            if count and not _GAP.fullmatch(request, end, last.start()):
-                break
-            end = last.end()
-            phrase = request[token.start() : end]
-            words = name_stems(phrase)
-            alone = len(words) == 1
-            if words and len(phrase) <= _MAX_PHRASE_LENGTH and not (alone and phrase.lower() in STOP_WORDS):
-                yield words, phrase
+    words = (token[0] for token in _plain_tokens(request) if token[0].lower() not in STOP_WORDS)
+    found = {stems: word for word in words if len(stems := name_stems(word)) == 1 and stems[0] in known}
+    return tuple(found.values())[:MAX_SHARED]
 
 
 def _plain_tokens(request: str) -> Iterable[re.Match[str]]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from bicameral.errors import PlanError
 from bicameral.labels import NOTHING, Label
 from bicameral.planning._neutral_names import NeutralNames
+from bicameral.planning._origins import ValueOrigin
 from bicameral.plans import Answer, Call, Const, DictOf, Plan, Ref, Scope, branch_names, check_step, print_plan
 from bicameral.tools import Effect, Registry
 from bicameral.types import ANY, Type
@@ -42,6 +43,7 @@ class EarlierRounds:
         names: The neutral names of all rounds.
         shown_types: The types of the variables as a planner may read them.
         read_label: The label of what the planner has read.
+        origins: The constants of earlier plans in the variables that they left: these direct as little as literals do.
     """
 
     summary: str = ""
@@ -52,6 +54,7 @@ class EarlierRounds:
     names: NeutralNames | None = None
     shown_types: Mapping[str, Type] = field(default_factory=dict[str, Type])
     read_label: Label = NOTHING
+    origins: Mapping[str, ValueOrigin] = field(default_factory=dict[str, ValueOrigin])
 
     @property
     def for_planner(self) -> EarlierRounds:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bicameral.planning._expression_grammar import (
-    TERMINALS,
-    ExpressionGrammar,
-    NamedObjects,
-    grammar_literal,
-    is_usable_as,
-    item_name,
-)
-from bicameral.tools import Registry, Tool
-from bicameral.types import ANY, FLOAT, STR, AnyType, DictType, FloatType, IntType, ListType, NullType, RecordType, Type
+from bicameral.planning._calculation_grammar import text_questions
+from bicameral.planning._call_grammar import call_rules, is_pure
+from bicameral.planning._expression_grammar import ExpressionGrammar
+from bicameral.planning._grammar_paths import TERMINALS, NamedObjects, grammar_literal
+from bicameral.tools import Registry
+from bicameral.types import FLOAT, INT, STR, DictType, FloatType, IntType, ListType, NullType, Type
 
 FENCE = "```"
 
@@ -32,7 +27,8 @@ class Opening:
     """A place for the next statement: its indentation, the variables in scope, and whether `else` may follow.
 
     At an `ending` only the answer is left to write; directly inside a loop there is none, since it would be a loop of
-    one turn. `looks` are the variables that the plan may ask to be shown instead of answering.
+    one turn. `looks` are the variables that the plan may ask to be shown instead of answering. As the `first` statement
+    the planner may say that it cannot serve the request.
     """
 
     level: int
@@ -42,6 +38,8 @@ class Opening:
     may_answer: bool = True
     ending: bool = False
     looks: tuple[str, ...] = ()
+    first: bool = False
+    may_ask: bool = True
 
 
 # The lexer behind a grammar takes the longest terminal and never goes back, so no terminal may be the beginning of
@@ -65,13 +63,15 @@ def _statement_rules(registry: Registry, opening: Opening, named: NamedObjects |
     grammar = ExpressionGrammar(registry, opening.scope, prefix=f"v{opening.level}_", named=named)
     at = f"s{opening.level}_"
     rules: dict[str, str] = {}
-    answer = f'"answer(" {grammar.any_expression()} ")\\n"'
+    pure = [calls for lists in (True, False) if (calls := grammar.pure_calls(lists=lists))]
+    answer = f'"answer(" ({" | ".join([grammar.any_expression(), *pure])}) ")\\n"'
     if opening.ending:
         return [f"{at}answer: {answer}", *grammar.rules()], [f"{at}answer"]
-    valued = [call for tool in registry if not isinstance(tool.result, NullType) for call in _call_rules(tool, grammar)]
+    reading = [tool for tool in registry if not is_pure(tool) and not isinstance(tool.result, NullType)]
+    valued = [*pure, *(call for tool in reading for call in call_rules(tool, grammar))]
     if valued:
         rules[f"{at}assign"] = f'NAME " = " ({" | ".join(valued)}) "\\n"'
-    void = [call for tool in registry if tool.changes for call in _call_rules(tool, grammar)]
+    void = [call for tool in registry if tool.changes for call in call_rules(tool, grammar)]
     if void:
         rules[f"{at}call"] = f'({" | ".join(void)}) "\\n"'
     rules[f"{at}compute"] = f'NAME " = " ({grammar.any_expression()} | "{{}}") "\\n"'
@@ -80,13 +80,14 @@ def _statement_rules(registry: Registry, opening: Opening, named: NamedObjects |
         rules[f"{at}extract"] = f'NAME " = " "extract(" ({source}) ", " STRING ", " type ")\\n"'
     if updates := list(_update_rules(grammar, opening.scope)):
         rules[f"{at}update"] = f'({" | ".join(updates)}) "\\n"'
-    if opening.deeper and (lists := grammar.list_paths()):
-        over = " | ".join(
-            f"{grammar_literal(f'for {item_name(_item_type(path.type))} in ')} {path.rule}" for path in lists
-        )
-        rules[f"{at}each"] = f'({over}) ":\\n"'
-    if opening.deeper and opening.scope:
+    if opening.deeper:
+        rules[f"{at}each"] = f'"for " {_loop_header(grammar)} ":\\n"'
+    if opening.deeper and (opening.scope or text_questions(grammar)):
         rules[f"{at}when"] = f'"if " {grammar.condition()} ":\\n"'
+    if opening.may_ask:
+        rules[f"{at}ask"] = 'NAME " = " "ask(" STRING (", " simple)? ")\\n"'
+    if opening.first:
+        rules[f"{at}cannot"] = '"cannot(" STRING ")\\n"'
     if opening.may_else:
         rules[f"{at}else"] = '"else:\\n"'
     if opening.may_answer:
@@ -97,48 +98,12 @@ def _statement_rules(registry: Registry, opening: Opening, named: NamedObjects |
     return [*(f"{name}: {body}" for name, body in rules.items()), *grammar.rules()], list(rules)
 
 
-def _call_rules(tool: Tool, grammar: ExpressionGrammar) -> list[str]:
-    """The ways to call a tool: one, or one for each table in scope if its arguments name columns of a table."""
-    if not all(grammar.can_write(argument.type) for argument in tool.arguments if argument.required):
-        return []
-    table = next((argument.field_of for argument in tool.arguments if argument.field_of), None)
-    rows = tool.argument(table) if table else None
-    if rows is None:
-        return [_call_rule(tool, {a.name: grammar.expression(a.type) for a in tool.arguments})]
-    found: list[str] = []
-    for path in grammar.paths():
-        if is_usable_as(path.type, rows.type) and not isinstance(path.type, AnyType):
-            columns = _column_names(path.type)
-            written = {rows.name: path.rule}
-            for argument in tool.arguments:
-                if argument.field_of == rows.name:
-                    is_list = isinstance(argument.type, ListType)
-                    written[argument.name] = f'"[" {columns} (", " {columns})* "]"' if is_list else columns
-            expressions = {a.name: written.get(a.name) or grammar.expression(a.type) for a in tool.arguments}
-            found.append(_call_rule(tool, expressions))
-    return found
-
-
-def _column_names(rows: Type) -> str:
-    item = _item_type(rows)
-    if not isinstance(item, RecordType):
-        return "KEY"
-    return "(" + " | ".join(grammar_literal(json.dumps(name)) for name in item.names) + ")"
-
-
-def _call_rule(tool: Tool, expressions: Mapping[str, str]) -> str:
-    """Required arguments by position (or the first, if none is required), the others by name."""
-    if not tool.arguments:
-        # One terminal, as in expressions: the lexer takes the longest, and must not meet two that overlap.
-        return grammar_literal(f"{tool.name}()")
-    required = [expressions[argument.name] for argument in tool.arguments if argument.required]
-    parts = [' ", " '.join(required)] if required else []
-    named = [f"{grammar_literal(a.name + '=')} {expressions[a.name]}" for a in tool.arguments if not a.required]
-    if named:
-        one = f"({' | '.join(named)})"
-        first = f"({one} | {expressions[tool.arguments[0].name]})"
-        parts.append(f'(", " {one})*' if parts else f'({first} (", " {one})*)?')
-    return f'{grammar_literal(tool.name + "(")} {" ".join(parts)} ")"'
+def _loop_header(grammar: ExpressionGrammar) -> str:
+    """`line in lines`: a list in reach, one that is made or written out, or a range. Any name, since it is bound."""
+    paths = " | ".join(path.rule for path in grammar.list_paths())
+    over = [*([paths] if paths else []), grammar.expression(ListType(STR)), f'"range(" {grammar.expression(INT)} ")"']
+    header = f'NAME " in " ({" | ".join(over)})'
+    return f'({header} | NAME ", " NAME " in enumerate(" ({paths}) (", " COUNT)? ")")' if paths else header
 
 
 def _update_rules(grammar: ExpressionGrammar, scope: Mapping[str, Type]) -> list[str]:
@@ -155,7 +120,3 @@ def _update_rules(grammar: ExpressionGrammar, scope: Mapping[str, Type]) -> list
             case _:
                 pass
     return found
-
-
-def _item_type(type_: Type) -> Type:
-    return type_.item if isinstance(type_, ListType) else ANY

@@ -10,6 +10,7 @@ takes. Nothing here calls a tool or a model.
 from bicameral.plans._expressions import (
     Apply as Apply,
     Arithmetic as Arithmetic,
+    BoundTo as BoundTo,
     Choose as Choose,
     Clause as Clause,
     Compare as Compare,
@@ -26,6 +27,7 @@ from bicameral.plans._expressions import (
     Negative as Negative,
     Not as Not,
     Ref as Ref,
+    Reference as Reference,
     Shown as Shown,
     Slice as Slice,
     TupleOf as TupleOf,
@@ -43,13 +45,25 @@ from bicameral.plans._plan import (
     Step as Step,
     Update as Update,
     When as When,
+    drop_bindings as drop_bindings,
     load_plan as load_plan,
     rewrite_steps as rewrite_steps,
     walk as walk,
 )
 from bicameral.plans._type_rules import LibraryFunction as LibraryFunction
-from bicameral.plans.check._checker import check as check, check_step as check_step
-from bicameral.plans.check._inference import type_of as type_of
+from bicameral.plans.check._cells import bind_cells as bind_cells, unbind_cells as unbind_cells
+from bicameral.plans.check._checker import (
+    check as check,
+    check_step as check_step,
+    literal_arguments as literal_arguments,
+)
+from bicameral.plans.check._inference import ReferenceSite as ReferenceSite, type_of as type_of
+from bicameral.plans.check._references import (
+    bind_references as bind_references,
+    open_references as open_references,
+    plan_references as plan_references,
+    reference_sites as reference_sites,
+)
 from bicameral.plans.check._report import (
     CallBound as CallBound,
     EffectUse as EffectUse,
@@ -57,14 +71,15 @@ from bicameral.plans.check._report import (
     PlanCost as PlanCost,
     PlanLimits as PlanLimits,
     Report as Report,
-    Scope as Scope,
-    Variable as Variable,
 )
+from bicameral.plans.check._scope import Scope as Scope, Variable as Variable
 from bicameral.plans.evaluate._bounds import (
     RUN_CODES as RUN_CODES,
     RUN_WORK_KEY as RUN_WORK_KEY,
+    CellCount as CellCount,
     EvaluationError as EvaluationError,
     RunWork as RunWork,
+    SelectionCount as SelectionCount,
     flat_cost as flat_cost,
 )
 from bicameral.plans.evaluate._compiler import compile_expr as compile_expr, evaluate_expr as evaluate_expr
@@ -73,6 +88,11 @@ from bicameral.plans.evaluate._operations import (
     apply_update as apply_update,
     iterable_items as iterable_items,
     unpack_item as unpack_item,
+)
+from bicameral.plans.labels._assembled import (
+    AssembledValues as AssembledValues,
+    assembled_values as assembled_values,
+    directing_arguments as directing_arguments,
 )
 from bicameral.plans.labels._proof import (
     CallProof as CallProof,
@@ -106,13 +126,11 @@ from bicameral.plans.labels._transfer import (
     turn_labels as turn_labels,
 )
 from bicameral.plans.labels._walker import (
-    AssembledValues as AssembledValues,
     LocalStepLabels as LocalStepLabels,
-    assembled_values as assembled_values,
     labels_after_local_step as labels_after_local_step,
 )
 from bicameral.plans.syntax._parser import ParsedPlan as ParsedPlan, parse as parse
-from bicameral.plans.syntax._rendering import print_plan as print_plan
+from bicameral.plans.syntax._rendering import print_plan as print_plan, render_expr as render_expr
 from bicameral.plans.syntax._tasks import (
     ImportedTasks as ImportedTasks,
     export_tasks as export_tasks,

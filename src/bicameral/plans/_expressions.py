@@ -14,6 +14,10 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationInfo, field_validator
 
+from bicameral.errors import LabelError
+from bicameral.labels import Label, label_tree_from_json
+from bicameral.tools import REFERENCE_KINDS, ReferenceKind
+
 _Result = TypeVar("_Result")
 
 
@@ -53,8 +57,8 @@ Name = Annotated[
     AfterValidator(_validate_name),
 ]
 
-SURFACE_WORDS = frozenset({"answer", "ask", "concat", "extract", "format", "print"})
-"""Called names that are steps or formatted text in the surface syntax, so no tool or function can have them."""
+SURFACE_WORDS = frozenset({"answer", "ask", "cannot", "concat", "extract", "format", "print", *REFERENCE_KINDS})
+"""Called names that are steps, formatted text or references in the surface syntax: no tool or function has them."""
 
 MAX_INT = 10**15
 
@@ -79,6 +83,7 @@ def _validate_literal(value: str | bool | int | float | None) -> str | bool | in
 
 
 Text = Annotated[str, AfterValidator(_validate_text)]
+Scalar = Annotated[str | bool | int | FiniteFloat | None, AfterValidator(_validate_literal)]
 
 ArithmeticOp = Literal["+", "-", "*", "/", "//", "%"]
 CompareOp = Literal["==", "!=", "<", "<=", ">", ">=", "in", "not in"]
@@ -99,7 +104,7 @@ class Const(Node):
     """A literal: text, number, boolean or None."""
 
     kind: Literal["const"] = "const"
-    value: Annotated[str | bool | int | FiniteFloat | None, AfterValidator(_validate_literal)]
+    value: Scalar
 
 
 class Ref(Node):
@@ -107,6 +112,45 @@ class Ref(Node):
 
     kind: Literal["ref"] = "ref"
     name: Name
+
+
+MAX_REFERENCE_WORDS = 200
+
+
+def _validate_label(written: Any) -> Any:
+    try:
+        tree = label_tree_from_json(written)
+    except LabelError as error:
+        raise ValueError(error.message) from None
+    if not isinstance(tree, Label):
+        raise ValueError("the label of a bound reference is one label")
+    return written
+
+
+class BoundTo(Node):
+    """What a reference was bound to: a value of the world, with the label of where the candidates came from, as JSON.
+
+    A plan that a model writes cannot have one, since the surface syntax has no way to write it.
+    """
+
+    value: Scalar
+    label: Annotated[Any, AfterValidator(_validate_label)]
+
+    @property
+    def label_tree(self) -> Label:
+        return cast("Label", label_tree_from_json(self.label))
+
+
+class Reference(Node):
+    """Something in the world, in the words of the request: `file("bills")`, `person("Anna")`.
+
+    `bound` is what these words mean. A plan with an open reference can be checked and is not run.
+    """
+
+    kind: Literal["reference"] = "reference"
+    refers: ReferenceKind
+    words: Annotated[Text, Field(min_length=1, max_length=MAX_REFERENCE_WORDS)]
+    bound: BoundTo | None = None
 
 
 class Get(Node):
@@ -306,6 +350,7 @@ class Lambda(Node):
 Expr = Annotated[
     Const
     | Ref
+    | Reference
     | Get
     | Index
     | Slice

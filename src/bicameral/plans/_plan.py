@@ -218,8 +218,16 @@ def _nested_parts(part: Any) -> tuple[Any, ...]:
 MAX_JSON_BYTES = 4_000_000
 
 
-def load_plan(source: str | Path, *, file: str | None = None) -> Plan:
+def load_plan(source: str | Path, *, file: str | None = None, keep_bindings: bool = False) -> Plan:
     """The plan in a JSON text or, given a Path, in a JSON file.
+
+    What its references are bound to is dropped: a binding has a label, and only the runtime makes labels. Whoever
+    submits a plan could write a binding to a value of their own and call it trusted.
+
+    Args:
+        source: The text, or the path of a file.
+        file: The name of the file, for messages.
+        keep_bindings: Whether the text comes from the runtime itself, such as from a journal, and keeps its bindings.
 
     Example:
         >>> load_plan('{"version": "plan/1", "steps": []}').goal
@@ -238,7 +246,24 @@ def load_plan(source: str | Path, *, file: str | None = None) -> Plan:
     except ValidationError as error:
         raise _validation_error(document, error, file) from None
     check_depth(plan)
-    return plan
+    return plan if keep_bindings else drop_bindings(plan)
+
+
+def drop_bindings(plan: Plan) -> Plan:
+    """The plan with its references open, as it was before it was bound.
+
+    Example:
+        >>> drop_bindings(bound) == plan
+        True
+    """
+    steps = tuple(map(_drop_bound, plan.steps))
+    return plan if steps == plan.steps else plan.model_copy(update={"steps": steps})
+
+
+def _drop_bound(node: Any) -> Any:
+    if isinstance(node, ir.Reference):
+        return node if node.bound is None else node.model_copy(update={"bound": None})
+    return ir.map_children(node, _drop_bound)
 
 
 def _read_file(path: Path) -> str:
@@ -356,7 +381,7 @@ def _branch_segment(entries: dict[Any, Any], key: object) -> str:
 
 
 NodeRewriter = Callable[[Any], Any]
-_STEP_TYPES = (Call, Extract, Compute, Update, Each, When, Ask, Answer)
+STEP_TYPES = (Call, Extract, Compute, Update, Each, When, Ask, Answer)
 
 
 def rewrite_steps(steps: tuple[Any, ...], change_step: NodeRewriter, change_expr: NodeRewriter) -> tuple[Any, ...]:
@@ -368,7 +393,7 @@ def rewrite_steps(steps: tuple[Any, ...], change_step: NodeRewriter, change_expr
     """
 
     def rewrite(node: Any) -> Any:
-        change = change_step if isinstance(node, _STEP_TYPES) else change_expr
+        change = change_step if isinstance(node, STEP_TYPES) else change_expr
         return ir.map_children(change(node), rewrite)
 
     return tuple(map(rewrite, steps))

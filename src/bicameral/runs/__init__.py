@@ -32,7 +32,22 @@ from bicameral.runs._call_policy import (
     PolicyDecider as PolicyDecider,
     label_tree_json as label_tree_json,
 )
+from bicameral.runs._citations import Citation as Citation, CitationCheck as CitationCheck, CitationLog as CitationLog
+from bicameral.runs._doubts import (
+    DOUBT_CODES as DOUBT_CODES,
+    MAX_DOUBTS as MAX_DOUBTS,
+    Doubt as Doubt,
+    DoubtCode as DoubtCode,
+    SelectionLog as SelectionLog,
+    find_resting_steps as find_resting_steps,
+)
 from bicameral.runs._effects import Asker as Asker, LiveEffectHandler as LiveEffectHandler, RunServices as RunServices
+from bicameral.runs._endings import (
+    Ending as Ending,
+    ending_of as ending_of,
+    ending_of_code as ending_of_code,
+    ending_of_error as ending_of_error,
+)
 from bicameral.runs._engine import PlanEngine as PlanEngine
 from bicameral.runs._inputs import (
     CheckBasis as CheckBasis,
@@ -54,13 +69,7 @@ from bicameral.runs._outcome import (
     Stopped as Stopped,
     Waiting as Waiting,
 )
-from bicameral.runs._replay import (
-    RecordedEffectHandler as RecordedEffectHandler,
-    Replayed as Replayed,
-    recorded_error as recorded_error,
-    replay as replay,
-    replay_workload as replay_workload,
-)
+from bicameral.runs._replay import Replayed as Replayed, replay as replay, replay_workload as replay_workload
 from bicameral.runs._resume import resume_plan as resume_plan
 from bicameral.runs._run import (
     ShouldLeave as ShouldLeave,
@@ -69,3 +78,4 @@ from bicameral.runs._run import (
     run_plan as run_plan,
     run_workload as run_workload,
 )
+from bicameral.runs._run_record import RecordedEffectHandler as RecordedEffectHandler, recorded_error as recorded_error

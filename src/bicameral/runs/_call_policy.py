@@ -75,6 +75,15 @@ class StepLabels:
         tree = self._labels.get(name)
         return () if tree is None else tree.flat.third_parties
 
+    def selection_label(self, value: Any) -> Label:
+        """The label of a note on what a call selected from.
+
+        The result alone is not enough: an empty list has no items whose readers could count, and the note tells how
+        many items there were and with what they were compared.
+        """
+        trees = (self.result_labels(value), self._result(None), *self._labels.values())
+        return join_all((self._pc, *(tree.flat for tree in trees)))
+
     def result_labels(self, value: Any) -> LabelTree:
         """The labels of the result."""
         if self._found is None:

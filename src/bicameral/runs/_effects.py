@@ -15,7 +15,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol, TypedDict, Unpack
 
-from bicameral.boundary import Executor, Filled
+from bicameral.boundary import Executor, Filled, NotFound, Rejected
 from bicameral.errors import BicameralError, Place, RunError, ToolError, describe_error
 from bicameral.journal import EventKind
 from bicameral.limits import RUN_LIMITS, Meter, has_quotas, open_ledger, quota_slot
@@ -29,11 +29,23 @@ from bicameral.runs._approvals import (
     ask_approver,
 )
 from bicameral.runs._call_policy import StepLabels, label_tree_json
+from bicameral.runs._citations import CitationLog
+from bicameral.runs._doubts import NO_LABEL, SelectionLog
 from bicameral.runs._observability import EventWriter, approval_span, record_approval, record_extraction, tool_span
 from bicameral.runs._outcome import EffectDone, Observer, ProgressKind, RunMonitor, StepProgress
 from bicameral.runs._scheduler import Activity
 from bicameral.telemetry import span
-from bicameral.tools import AttachedFile, Tool, attached_files, derive_call_key, use_call_key
+from bicameral.tools import (
+    AttachedFile,
+    PassageNote,
+    Selection,
+    Tool,
+    attached_files,
+    collect_passages,
+    collect_selections,
+    derive_call_key,
+    use_call_key,
+)
 from bicameral.types import Type, mismatch, to_plain, type_to_json, value_to_json
 
 MAX_ATTEMPTS = 3
@@ -55,6 +67,8 @@ class EffectHandler(Protocol):
     effects: list[EffectDone]
     in_flight: set[str]
     activity: Activity
+    selections: SelectionLog
+    citations: CitationLog
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any: ...
 
@@ -116,6 +130,8 @@ class LiveEffectHandler:
         self.effects: list[EffectDone] = []
         self.in_flight: set[str] = set()
         self.monitor = RunMonitor()
+        self.selections = SelectionLog()
+        self.citations = CitationLog()
         self._record = record
         self._extractor = extractor = services.get("extractor")
         self._reading = asyncio.Semaphore(extractor.overlap if extractor else 1)
@@ -136,15 +152,19 @@ class LiveEffectHandler:
         facts = tool_call_facts(tool, bound)
         # Before anything is recorded: a call beyond the caps is not begun.
         self.meter.count_tool_call()
+        found: dict[str, Any] = {}
         with tool_span(step, tool):
-            return await self._run_step(
+            value = await self._run_step(
                 step,
                 tool.name,
                 facts,
-                lambda: self._call_with_retries(step, tool, bound),
+                lambda: self._call_with_retries(step, tool, bound, found),
                 labels,
                 changing=tool if tool.changes else None,
+                found=found,
             )
+        note_result((self.selections, self.citations), step, value, found, labels)
+        return value
 
     async def attached_files(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
         # Hashing large files takes a while, and other steps continue meanwhile.
@@ -202,7 +222,9 @@ class LiveEffectHandler:
             async with self._reading:
                 with open_ledger() as ledger:
                     try:
-                        outcome = await extractor.extract(source, instruction, wanted)
+                        # A model that reads the empty result of a search would invent what it did not find.
+                        empty = self.citations.found_nothing(source)
+                        outcome = NotFound() if empty else await extractor.extract(source, instruction, wanted)
                     finally:
                         found["spent"] = ledger.spent.to_json()
                         for call in ledger.records or ():
@@ -212,12 +234,15 @@ class LiveEffectHandler:
             )
             record_extraction(trace, found)
             if not isinstance(outcome, Filled):
-                raise RunError("run.extraction-rejected", f"nothing usable was read: {outcome.reason}")
+                raise RunError("run.extraction-rejected", _unread_message(outcome, searched=searched))
             return self._validate_extraction(outcome.value, wanted)
 
         found: dict[str, Any] = {}
+        searched = self.citations.was_searched(source)
         with span("extract", "", {"bicameral.step": step}) as trace:
-            return await self._run_step(step, "extract", facts, read, labels, found=found)
+            value = await self._run_step(step, "extract", facts, read, labels, found=found)
+        note_reading(self.citations, step, source, value, wanted, labels)
+        return value
 
     async def ask(self, step: str, question: str, wanted: Type, labels: StepLabels | None = None) -> Any:
         asker = self._asker
@@ -306,12 +331,18 @@ class LiveEffectHandler:
             raise RunError("run.extraction-rejected", "what was read does not fit the blank", expected=str(wanted))
         return found
 
-    async def _call_with_retries(self, step: str, tool: Tool, bound: dict[str, Any]) -> Any:
+    async def _call_with_retries(self, step: str, tool: Tool, bound: dict[str, Any], found: dict[str, Any]) -> Any:
+        """The result of a call. What it selected is added to the facts that are recorded with its result."""
         attempt, key = 1, derive_call_key(self._record.run, step, tool.name)
         while True:
             try:
-                with use_call_key(key):
-                    return await _call_with_timeout(tool, bound)
+                with use_call_key(key), collect_selections() as selections, collect_passages() as passages:
+                    value = await _call_with_timeout(tool, bound)
+                if passages:
+                    found["passages"] = [passage.to_json() for passage in passages]
+                if selections:
+                    found["selections"] = [selection.to_json() for selection in selections]
+                return value
             except ToolError as error:
                 if not (
                     (tool.idempotent or tool.keyed) and attempt < MAX_ATTEMPTS and error.code.endswith(TRANSIENT_CODES)
@@ -330,6 +361,40 @@ class LiveEffectHandler:
         # An observer cannot change what happens: a broken display must not end a run in the middle.
         with suppress(Exception):
             self._observer(StepProgress(kind, step, what, seconds, facts or {}))
+
+
+def note_result(
+    logs: tuple[SelectionLog, CitationLog],
+    step: str,
+    value: Any,
+    facts: Mapping[str, Any],
+    labels: StepLabels | None,
+) -> None:
+    """Note what a call selected and which passages it found, as its record has it."""
+    selections, citations = logs
+    if noted := facts.get("selections"):
+        chosen = (Selection.from_json(each) for each in noted)
+        selections.add(step, chosen, NO_LABEL if labels is None else labels.selection_label(value))
+    if noted := facts.get("passages"):
+        notes = [PassageNote.from_json(each) for each in noted]
+        citations.add_passages(notes, value, None if labels is None else labels.result_labels(value))
+    if any(each.get("noun") == "passages" and not each.get("kept") for each in facts.get("selections", ())):
+        citations.add_empty(value)
+
+
+def note_reading(
+    citations: CitationLog, step: str, source: Any, value: Any, wanted: Type, labels: StepLabels | None
+) -> None:
+    """Note what was read from passages, so that it is cited."""
+    if citations.was_searched(source):
+        label = NO_LABEL if labels is None else labels.result_labels(value).flat
+        citations.add_reading(step, source, value, wanted, label)
+
+
+def _unread_message(outcome: Rejected | NotFound, *, searched: bool) -> str:
+    if searched and isinstance(outcome, NotFound):
+        return f"nothing was found: no passage that was found says it ({outcome.reason})"
+    return f"nothing usable was read: {outcome.reason}"
 
 
 def tool_call_facts(tool: Tool, bound: dict[str, Any]) -> dict[str, Any]:

@@ -28,6 +28,8 @@ from bicameral.plans import (
 from bicameral.policy import Mode
 from bicameral.runs._call_gate import CallGate
 from bicameral.runs._call_policy import ASSUMED_ACTIONABLE, ActionableText, Decider, Grant, StepLabels
+from bicameral.runs._citations import Citation
+from bicameral.runs._doubts import Doubt, find_resting_steps, merge_doubts
 from bicameral.runs._effects import EffectHandler
 from bicameral.runs._inputs import StartState
 from bicameral.runs._observability import record_step_result, step_span
@@ -72,6 +74,7 @@ class PlanEngine:
         after: Called when the plan has its answer; what it raises fails the run.
         grants: What a person granted for the whole run.
         assembled: By step, the arguments that a model's plan assembles, as the proof knows them.
+        doubts: What planning was not sure of.
     """
 
     def __init__(
@@ -89,8 +92,10 @@ class PlanEngine:
         after: Callable[[], None] | None = None,
         grants: Sequence[Grant] = (),
         assembled: Mapping[str, frozenset[str]] | None = None,
+        doubts: Sequence[Doubt] = (),
     ) -> None:
         self._plan = plan
+        self._given_doubts = tuple(doubts)
         self._start = start or StartState()
         self._registry = registry
         self._handler = handler
@@ -105,7 +110,9 @@ class PlanEngine:
         self.written_labels: dict[str, LabelTree] = dict(self._start.written)
         """The labels of the places that were, or may have been, written to."""
         self._footprints = Footprints(registry)
-        self._local = LocalSteps(self._footprints, self._mode, labelled=decider is not None)
+        self._local = LocalSteps(
+            self._footprints, self._mode, labelled=decider is not None, selections=handler.selections, given=self._given
+        )
         self._position = RunPosition()
         self._may_ask = may_ask
         self._before = before
@@ -138,6 +145,25 @@ class PlanEngine:
     def answer_labels(self) -> LabelTree | None:
         """The labels of the answer; None if labels are off."""
         return self._local.answer_labels
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """The doubts so far, about that on which the answer or an effect rests."""
+        log, cited = self._handler.selections, self._handler.citations
+        if not self._given_doubts and not log.has_doubts and cited.is_empty:
+            # The data flow of a plan without doubts need not be known.
+            return ()
+        resting = find_resting_steps(self._plan, self._registry)
+        return merge_doubts(self._given_doubts, (*log.find_doubts(resting), *cited.find_doubts(resting)), resting)
+
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        """Where that on which the answer or an effect rests was found."""
+        cited = self._handler.citations
+        if cited.is_empty:
+            return ()
+        answer = self._local.answer if self._local.has_answer else None
+        return cited.citations(find_resting_steps(self._plan, self._registry), answer)
 
     def _visit_future_calls(self, visit: FutureCallVisitor) -> tuple[set[str], set[str]]:
         """Visit the future calls that are known; returns the steps whose calls are known, and the others."""
@@ -180,7 +206,7 @@ class PlanEngine:
                 await self._each(step, frame, at, flow)
             case When():
                 inside = self._local.branch_flow(step.condition, frame, flow)
-                branch, side = self._local.choose_branch(step, frame, at)
+                branch, side = self._local.choose_branch(step, frame, at, flow.pc)
                 await self._block(branch, frame, f"{at}/{side}/", inside)
                 self._note_written(self._local.leave_branch(step, frame, flow, inside))
             case Call() | Extract() | Ask():
@@ -204,12 +230,12 @@ class PlanEngine:
             case Call():
                 return await self._call(step, frame, at, pc)
             case Extract():
-                source = self._local.evaluate(step.source, frame, at)
-                instruction = self._local.evaluate(step.instruction, frame, at)
+                source = self._local.evaluate(step.source, frame, at, pc)
+                instruction = self._local.evaluate(step.instruction, frame, at, pc)
                 labels = self._extract_labels(step, frame, at, pc)
                 value = await self._handler.extract(at, source, str(instruction), step.result_type, labels)
             case Ask():
-                question, labels = str(self._local.evaluate(step.question, frame, at)), None
+                question, labels = str(self._local.evaluate(step.question, frame, at, pc)), None
                 if self._gate is not None:
                     # A person is asked after all changes that come before, as in a sequential run.
                     await self._gate.flush()
@@ -219,7 +245,7 @@ class PlanEngine:
         return value, None if labels is None else labels.result_labels(value)
 
     async def _call(self, step: Call, frame: VariableFrame, at: str, pc: Label) -> StepResult | None:
-        arguments = {name: self._local.evaluate(argument, frame, at) for name, argument in step.args.items()}
+        arguments = {name: self._local.evaluate(argument, frame, at, pc) for name, argument in step.args.items()}
         tool = self._registry[step.tool]
         if self._gate is None:
             return await self._handler.call(at, tool, tool.bind(arguments)), None
@@ -256,8 +282,8 @@ class PlanEngine:
 
     async def _each(self, each: Each, frame: VariableFrame, at: str, flow: ControlFlow) -> None:
         if not self._footprints.waits(each.steps):
-            items = self._local.loop_items(each, frame, at)
-            leave = self._local.after_local_loop(each, frame, flow)
+            items = self._local.loop_items(each, frame, at, flow.pc)
+            leave = self._local.after_local_loop(each, frame, flow, at)
             # A lookahead of a concurrent step must not read the variables that this loop is changing.
             self._position.loops[at] = RunningLoop([], NOTHING, flow, concurrent=True)
             with self._handler.activity.running():
@@ -267,7 +293,7 @@ class PlanEngine:
             return
         over = self._local.label(each.over, frame, flow.pc)
         inside = ControlFlow(pc_inside(flow.pc, over, self._mode))
-        items, turns = self._local.loop_items(each, frame, at), self._footprints.turns(each)
+        items, turns = self._local.loop_items(each, frame, at, flow.pc), self._footprints.turns(each)
         concurrent = turns.may_overlap and frame.can_merge(turns.added)
         loop = self._position.loops[at] = RunningLoop(items, over, inside, concurrent)
         if concurrent:

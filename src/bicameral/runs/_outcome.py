@@ -16,6 +16,8 @@ from bicameral.errors import BicameralError
 from bicameral.labels import UNKNOWN, Labelled, LabelTree, Source, make_labelled, remember_released
 from bicameral.limits import ChamberUsage, Ledger
 from bicameral.runs._approvals import ApprovalQuestion, PendingAsk
+from bicameral.runs._citations import Citation
+from bicameral.runs._doubts import Doubt
 from bicameral.telemetry import count, safe_text
 from bicameral.tools import Effect
 
@@ -191,6 +193,10 @@ class _OutcomeBase:
     """The labels of the places that it wrote to, for a run that continues from it."""
     usage: RunUsage = field(default_factory=RunUsage, kw_only=True)
     alerts: tuple[RunAlert, ...] = field(default=(), kw_only=True)
+    doubts: tuple[Doubt, ...] = field(default=(), kw_only=True)
+    """What the answer and the effects rest on and may be wrong; to be shown before them."""
+    citations: tuple[Citation, ...] = field(default=(), kw_only=True)
+    """Where what the answer and the effects rest on was found; to be shown after them."""
 
     @property
     def ok(self) -> bool:

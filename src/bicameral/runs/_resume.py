@@ -22,6 +22,8 @@ from bicameral.plans import Plan
 from bicameral.policy import Allowed, Ask, CallFacts, Denied
 from bicameral.runs._approvals import ApprovalQuestion, ApprovalResult, PendingCall, Permit, call_hash
 from bicameral.runs._call_policy import CallDecision, Grants, PolicyDecider, RecordedDecider, StepLabels
+from bicameral.runs._citations import Citation
+from bicameral.runs._doubts import Doubt
 from bicameral.runs._effects import LiveEffectHandler, RunServices, extraction_facts, question_facts, tool_call_facts
 from bicameral.runs._engine import PlanEngine
 from bicameral.runs._inputs import StartState
@@ -37,15 +39,22 @@ from bicameral.runs._outcome import (
     RunUsage,
     Stopped,
 )
-from bicameral.runs._replay import RecordedEffectHandler, RunRecord, read_run_record, recorded_error, recorded_request
 from bicameral.runs._run import (
     ENGINE_VERSION,
     PreviousAttempts,
     ShouldLeave,
     Workload,
+    claim_doubts,
     plan_telemetry,
     round_number,
     run_attempt,
+)
+from bicameral.runs._run_record import (
+    RecordedEffectHandler,
+    RunRecord,
+    read_run_record,
+    recorded_error,
+    recorded_request,
 )
 from bicameral.tools import AttachedFile, Registry, Tool
 from bicameral.types import Type, to_plain, value_from_json
@@ -97,7 +106,14 @@ def recorded_outcome(end: Event, events: Sequence[Event]) -> RunOutcome:
     }
     effects = tuple(EffectDone(each["step"], each["tool"], each["effect"]) for each in body.get("effects", ()))
     seconds = float(body.get("seconds", earlier.seconds))
-    rest: dict[str, Any] = {"effects": effects, "written": written, "usage": earlier.usage, "alerts": earlier.alerts}
+    rest: dict[str, Any] = {
+        "effects": effects,
+        "written": written,
+        "usage": earlier.usage,
+        "alerts": earlier.alerts,
+        "doubts": tuple(Doubt.from_json(each) for each in body.get("doubts", ())),
+        "citations": tuple(Citation.from_json(each) for each in body.get("citations", ())),
+    }
     match end.kind:
         case "run-finished":
             shade = label_tree_from_json(body["shade"]) if "shade" in body else None
@@ -165,6 +181,8 @@ class ResumingEffectHandler:
         self.in_flight: set[str] = live.in_flight
         self.activity = live.activity
         recorded.effects = live.effects
+        self.selections = recorded.selections = live.selections
+        self.citations = recorded.citations = live.citations
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any:
         if self._has_ended(step, lambda: tool_call_facts(tool, bound), labels):
@@ -357,7 +375,10 @@ async def resume_plan(
         writing.write("run-resumed", "", {"attempt": attempts + 1})
         return _resume_workload(record, plan, events, registry, live, policy)
 
-    return await run_attempt(start, writing, live, plan_telemetry(plan), earlier=earlier, leaving=leaving)
+    find_doubts = claim_doubts(plan, registry) if events[0].body.get("intent") else None
+    return await run_attempt(
+        start, writing, live, plan_telemetry(plan), earlier=earlier, leaving=leaving, find_doubts=find_doubts
+    )
 
 
 def _resume_workload(
@@ -387,6 +408,7 @@ def _resume_workload(
         # Grants of earlier attempts hold from the beginning: every call that is still to be made comes later.
         grants=record.grants,
         assembled=assembled,
+        doubts=tuple(Doubt.from_json(each) for each in facts.get("doubts", ())),
     )
 
 

@@ -14,16 +14,28 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from bicameral.errors import BicameralError, JournalError, RunError
 from bicameral.journal import EventKind, Journal
-from bicameral.labels import LabelTree
+from bicameral.labels import Label, LabelTree
 from bicameral.limits import RUN_LIMITS, ChamberUsage, Ledger, Limits, LimitUsage, Meter, open_ledger
 from bicameral.plans import Call, Conditional, Plan, walk
 from bicameral.runs._approvals import Suspend
 from bicameral.runs._call_policy import Decider, PolicyDecider, label_tree_json
+from bicameral.runs._citations import Citation
+from bicameral.runs._doubts import NO_LABEL, Doubt
 from bicameral.runs._effects import LiveEffectHandler, RunServices
 from bicameral.runs._engine import PlanEngine
 from bicameral.runs._inputs import Checked, StartState, recheck
 from bicameral.runs._observability import UNRECORDABLE, EventWriter, record_outcome, run_span
-from bicameral.runs._outcome import Failed, Finished, Interrupted, RunAlert, RunOutcome, RunUsage, Stopped, Waiting
+from bicameral.runs._outcome import (
+    EffectDone,
+    Failed,
+    Finished,
+    Interrupted,
+    RunAlert,
+    RunOutcome,
+    RunUsage,
+    Stopped,
+    Waiting,
+)
 from bicameral.telemetry import Fact
 from bicameral.tools import Registry
 from bicameral.types import value_to_json
@@ -35,6 +47,24 @@ if TYPE_CHECKING:
 
 ShouldLeave = Callable[[], bool]
 """Whether a cancelled task leaves its run to another process, instead of stopping it."""
+
+
+FindDoubts = Callable[[Any, Sequence[EffectDone], Label], tuple[Doubt, ...]]
+"""What speaks against an answer, given the effects of the run and the label of the answer."""
+
+
+def claim_doubts(plan: Plan, registry: Registry) -> FindDoubts:
+    """Finds the effects that the answer of a model's plan claims and the run did not make."""
+
+    def find(answer: Any, effects: Sequence[EffectDone], label: Label) -> tuple[Doubt, ...]:
+        # Here, since a plan that no model wrote has no intent, and planning takes long to load.
+        from bicameral.planning import false_claims
+
+        found = false_claims(plan, registry, answer, [done.tool for done in effects])
+        # Which calls were made, and so which claim is false, is decided by what decided the answer.
+        return tuple(Doubt("false-claim", text, label) for text in found)
+
+    return find
 
 
 class Workload(Protocol):
@@ -76,10 +106,11 @@ async def run_attempt(
     *,
     earlier: PreviousAttempts = NO_PREVIOUS_ATTEMPTS,
     leaving: ShouldLeave | None = None,
+    find_doubts: FindDoubts | None = None,
 ) -> RunOutcome:
     """Run the workload that `make` returns, and record its outcome; `facts` are for telemetry."""
     with run_span(record.run, facts) as trace, open_ledger() as ledger:
-        recorder = OutcomeRecorder(record, handler, ledger, earlier)
+        recorder = OutcomeRecorder(record, handler, ledger, earlier, find_doubts)
         outcome = await _run_to_end(make, recorder, leaving)
         record_outcome(trace, outcome)
     return outcome
@@ -115,7 +146,12 @@ class OutcomeRecorder:
     """Records the end of an attempt, and returns it as an outcome."""
 
     def __init__(
-        self, record: EventWriter, handler: LiveEffectHandler, ledger: Ledger, earlier: PreviousAttempts
+        self,
+        record: EventWriter,
+        handler: LiveEffectHandler,
+        ledger: Ledger,
+        earlier: PreviousAttempts,
+        find_doubts: FindDoubts | None = None,
     ) -> None:
         self.meter = handler.meter
         self.work: Workload | None = None
@@ -123,10 +159,15 @@ class OutcomeRecorder:
         self._handler = handler
         self._ledger = ledger
         self._earlier = earlier
+        self._find_doubts = find_doubts
+        self._claim_doubts: tuple[Doubt, ...] = ()
 
     def finish(self, answer: Any, shade: LabelTree | None) -> RunOutcome:
         seconds = self._seconds
         labels = {} if shade is None else {"shade": label_tree_json(shade)}
+        if self._find_doubts is not None:
+            label = NO_LABEL if shade is None else shade.flat
+            self._claim_doubts = self._find_doubts(answer, tuple(self._handler.effects), label)
         facts = {"answer": value_to_json(answer), "seconds": round(seconds, 6)} | labels
         if error := self._try_write("run-finished", "", facts):
             return self.fail(error)
@@ -176,6 +217,8 @@ class OutcomeRecorder:
             "written": self._written_labels,
             "usage": self._usage,
             "alerts": (*self._earlier.alerts, *self._handler.monitor.alerts),
+            "doubts": self._doubts,
+            "citations": self._citations,
         }
 
     @property
@@ -188,6 +231,15 @@ class OutcomeRecorder:
         return {} if self.work is None else dict(self.work.written_labels)
 
     @property
+    def _doubts(self) -> tuple[Doubt, ...]:
+        found = self.work.doubts if isinstance(self.work, PlanEngine) else ()
+        return (*self._claim_doubts, *found)
+
+    @property
+    def _citations(self) -> tuple[Citation, ...]:
+        return self.work.citations if isinstance(self.work, PlanEngine) else ()
+
+    @property
     def _usage(self) -> RunUsage:
         return self._earlier.usage + self._handler.monitor.usage(self._ledger)
 
@@ -197,6 +249,10 @@ class OutcomeRecorder:
         more: dict[str, Any] = {"effects": effects, "usage": self._usage.to_json()}
         if written := self._written_labels:
             more["written"] = {place: label_tree_json(tree) for place, tree in written.items()}
+        if doubts := self._doubts:
+            more["doubts"] = [doubt.to_json() for doubt in doubts]
+        if citations := self._citations:
+            more["citations"] = [citation.to_json() for citation in citations]
         # Model calls without a usable reply have no event of their own, and cost money all the same.
         lost = {"lost_calls": self._ledger.lost} if self._ledger.lost else {}
         # The end must survive a power cut if the run has changed something, or if it waits for a person.
@@ -233,6 +289,8 @@ async def run_plan(
     early_approvals: bool = True,
     caps: Limits | None = None,
     leaving: ShouldLeave | None = None,
+    doubts: Sequence[Doubt] = (),
+    choice: Mapping[str, Any] | None = None,
     **services: Unpack[RunServices],
 ) -> RunOutcome:
     """Run a plan that has been checked. Cancelling the task that awaits this gives a truthful `Stopped`.
@@ -256,6 +314,8 @@ async def run_plan(
         early_approvals: Whether a checked plan asks before the first step, if the question can be complete by then.
         caps: How much the run may take.
         leaving: If the task is cancelled while this returns True, the run is not stopped but left to another process.
+        doubts: What planning was not sure of: an invented constant, a word that was bound to nothing.
+        choice: Recorded: how the plan was chosen among several.
         services: The extractor, asker, approver and observer, see `RunServices`.
 
     Example:
@@ -277,13 +337,24 @@ async def run_plan(
     decider = None if policy is None else PolicyDecider(policy)
     return await run_workload(
         lambda handler: PlanEngine(
-            plan, registry, handler, decider, start, caps=caps, ahead=ahead, may_ask=may_ask, assembled=assembled
+            plan,
+            registry,
+            handler,
+            decider,
+            start,
+            caps=caps,
+            ahead=ahead,
+            may_ask=may_ask,
+            assembled=assembled,
+            doubts=doubts,
         ),
         lambda: (
             _start_facts(plan, registry, intent, decider)
             | _origin_facts(start, link, planning, planned_by)
             | {"engine": ENGINE_VERSION, "caps": caps.to_json(), "ahead": ahead}
             | ({"may_ask": sorted(may_ask)} if may_ask else {})
+            | ({"doubts": [doubt.to_json() for doubt in doubts]} if doubts else {})
+            | ({"plan_choice": dict(choice)} if choice else {})
         ),
         journal=journal,
         run=run,
@@ -291,6 +362,7 @@ async def run_plan(
         meter=Meter(caps, before=LimitUsage(rounds=round_number(link))),
         may_wait=journal is not None and link is None,
         leaving=leaving,
+        find_doubts=None if intent is None else claim_doubts(plan, registry),
         **services,
     )
 
@@ -332,6 +404,7 @@ async def run_workload(
     meter: Meter | None = None,
     may_wait: bool = False,
     leaving: ShouldLeave | None = None,
+    find_doubts: FindDoubts | None = None,
     **services: Unpack[RunServices],
 ) -> RunOutcome:
     """Run any workload as a run: with a record, caps and an outcome.
@@ -345,6 +418,7 @@ async def run_workload(
         meter: Counts what the run takes.
         may_wait: Whether an approver or asker may suspend it: somebody must be able to resume it.
         leaving: As in `run_plan`.
+        find_doubts: Finds what speaks against the answer.
         services: See `RunServices`.
     """
     run = run or new_run_id()
@@ -355,7 +429,7 @@ async def run_workload(
         record.write_later("run-started", "", facts)
         return make(handler)
 
-    return await run_attempt(start, record, handler, told or {}, leaving=leaving)
+    return await run_attempt(start, record, handler, told or {}, leaving=leaving, find_doubts=find_doubts)
 
 
 def _start_facts(plan: Plan, registry: Registry, intent: Intent | None, decider: Decider | None) -> dict[str, Any]:

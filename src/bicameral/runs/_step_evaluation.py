@@ -14,25 +14,29 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from bicameral.errors import BicameralError, Place, RunError
-from bicameral.labels import NOTHING, Label, LabelTree
+from bicameral.labels import NOTHING, Label, LabelTree, join_all
 from bicameral.plans import (
     RUN_WORK_KEY,
     Answer,
     Ask,
     Call,
+    Comprehension,
     Compute,
     Each,
     Expr,
     Extract,
     RunWork,
+    SelectionCount,
     Step,
     Update,
     When,
     branch_names,
     can_answer,
+    children,
     compile_expr,
     iterable_items,
     labels_after_local_step,
@@ -41,13 +45,17 @@ from bicameral.plans import (
     pc_after,
     pc_inside,
     places_after_branch,
+    render_expr,
     static_path,
     turn_labels,
+    unbind_cells,
+    walk,
 )
 from bicameral.policy import Mode
+from bicameral.runs._doubts import NO_LABEL, SelectionLog
 from bicameral.runs._scheduler import Footprints
 from bicameral.runs._variables import CompiledSteps, VariableFrame, add_step_to_error
-from bicameral.tools import Registry, Tool
+from bicameral.tools import Registry, Selection, Tool
 
 MAX_TURNS = 1_000_000
 TURNS_PER_YIELD = 500
@@ -70,10 +78,15 @@ class LocalSteps:
     If a run is not `labelled`, there are no labels: that is for measuring.
     """
 
-    def __init__(self, footprints: Footprints, mode: Mode, *, labelled: bool) -> None:
+    def __init__(
+        self, footprints: Footprints, mode: Mode, *, labelled: bool, selections: SelectionLog, given: Label
+    ) -> None:
         self._footprints = footprints
+        self._selections = selections
+        self._given = given
         self._mode: Mode = mode
         self._labelled = labelled
+        self._conditions: dict[int, str] = {}
         self._codes: dict[int, Callable[[dict[str, Any]], Any]] = {}
         self._without_labels = CompiledSteps(footprints.names, self.loop_items, self._end)
         self._turns_left = MAX_TURNS
@@ -87,16 +100,69 @@ class LocalSteps:
     def _end(self, answer: Any) -> None:
         self.answer = answer
 
-    def evaluate(self, expr: Expr, frame: VariableFrame, at: str) -> Any:
+    def evaluate(self, expr: Expr, frame: VariableFrame, at: str, pc: Label = NOTHING) -> Any:
+        """The value of an expression; `pc` is the control flow, for the label of what is noted about it."""
         code = self._codes.get(id(expr))
         if code is None:
             code = self._codes[id(expr)] = compile_expr(expr)
         if frame.has_owned:
             frame.mark_read(self._footprints.names(expr))
         try:
-            return code(frame.values)
+            value = code(frame.values)
         except BicameralError as error:
             raise add_step_to_error(error, at) from None
+        work = frame.values.get(RUN_WORK_KEY)
+        if work is not None and (work.selections or work.cells):
+            self._note_selections(work, at, self._inputs_label(self._footprints.names(expr), frame, pc))
+        return value
+
+    def _note_selections(
+        self, work: RunWork, at: str, label: Label, places: Mapping[int, str] = MappingProxyType({})
+    ) -> None:
+        """Note what the comprehensions of a step kept, and forget their counts.
+
+        `places` are the steps of the comprehensions inside a loop, whose own path is `at`.
+        """
+        counts = tuple(work.selections.values())
+        work.selections.clear()
+        here = static_path(at)
+        for count in counts:
+            identity = id(count.expr)
+            self._selections.add_up(
+                (places.get(identity, here), identity), self._selection_of(count), label, count.times
+            )
+        cells = dict(work.cells)
+        work.cells.clear()
+        for number, (column, found) in enumerate(cells.items()):
+            # Told only where something was left out or guessed: that a column was read is no selection.
+            if found.unread or found.guess:
+                read = found.given - found.unread
+                guess = f"in {column}, {found.guess}" if found.guess else ""
+                told = Selection(found.given, read, "cells", f"{column} is {found.kind}", found.unread, guess=guess)
+                self._selections.add_up((here, -1 - number), told, label)
+
+    def _selection_of(self, count: SelectionCount) -> Selection:
+        """What a comprehension kept. Its condition is told as the plan has it, which holds no value of the world."""
+        words = self._conditions.get(id(count.expr))
+        if words is None:
+            conditions = [condition for clause in count.expr.clauses for condition in clause.conditions]
+            words = self._conditions[id(count.expr)] = " and ".join(
+                render_expr(unbind_cells(condition)) for condition in conditions
+            )
+        return Selection(count.given, count.kept, "items", words)
+
+    def _note_local(self, step: Step, frame: VariableFrame, at: str, label: Label) -> None:
+        """Note what the comprehensions of a local step kept, with those of the steps inside it."""
+        work = frame.values.get(RUN_WORK_KEY)
+        if work is not None and (work.selections or work.cells):
+            self._note_selections(work, at, label, _comprehension_places(step, static_path(at)))
+
+    def _inputs_label(self, names: Iterable[str], frame: VariableFrame, pc: Label) -> Label:
+        """The label of everything that can be told from some variables, at some place in the control flow."""
+        if not self._labelled:
+            return NO_LABEL
+        known = (frame.labels[name].flat for name in names if name in frame.labels)
+        return join_all((self._given, pc, *known))
 
     def label(self, expr: Expr, frame: VariableFrame, pc: Label) -> LabelTree:
         return labels_of(expr, frame.labels, pc, self._mode) if self._labelled else NOTHING
@@ -123,13 +189,16 @@ class LocalSteps:
     def turn_names(self, each: Each, over: LabelTree, inside: ControlFlow) -> dict[str, LabelTree]:
         return turn_labels(each, over, inside.pc, self._mode) if self._labelled else {}
 
-    def after_local_loop(self, each: Each, frame: VariableFrame, flow: ControlFlow) -> Callable[[], None]:
+    def after_local_loop(self, each: Each, frame: VariableFrame, flow: ControlFlow, at: str) -> Callable[[], None]:
         """A function to call after a local loop. Its labels are computed once, independent of the number of turns."""
+        # Before the loop, which may change what the labels of its inputs were.
+        read = self._inputs_label(self._footprints.of(each).reads, frame, flow.pc)
         if not self._labelled:
-            return lambda: None
+            return lambda: self._note_local(each, frame, at, read)
         after = labels_after_local_step(each, frame.labels, flow.pc, self._mode)
 
         def leave() -> None:
+            self._note_local(each, frame, at, read)
             frame.labels.update(after.changed)
             flow.pc = after.pc
             if self.has_answer:
@@ -141,21 +210,25 @@ class LocalSteps:
         """Do a local step, with its labels."""
         if not self._labelled:
             self._without_labels.step(step)(frame, at)
+            self._note_local(step, frame, at, NO_LABEL)
             return
         match step:
             case Compute():
-                frame.bind(step.name, self.evaluate(step.value, frame, at), self.label(step.value, frame, flow.pc))
+                value = self.evaluate(step.value, frame, at, flow.pc)
+                frame.bind(step.name, value, self.label(step.value, frame, flow.pc))
             case Update():
                 after = labels_after_update(step, frame.labels, flow.pc, self._mode)
+                read = self._inputs_label(self._footprints.of(step).reads, frame, flow.pc)
                 self._without_labels.step(step)(frame, at)
+                self._note_local(step, frame, at, read)
                 frame.labels[step.name] = after
             case Each():
-                leave = self.after_local_loop(step, frame, flow)
+                leave = self.after_local_loop(step, frame, flow, at)
                 self._without_labels.step(step)(frame, at)
                 leave()
             case When():
                 inside = self.branch_flow(step.condition, frame, flow)
-                branch, side = self.choose_branch(step, frame, at)
+                branch, side = self.choose_branch(step, frame, at, flow.pc)
                 for number, inner in enumerate(branch):
                     self.run_step(inner, frame, f"{at}/{side}/{number}", inside)
                     if self.has_answer:
@@ -163,7 +236,7 @@ class LocalSteps:
                 self.leave_branch(step, frame, flow, inside)
             case Answer():
                 self.answer, self.answer_labels = (
-                    self.evaluate(step.value, frame, at),
+                    self.evaluate(step.value, frame, at, flow.pc),
                     self.label(step.value, frame, flow.pc),
                 )
             case _:
@@ -179,12 +252,14 @@ class LocalSteps:
                 # A long computation must not block other steps, nor Ctrl-C.
                 await asyncio.sleep(0)
 
-    def choose_branch(self, when: When, frame: VariableFrame, at: str) -> tuple[Sequence[Step], str]:
-        return (when.steps, "then") if self.evaluate(when.condition, frame, at) else (when.otherwise, "else")
+    def choose_branch(
+        self, when: When, frame: VariableFrame, at: str, pc: Label = NOTHING
+    ) -> tuple[Sequence[Step], str]:
+        return (when.steps, "then") if self.evaluate(when.condition, frame, at, pc) else (when.otherwise, "else")
 
-    def loop_items(self, each: Each, frame: VariableFrame, at: str) -> list[Any]:
+    def loop_items(self, each: Each, frame: VariableFrame, at: str, pc: Label = NOTHING) -> list[Any]:
         """The items of a loop; raises if all loops of the run together have too many turns."""
-        value = self.evaluate(each.over, frame, at)
+        value = self.evaluate(each.over, frame, at, pc)
         try:
             items = list(iterable_items(value))
             frame.charge(len(items))
@@ -205,6 +280,23 @@ class LocalSteps:
             frame.bind_item(each.names, item)
         except BicameralError as error:
             raise add_step_to_error(error, at) from None
+
+
+def _comprehension_places(step: Step, at: str) -> dict[int, str]:
+    """The paths of the steps in which comprehensions stand, by the identity of the comprehension."""
+    inside = walk(step.steps, f"{at}/") if isinstance(step, Each) else ()
+    if isinstance(step, When):
+        inside = (*walk(step.steps, f"{at}/then/"), *walk(step.otherwise, f"{at}/else/"))
+    places: dict[int, str] = {}
+    # The innermost steps last, so that a comprehension has the path of its own step and not of a loop around it.
+    for path, each in ((at, step), *inside):
+        nodes: list[Any] = [each]
+        while nodes:
+            node = nodes.pop()
+            if isinstance(node, Comprehension):
+                places[id(node)] = path
+            nodes += children(node)
+    return places
 
 
 @dataclass(slots=True, eq=False)
@@ -280,7 +372,9 @@ class Lookahead:
         self._left = MAX_LOOKAHEAD_STEPS
         # Its own counter: when a lookahead happens depends on timing, and must not decide how far the run gets.
         self.work = RunWork(
-            MAX_LOOKAHEAD_WORK, lambda: RunError("run.too-large", "this is too much to compute for a look ahead")
+            MAX_LOOKAHEAD_WORK,
+            lambda: RunError("run.too-large", "this is too much to compute for a look ahead"),
+            counts_selections=False,
         )
         self.known: set[str] = set()
         """The static paths of steps whose calls are known already."""

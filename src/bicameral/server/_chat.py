@@ -21,6 +21,7 @@ from pydantic import ConfigDict, Field
 from bicameral.durable import RunView, Submission
 from bicameral.errors import ServerError, nearest_name
 from bicameral.labels import user_input
+from bicameral.runs import Ending
 from bicameral.server._context import HttpError, SafeJsonResponse, ServerContext, response_for
 from bicameral.server._guard import Caller, CurrentContext, error_responses, token_ended_error
 from bicameral.server._runs import (
@@ -28,11 +29,21 @@ from bicameral.server._runs import (
     SSE_SCHEMA,
     IdempotencyKey,
     WatchResponse,
+    citations_json,
+    doubts_json,
     sse_message,
     submit_run,
     wait_until_settled,
 )
-from bicameral.server._schemas import TYPED_TEXT, RequestModel, ResponseModel, RunIdText, WholeNumber
+from bicameral.server._schemas import (
+    TYPED_TEXT,
+    CitationTold,
+    DoubtTold,
+    RequestModel,
+    ResponseModel,
+    RunIdText,
+    WholeNumber,
+)
 from bicameral.server._tokens import AccessToken
 
 MODEL_NAME = "bicameral"
@@ -115,6 +126,10 @@ class ChatFacts(ResponseModel):
     """What the run waits for."""
     ignored: list[str]
     """What was sent and not used."""
+    doubts: list[DoubtTold]
+    """What the answer and the effects rest on and may be wrong; `content` begins with them."""
+    citations: list[CitationTold]
+    """Where what they rest on was found; `content` ends with the places."""
 
 
 class ChatTold(ResponseModel):
@@ -153,7 +168,11 @@ def content_or_refusal(view: RunView) -> tuple[str | None, str | None]:
     """The content and the refusal of a completion; one of them is None."""
     match view.state:
         case "finished":
-            return answer_text(view), None
+            # A client of this protocol shows nothing but the content.
+            doubts = "".join(f"Doubt: {doubt['text']}\n" for doubt in view.doubts)
+            sources = "".join(f"\nSource: {each['where']}" for each in view.citations)
+            answer = answer_text(view) + (f"\n{sources}" if sources else "")
+            return (f"{doubts}\n" if doubts else "") + answer, None
         case "waiting":
             ids = ", ".join(view.waits_for)
             return (
@@ -164,8 +183,16 @@ def content_or_refusal(view: RunView) -> tuple[str | None, str | None]:
             )
         case "queued" | "running":
             return f"The run {view.run} goes on. See GET /v1/runs/{view.run}.", None
-        case state:
-            return None, f"The run {view.run} {'failed' if state == 'failed' else 'was stopped'}: {_failure_text(view)}"
+        case "failed" | "stopped":
+            return None, f"The run {view.run} {_ENDING_TEXTS.get(view.ending, 'failed')}: {_failure_text(view)}"
+
+
+_ENDING_TEXTS: dict[Ending | None, str] = {
+    "asked": "needs an answer first",
+    "denied": "was not allowed",
+    "refused": "cannot be done",
+    "stopped": "was stopped",
+}
 
 
 def _failure_text(view: RunView) -> str:
@@ -220,7 +247,8 @@ def completion_chunk(run: str, delta: dict[str, Any] | None, *, finish: str | No
 
 
 def run_facts(view: RunView, ignored: list[str]) -> dict[str, Any]:
-    return {"run": view.run, "state": view.state, "approvals": list(view.waits_for), "ignored": ignored}
+    facts = {"run": view.run, "state": view.state, "approvals": list(view.waits_for), "ignored": ignored}
+    return facts | {"doubts": doubts_json(view), "citations": citations_json(view)}
 
 
 def token_usage(view: RunView) -> dict[str, int]:

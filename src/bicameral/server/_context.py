@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import Response
 
 from bicameral.display import escape_json
-from bicameral.errors import BicameralError, IntentError, ModelError, PlanError, ServerError
+from bicameral.errors import BicameralError, BindError, IntentError, ModelError, PlanError, ServerError
 from bicameral.secrets import mask, mask_value
 from bicameral.server._tokens import TokenFile
 
@@ -101,7 +101,7 @@ def status_for(error: BicameralError) -> int:
         return 404
     if error.code in _CONFLICT:
         return 409
-    if error.code in _INVALID or isinstance(error, IntentError | PlanError):
+    if error.code in _INVALID or isinstance(error, IntentError | BindError | PlanError):
         return 422
     # Everything else is a problem of the server and not of the request.
     return 503

@@ -10,8 +10,9 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import PlainTextResponse
 
 from bicameral.durable import Approval
-from bicameral.errors import BicameralError, DurableError, IntentError, Place, PlanError
+from bicameral.errors import BicameralError, BindError, DurableError, IntentError, Place, PlanError
 from bicameral.labels import user_input
+from bicameral.runs import ending_of
 from bicameral.server._context import SafeJsonResponse, ServerContext
 from bicameral.server._guard import ApprovalId, Caller, CurrentContext, error_responses
 from bicameral.server._schemas import (
@@ -19,6 +20,7 @@ from bicameral.server._schemas import (
     ApprovalList,
     ApprovalTold,
     CheckWanted,
+    DoubtTold,
     ErrorAnswer,
     HealthTold,
     PlanTold,
@@ -34,6 +36,11 @@ if TYPE_CHECKING:
 plan_router = APIRouter(tags=["plans"])
 
 
+def public_doubt_json(doubt: Mapping[str, Any]) -> dict[str, Any]:
+    """A doubt without its labels: like the answer it is for the owner of the run."""
+    return {name: doubt[name] for name in DoubtTold.model_fields if name in doubt}
+
+
 @plan_router.post("/v1/plans", response_model=PlanTold, responses=error_responses(502, body=True), operation_id="plan")
 async def plan(wanted: PlanWanted, context: CurrentContext, _: Caller) -> SafeJsonResponse:
     """Write the plan for a request and check it. Nothing is run and nothing is kept.
@@ -45,10 +52,15 @@ async def plan(wanted: PlanWanted, context: CurrentContext, _: Caller) -> SafeJs
             planned = await context.agent.plan(
                 user_input(wanted.request), deterministic=wanted.deterministic, fresh=wanted.fresh
             )
-        except (IntentError, PlanError) as error:
-            return SafeJsonResponse({"ok": False, "error": error.to_json()})
-    intent = planned.intent.model_dump(mode="json")
-    return SafeJsonResponse(_checked_json(planned.checked, planned.plan, planned.source) | {"intent": intent})
+        except (IntentError, BindError, PlanError) as error:
+            return SafeJsonResponse(_no_plan_json(error))
+    facts = {
+        "intent": planned.intent.model_dump(mode="json"),
+        "bindings": [each.to_json() for each in planned.bindings],
+        "doubts": [public_doubt_json(doubt.to_json()) for doubt in planned.doubts],
+        "choice": dict(planned.choice) or None,
+    }
+    return SafeJsonResponse(_checked_json(planned.checked, planned.plan, planned.source) | facts)
 
 
 @plan_router.post("/v1/checks", response_model=PlanTold, responses=error_responses(body=True), operation_id="check")
@@ -58,18 +70,28 @@ async def check(wanted: CheckWanted, context: CurrentContext, _: Caller) -> Safe
     A text that is no plan is an answer too: `ok` is false and `error` says why.
     """
     with context.plans.slot():
-        return SafeJsonResponse(await asyncio.to_thread(_check_text, context.agent, wanted.plan))
+        return SafeJsonResponse(await _check_text(context.agent, wanted.plan))
 
 
-def _check_text(agent: Agent, text: str) -> dict[str, Any]:
+async def _check_text(agent: Agent, text: str) -> dict[str, Any]:
+    from bicameral.binding import binding_doubts
     from bicameral.plans import print_plan
 
     try:
-        plan, places = _parse_plan_text(agent, text)
+        plan, places = await asyncio.to_thread(_parse_plan_text, agent, text)
+        bound = await agent.bind(plan)
+        bound.require()
     except BicameralError as error:
-        return {"ok": False, "error": error.to_json()}
-    checked = agent.check(plan, places=places)
-    return _checked_json(checked, plan, print_plan(plan, agent.registry))
+        return _no_plan_json(error)
+    checked = await asyncio.to_thread(agent.check, bound.plan, places=places)
+    return _checked_json(checked, bound.plan, print_plan(plan, agent.registry)) | {
+        "bindings": [each.to_json() for each in bound.bindings],
+        "doubts": [public_doubt_json(doubt.to_json()) for doubt in binding_doubts(bound.bindings)],
+    }
+
+
+def _no_plan_json(error: BicameralError) -> dict[str, Any]:
+    return {"ok": False, "ending": ending_of(error), "error": error.to_json()}
 
 
 def _checked_json(checked: Checked, plan: Plan, source: str) -> dict[str, Any]:
@@ -87,10 +109,16 @@ def _parse_plan_text(agent: Agent, text: str) -> tuple[Plan, Mapping[str, Place]
     return parsed.plan, parsed.places
 
 
-def parse_checked_plan(agent: Agent, text: str) -> Plan:
-    """The plan of a text; the first error of its check as `PlanError` if it does not pass."""
-    plan, places = _parse_plan_text(agent, text)
-    checked = agent.check(plan, places=places)
+async def parse_checked_plan(agent: Agent, text: str) -> Plan:
+    """The plan of a text as it was written; the first error of its check as `PlanError` if it does not pass.
+
+    It is checked as it is bound now, and the worker binds it anew: the world may change before it runs. A `BindError`
+    if only a person can say what a word means, since a plan that nobody could check would be accepted otherwise.
+    """
+    plan, places = await asyncio.to_thread(_parse_plan_text, agent, text)
+    bound = await agent.bind(plan)
+    bound.require()
+    checked = await asyncio.to_thread(agent.check, bound.plan, places=places)
     if not checked.ok:
         first = checked.report.errors[0]
         raise PlanError(

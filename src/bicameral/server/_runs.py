@@ -13,13 +13,14 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from bicameral.durable import RunState, RunView, Submission
-from bicameral.errors import DurableError, PlanError, ServerError
+from bicameral.errors import BindError, DurableError, PlanError, ServerError
 from bicameral.labels import user_input
 from bicameral.server._context import HttpError, SafeJsonResponse, ServerContext, json_bytes
-from bicameral.server._endpoints import parse_checked_plan
+from bicameral.server._endpoints import parse_checked_plan, public_doubt_json
 from bicameral.server._guard import Caller, CurrentContext, RunId, error_responses, token_ended_error
 from bicameral.server._schemas import (
     CapsGiven,
+    CitationTold,
     EventTold,
     JournalTold,
     RunIdText,
@@ -140,8 +141,8 @@ async def build_submission(
         return Submission(request=wanted.request, deterministic=wanted.deterministic, **common)
     try:
         with context.plans.slot():
-            plan = await asyncio.to_thread(parse_checked_plan, context.agent, wanted.plan)
-    except PlanError as error:
+            plan = await parse_checked_plan(context.agent, wanted.plan)
+    except (BindError, PlanError) as error:
         raise HttpError(409, error) from None
     return Submission(plan=plan, **common)
 
@@ -200,8 +201,18 @@ def is_settled(view: RunView) -> bool:
 
 def run_json(view: RunView) -> dict[str, Any]:
     """The fields of a run that the API has; not its worker, whose name says on which machine it is."""
-    facts = view.to_json()
+    facts = view.to_json() | {"doubts": doubts_json(view), "citations": citations_json(view)}
     return {name: facts[name] for name in RunTold.model_fields if name in facts}
+
+
+def doubts_json(view: RunView) -> list[dict[str, Any]]:
+    """The doubts of a run, without their labels."""
+    return [public_doubt_json(doubt) for doubt in view.doubts]
+
+
+def citations_json(view: RunView) -> list[dict[str, Any]]:
+    """The citations of a run, without their labels: like the answer they are for the owner of the run."""
+    return [{name: each[name] for name in CitationTold.model_fields if name in each} for each in view.citations]
 
 
 def event_json(event: Event) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from bicameral.durable import RunState
 from bicameral.planning import MAX_REQUEST
+from bicameral.runs import Ending
 
 # Control characters: nobody types them, and PostgreSQL stores no NUL. Requests may not hold them anywhere else either.
 _UNTYPED = r"\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f"
@@ -188,6 +189,33 @@ class Effect(ResponseModel):
     effect: str
 
 
+class DoubtTold(ResponseModel):
+    """Something on which an answer or an effect rests, and that may be wrong."""
+
+    code: str
+    text: str
+    """The doubt in plain words."""
+    step: str = ""
+    """The step of the plan; empty if it is about the whole plan."""
+
+
+class CitationTold(ResponseModel):
+    """A place that an answer or an effect rests on."""
+
+    fact: str = ""
+    """What was read there."""
+    where: str
+    """The place in plain words: a file with its line, a mail with sender and day, an event."""
+    quote: str = ""
+    """The words that stand there."""
+    kind: str = ""
+    source: str = ""
+    """The path, or the id of the mail or event."""
+    line: int | None = None
+    check: str
+    """`verbatim`, `words` (all numbers and most words stand there) or `read` (it could not be searched for)."""
+
+
 class RunTold(ResponseModel):
     """A run as it stands."""
 
@@ -195,6 +223,8 @@ class RunTold(ResponseModel):
     request: str
     """Empty for a run of a plan."""
     state: RunState
+    ending: Ending | None = None
+    """How it ended, or `asked` while it waits for a person; none while it goes on."""
     created: datetime
     updated: datetime
     attempts: int
@@ -202,6 +232,10 @@ class RunTold(ResponseModel):
     priority: int
     why: str | None = None
     """Why it failed, was stopped, or waits."""
+    doubts: list[DoubtTold] = []
+    """What the answer and the effects rest on and may be wrong; to be read before them."""
+    citations: list[CitationTold] = []
+    """Where what the answer and the effects rest on was found."""
     answer: Any = None
     """What it came to, if it is finished."""
     error: ErrorFacts | None = None
@@ -322,6 +356,8 @@ class PlanTold(ResponseModel):
 
     ok: bool
     error: ErrorFacts | None = None
+    ending: Ending | None = None
+    """Why there is no plan: `asked` if something must be said first, `refused` if none serves the request."""
     plan: dict[str, Any] | None = None
     """The plan as `plan/1` JSON."""
     source: str | None = None
@@ -331,6 +367,12 @@ class PlanTold(ResponseModel):
     """What the check found, what the plan changes and what it can cost at worst."""
     proof: dict[str, Any] | None = None
     """The verdict of policy on each call; none of a plan with errors."""
+    bindings: list[dict[str, Any]] = []
+    """What the words of the plan were bound to."""
+    doubts: list[DoubtTold] = []
+    """What is not sure about the plan."""
+    choice: dict[str, Any] | None = None
+    """How it was chosen among several; none if there was only one."""
 
 
 class HealthTold(ResponseModel):

@@ -242,11 +242,13 @@ class Session:
         stop: tuple[str, ...] = (),
         max_tokens: int | None = None,
         confidence: bool = False,
+        temperature: float = 0.0,
+        seed: int = 0,
     ) -> ModelReply:
         """Ask once and wait for the whole reply.
 
         `prefill` is the beginning of the reply, which the model continues; with `confidence` the reply reports how sure
-        the model was.
+        the model was. With a `temperature` above 0 another `seed` gives another reply.
         """
         request = ModelRequest(
             messages=(*self.setup, Message("user", text)),
@@ -258,6 +260,8 @@ class Session:
             timeout=self._timeout,
             adapter=self._adapter,
             confidence=confidence,
+            temperature=temperature,
+            seed=seed,
         )
         return await self._send(request)
 

@@ -1,39 +1,22 @@
-"""The mailbox: Maildir folders and mbox files on disk, a cache of parsed mails, search, and reading of one mail.
-
-Mailboxes are opened for reading only: no mail is locked, moved or flagged.
-"""
+"""The mailbox: a cache of parsed mails, search, and reading of one mail. What is on disk is in `_mail_files`."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import re
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import TypeAlias
 
 from bicameral.errors import ToolError, nearest_name
 from bicameral.parsing import ParseLimitError, ParseLimits, Parser
+from bicameral.toolboxes._mail_files import MAX_MAIL, StoredMail, is_mailbox, list_mailboxes, list_stored_mails
 from bicameral.toolboxes._mime import MailHeaders, parse_local_date
 from bicameral.toolboxes.mail import Mail
-from bicameral.tools import Folders
-
-INBOX = "INBOX"
-MAX_MAIL = 32 * 1024 * 1024
-"""Only this many bytes of a larger mail are read."""
-_MAX_HEAD = 64 * 1024
-_MAX_DEPTH = 8
-_HEADER_LINE = re.compile(rb"[!-9;-~]+:")
-_QUOTED_FROM = re.compile(rb"(?m)^>(>*From )")
-_MBOX_NAMES = (".mbox", ".mbx")
-_LONGEST_LINE = 64 * 1024
-MAX_MAILS = 200_000
-"""The most mails of one folder: a mail that is only a line `From x` takes a hundred times its size in memory."""
+from bicameral.tools import Folders, Selection, note_selection
 
 _USUAL_PLACES = ("Maildir", "maildir", "Mail", "mail", "mail.mbox", "inbox.mbox", "mbox")
 _MAX_CACHED_TEXT = 40_000_000
@@ -41,160 +24,6 @@ _MAX_CACHED_TEXT = 40_000_000
 _BATCH = 200
 _BATCH_BYTES = 4 * 1024 * 1024
 _LARGE_MAIL = 4 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class StoredMail:
-    """One mail on disk: where its bytes are, and what the mailbox records about it."""
-
-    key: str
-    folder: str
-    path: Path
-    modified: int
-    """In nanoseconds."""
-    size: int
-    start: int = 0
-    unread: bool | None = None
-    """None if only the mail itself records it (mbox)."""
-    envelope: bytes = b""
-    """The `From ` line of an mbox."""
-
-    @property
-    def stamp(self) -> tuple[int, int]:
-        """Changes if the mail with this key does, so that a cached value of it is out of date."""
-        return self.modified, self.size
-
-    def read_head(self) -> bytes:
-        """The first bytes of the mail, with its headers."""
-        return self._read_bytes(min(self.size, _MAX_HEAD))
-
-    def read_all(self) -> bytes:
-        """The whole mail, up to `MAX_MAIL` bytes."""
-        return self._read_bytes(min(self.size, MAX_MAIL))
-
-    def _read_bytes(self, size: int) -> bytes:
-        with open_nofollow(self.path) as stream:
-            if self.envelope and os.fstat(stream.fileno()).st_mtime_ns != self.modified:
-                raise FileNotFoundError("the mbox has changed, so the mail may be elsewhere in it now")
-            stream.seek(self.start)
-            raw = stream.read(size)
-        return _QUOTED_FROM.sub(rb"\1", raw) if self.envelope else raw
-
-
-def open_nofollow(path: Path) -> BinaryIO:
-    """Open a file for reading; fails if it has become a symbolic link, which could lead out of the mailbox."""
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
-
-
-def is_mailbox(path: Path) -> bool:
-    """Whether this is an mbox file, a Maildir, or a folder that contains one of them."""
-    if path.is_file():
-        return _looks_like_mbox(path)
-    return path.is_dir() and next(_walk_mailboxes(path, "", 0), None) is not None
-
-
-def list_mailboxes(root: Path) -> list[tuple[str, Path]]:
-    """The folders of a mailbox by name: `INBOX`, `Archive`, `Archive/2026`."""
-    if root.is_file():
-        return [(INBOX, root)]
-    return list(_walk_mailboxes(root, "", 0))
-
-
-def list_stored_mails(folder: str, path: Path) -> list[StoredMail]:
-    """The mails of one folder, in no particular order."""
-    mails = list(islice(_iter_mbox(folder, path) if path.is_file() else _iter_maildir(folder, path), MAX_MAILS + 1))
-    if len(mails) > MAX_MAILS:
-        raise ToolError(
-            "mail.folder-too-large",
-            f"there are more than {MAX_MAILS:,} mails in the folder {folder!r}",
-            fix="Move old mails to another place, or set `folder` under [toolbox.mail] in bicameral.toml.",
-        )
-    return mails
-
-
-def _walk_mailboxes(path: Path, name: str, depth: int) -> Iterator[tuple[str, Path]]:
-    if _is_maildir(path):
-        yield name or INBOX, path
-    if depth >= _MAX_DEPTH:
-        return
-    for entry in sorted(_scan_folder(path), key=lambda entry: entry.name):
-        if entry.is_dir(follow_symlinks=False) and entry.name not in ("cur", "new", "tmp"):
-            yield from _walk_mailboxes(Path(entry.path), _folder_name(name, entry.name), depth + 1)
-        elif entry.is_file(follow_symlinks=False) and entry.name.lower().endswith(_MBOX_NAMES):
-            yield _folder_name(name, Path(entry.name).stem), Path(entry.path)
-
-
-def _folder_name(parent: str, name: str) -> str:
-    # Maildir++ writes the folder Archive/2026 as `.Archive.2026`.
-    own = name[1:].replace(".", "/") if name.startswith(".") else name
-    return f"{parent}/{own}" if parent else own
-
-
-def _scan_folder(path: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(path) as entries:
-            return list(entries)
-    except OSError:
-        return []
-
-
-def _is_maildir(path: Path) -> bool:
-    return any(entry.name in ("cur", "new") and entry.is_dir(follow_symlinks=False) for entry in _scan_folder(path))
-
-
-def _iter_maildir(folder: str, path: Path) -> Iterator[StoredMail]:
-    for part in ("cur", "new"):
-        # Links are not followed: they could lead out of the folders that may be read.
-        if (path / part).is_symlink():
-            continue
-        for entry in _scan_folder(path / part):
-            if entry.name.startswith(".") or not entry.is_file(follow_symlinks=False):
-                continue
-            try:
-                facts = entry.stat(follow_symlinks=False)
-            except FileNotFoundError:
-                continue
-            key, _, flags = entry.name.partition(":2,")
-            unread = part == "new" or "S" not in flags
-            yield StoredMail(
-                f"{folder}/{key}", folder, Path(entry.path), facts.st_mtime_ns, facts.st_size, unread=unread
-            )
-
-
-def _looks_like_mbox(path: Path) -> bool:
-    try:
-        with open_nofollow(path) as stream:
-            start = stream.read(5)
-    except OSError:
-        return False
-    return start in (b"From ", b"")
-
-
-def _iter_mbox(folder: str, path: Path) -> Iterator[StoredMail]:
-    with open_nofollow(path) as stream:
-        modified = os.fstat(stream.fileno()).st_mtime_ns
-        number, start, envelope, offset = 0, -1, b"", 0
-        after_blank, candidate = True, b""
-        at_line_start = True
-        # Read in pieces, since a line may have a gigabyte. A later piece of a line is not the start of one.
-        for line in iter(lambda: stream.readline(_LONGEST_LINE), b""):
-            if not at_line_start:
-                at_line_start = line.endswith(b"\n")
-                candidate, after_blank = b"", False
-                offset += len(line)
-                continue
-            at_line_start = line.endswith(b"\n")
-            if candidate and _HEADER_LINE.match(line):
-                if start >= 0:
-                    size = offset - len(candidate) - start
-                    yield StoredMail(f"{folder}/{number}", folder, path, modified, size, start, None, envelope)
-                number, start, envelope = number + 1, offset, candidate
-            # A separator stands after an empty line and before a header; any other "From " belongs to a text.
-            candidate = line if after_blank and line.startswith(b"From ") else b""
-            after_blank = line in (b"\n", b"\r\n")
-            offset += len(line)
-        if start >= 0:
-            yield StoredMail(f"{folder}/{number}", folder, path, modified, offset - start, start, None, envelope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,9 +101,12 @@ class Mailbox:
     ) -> list[Mail]:
         """The newest mails that match all filters; a body is parsed only if the headers match."""
         mails: list[Mail] = []
-        for entry in sorted(self._entries(folder), key=lambda entry: entry.date, reverse=True):
+        entries = sorted(self._entries(folder), key=lambda entry: entry.date, reverse=True)
+        looked_at = unparsed = skipped = 0
+        for entry in entries:
             if len(mails) >= limit:
                 break
+            looked_at += 1
             headers, day = entry.headers, entry.date.date()
             if (
                 (unread and not entry.unread)
@@ -285,9 +117,15 @@ class Mailbox:
             ):
                 continue
             content = self._load_text(entry.stored)
+            skipped += content is None
+            unparsed += bool(content and content.problem)
             # A mail that could not be parsed is a result, too: the words may be in it.
             if content and (content.problem or has_words(f"{headers.subject}\n{content.body}", text)):
                 mails.append(_make_mail(entry, content))
+        filters = {"text": text, "sender": sender, "subject": subject, "since": since, "before": before}
+        words = [f"{name} {str(wanted)[:80]!r}" for name, wanted in filters.items() if wanted]
+        # Those beyond the limit were not looked at, so that nothing is known of them.
+        note_selection(Selection(looked_at, len(mails), "mails", ", ".join(words), unread=unparsed, skipped=skipped))
         return mails
 
     def read(self, id: str) -> Mail:
@@ -355,15 +193,35 @@ class Mailbox:
                 nearest=nearest_name(folder, names),
             )
         known = self._with_headers(self._list_stored(boxes))
-        # The sender chooses the Message-ID. One that occurs twice, or equals the key of another mail, is not used as an
-        # id. All folders count, also those that are not searched.
-        uses = Counter(headers.message_id for _, headers in known)
-        uses.update(item.key for item, _ in known)
+        # All folders count for the ids, also those that are not searched.
+        ids = mail_ids([(item.key, headers.message_id) for item, headers in known])
         return [
-            _make_entry(item, headers, unique=uses[headers.message_id] == 1)
-            for item, headers in known
+            _make_entry(item, headers, id)
+            for (item, headers), id in zip(known, ids, strict=True)
             if item.folder in chosen
         ]
+
+    @property
+    def root(self) -> Path | None:
+        """Where the mail lies, or None if there is none."""
+        try:
+            return self._mailbox_root()
+        except ToolError:
+            return None
+
+    def list_stored(self) -> list[StoredMail]:
+        """All mails of all folders, as the mailbox records them; nothing is parsed."""
+        with self._lock:
+            return self._list_stored(list_mailboxes(self._mailbox_root()))
+
+    def read_stored(self, items: list[StoredMail]) -> Iterator[tuple[StoredMail, MailHeaders, datetime, str | None]]:
+        """These mails with headers, date and body; None for a body that cannot be parsed within the limits.
+
+        Mails that have disappeared meanwhile are left out.
+        """
+        for item, headers in self._with_headers(items):
+            if (text := self._load_text(item)) is not None:
+                yield item, headers, headers.date or _fallback_date(item), None if text.problem else text.body
 
     def _mailbox_root(self) -> Path:
         if self.folder is not None:
@@ -521,8 +379,17 @@ def _is_in_folder(name: str, folder: str) -> bool:
     return not wanted or own == wanted or own.startswith(f"{wanted}/") or own.endswith(f"/{wanted}")
 
 
-def _make_entry(item: StoredMail, headers: MailHeaders, *, unique: bool) -> MailEntry:
-    id = _hash_message_id(headers.message_id) if headers.message_id and unique else item.key
+def mail_ids(known: Sequence[tuple[str, str]]) -> list[str]:
+    """The ids of all mails of a mailbox, from their keys and Message-IDs.
+
+    The sender chooses the Message-ID. One that occurs twice, or equals the key of another mail, is not used as an id.
+    """
+    uses = Counter(message_id for _, message_id in known)
+    uses.update(key for key, _ in known)
+    return [_hash_message_id(name) if name and uses[name] == 1 else key for key, name in known]
+
+
+def _make_entry(item: StoredMail, headers: MailHeaders, id: str) -> MailEntry:
     unread = not headers.read if item.unread is None else item.unread
     return MailEntry(item, headers, id, headers.date or _fallback_date(item), unread)
 

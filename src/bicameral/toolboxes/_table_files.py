@@ -21,12 +21,21 @@ import datetime as dt
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from typing import Any, cast
 
 from bicameral import types as t
+from bicameral.columns import (
+    DecimalMark,
+    find_column_kind,
+    is_blank,
+    is_twofold_number,
+    notation_reader,
+    parse_number,
+)
 from bicameral.errors import Place, ToolError
 from bicameral.parsing import MIB, SHORT_TEXT, ParseLimits, Parser
 from bicameral.tools import TABLE_SUFFIXES
@@ -87,20 +96,6 @@ _LONGEST_FIELD = 1 << 27
 _MAX_COLUMNS = 16_384
 """As many as the largest spreadsheets have."""
 _MAX_CELLS = 4_000_000
-# Not numbers: 007 and +49 30 1234 (codes, telephone numbers), 1,234 (depends on the country), 12e4 (an item number).
-_INT = re.compile(r"0|-?[1-9][0-9]{0,299}")
-_FLOAT = re.compile(r"-?(?:0|[1-9][0-9]{0,299})(?:\.[0-9]{1,299})?(?:[eE][-+][0-9]{1,3})?")
-
-
-def parse_number(text: str) -> int | float | None:
-    """The number that a text represents, or None if it is not a number."""
-    text = text.strip()
-    if _INT.fullmatch(text):
-        return int(text)
-    if _FLOAT.fullmatch(text):
-        value = float(text)
-        return value if abs(value) != float("inf") else None
-    return None
 
 
 def parse_cell(text: str) -> int | float | bool | str:
@@ -115,20 +110,49 @@ def parse_cell(text: str) -> int | float | bool | str:
             return text if number is None else number
 
 
-def read_csv_rows(text: str, path: str) -> list[Row]:
+def parse_column(texts: Sequence[str], decimals: DecimalMark | None = None) -> list[int | float | bool | str]:
+    """The values of the cells of a column.
+
+    A text such as `1.234` is the number 1.234 or 1234. The other cells of the column decide which, and after them the
+    settings. Where neither does, it stays a text: whoever computes with it reads it by a guess, and says so.
+
+    Args:
+        texts: All cells of the column.
+        decimals: The mark before decimals as the settings say.
+
+    Example:
+        >>> parse_column(["1.234", "2.500,50"]), parse_column(["1.234", "2.5"]), parse_column(["1.234", "7"])
+        ([1234, '2.500,50'], [1.234, 2.5], ['1.234', 7])
+    """
+    values = [parse_cell(text) for text in texts]
+    twofold = [at for at, value in enumerate(values) if type(value) is float and is_twofold_number(texts[at])]
+    if not twofold:
+        return values
+    notation = find_column_kind(texts, decimals).notation
+    if notation == "number" or notation.endswith(": 1,234.5"):
+        return values
+    thousands = notation.endswith(": 1.234,5")
+    for at in twofold:
+        # As a number it keeps its meaning where rows are chosen, and the cells that decided it are no longer there.
+        values[at] = int(texts[at].strip().replace(".", "")) if thousands else texts[at]
+    return values
+
+
+def read_csv_rows(text: str, path: str, decimals: DecimalMark | None = None) -> list[Row]:
     """The rows of a CSV text; a long one is parsed in the parser process, which can be killed.
 
     The standard library's reader takes linear time, so a short text cannot block this process. In a long text the
     work in Python for each cell adds up.
     """
     if len(text) <= SHORT_TEXT:
-        return parse_csv(text, path)
-    return _CSV_PARSER(text.encode("utf-8", "surrogatepass"), what=f"the table {path!r}", path=path)
+        return parse_csv(text, path, decimals)
+    raw = text.encode("utf-8", "surrogatepass")
+    return _CSV_PARSER(raw, what=f"the table {path!r}", path=path, decimals=decimals)
 
 
-def parse_rows(raw: bytes, path: str) -> list[Row]:
+def parse_rows(raw: bytes, path: str, decimals: DecimalMark | None = None) -> list[Row]:
     """The rows of a CSV text; called in the parser process."""
-    return parse_csv(raw.decode("utf-8", "surrogatepass"), path)
+    return parse_csv(raw.decode("utf-8", "surrogatepass"), path, decimals)
 
 
 _CSV_PARSER: Parser[list[Row]] = Parser(
@@ -138,7 +162,7 @@ _CSV_PARSER: Parser[list[Row]] = Parser(
 )
 
 
-def parse_csv(text: str, path: str) -> list[Row]:
+def parse_csv(text: str, path: str, decimals: DecimalMark | None = None) -> list[Row]:
     """The rows of a CSV text, with the column names of its first line."""
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
     records = _csv_records(text, path, _guess_delimiter(text))
@@ -154,9 +178,9 @@ def parse_csv(text: str, path: str) -> list[Row]:
             "tables.too-large", f"the table has more than {_MAX_COLUMNS:,} columns", place=Place(file=path, line=1)
         )
     names = _column_names([unescape_formulas(name) for name in header])
-    rows: list[Row] = []
+    table: list[list[str]] = []
     for line, values in records:
-        if len(rows) * len(names) > _MAX_CELLS:
+        if len(table) * len(names) > _MAX_CELLS:
             raise ToolError(
                 "tables.too-large",
                 f"the table has more than {_MAX_CELLS:,} cells",
@@ -170,8 +194,9 @@ def parse_csv(text: str, path: str) -> list[Row]:
                 place=Place(file=path, line=line),
                 fix="Mend the row; a value with the delimiter in it must stand in quotes.",
             )
-        rows.append(dict(zip(names, (parse_cell(unescape_formulas(value)) for value in values), strict=True)))
-    return rows
+        table.append([unescape_formulas(value) for value in values])
+    columns = [parse_column(texts, decimals) for texts in zip(*table, strict=True)]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def _csv_records(text: str, path: str, delimiter: str, *, skip_spaces: bool = False) -> Iterator[tuple[int, list[str]]]:
@@ -273,16 +298,66 @@ LONGEST_TEXT = 60
 MAX_TEXTS = 5_000
 """How many different short texts of a file are stored."""
 
+MAX_OTHERS = 20
+"""How many texts that are not of the kind of their column its type lists."""
+
 ArgumentTypes = Mapping[str, t.Type]
 LiteralValues = Mapping[str, Any]
 ColumnTexts = Mapping[str, frozenset[str]]
 
 
-def value_shape(value: object, *, trusted: bool = False) -> t.Type:
+def value_shape(value: object, *, trusted: bool = False, decimals: DecimalMark | None = None) -> t.Type:
     """The type of a value from a file, as precise as the limits on names and depth allow."""
-    shape = _shape_at(value, 0)
+    shape = _with_cell_types(_shape_at(value, 0), value, decimals)
     names = sum(len(each.fields) for each in t.iter_types(shape) if isinstance(each, t.RecordType))
     return shape if trusted or names <= MAX_FIELDS else _without_names(shape)
+
+
+def _with_cell_types(shape: t.Type, value: object, decimals: DecimalMark | None) -> t.Type:
+    """The type of a table with the kinds of its columns, which all rows together decide and not only a sample."""
+    row = _row_type(shape)
+    if row is None:
+        return shape
+    rows = cast("list[dict[str, object]]", value)
+    if {*map(type, rows)} != {dict}:
+        return shape
+    fields = (
+        replace(each, type=_cell_type(each, [row.get(each.name) for row in rows], decimals)) for each in row.fields
+    )
+    return t.ListType(t.RecordType(tuple(fields), row.name))
+
+
+def _cell_type(field: t.Field, cells: list[object], decimals: DecimalMark | None) -> t.Type:
+    """The type of the cells of a column; the one that it has if they are compared as they are."""
+    native = _NATIVE_CELLS.get(type(field.type))
+    if native is None and not isinstance(field.type, t.StrType) and type(field.type) is not t.AnyType:
+        return field.type
+    found = set(map(type, cells))
+    if native is not None and found <= native:
+        return field.type
+    # Only the first rows were looked at for the type; those after them may have other cells.
+    shown = field.type if isinstance(field.type, t.StrType) and found <= {str} else t.ANY
+    column = find_column_kind(cells, decimals)
+    if column.kind == "ambiguous":
+        return t.CellType(field.name, "", readings=column.readings, text_only=shown == t.STR)
+    if not column.notation:
+        return shown
+    read = notation_reader(column.notation)
+    others: dict[str, None] = {}
+    for cell in cells:
+        if isinstance(cell, str) and cell not in others and not is_blank(cell) and read(cell) is None:
+            others[cell] = None
+            if len(others) > MAX_OTHERS or len(cell) > LONGEST_TEXT:
+                break
+    listed = tuple(others) if len(others) <= MAX_OTHERS and all(len(cell) <= LONGEST_TEXT for cell in others) else None
+    return t.CellType(field.name, column.notation, column.units, others=listed, text_only=shown == t.STR)
+
+
+_NATIVE_CELLS: Mapping[type[t.Type], set[type]] = {
+    t.BoolType: {bool},
+    t.IntType: {int},
+    t.FloatType: {int, float},
+}
 
 
 def _shape_at(value: object, depth: int) -> t.Type:

@@ -23,7 +23,17 @@ from bicameral.labels import Trust
 from bicameral.parsing import MIB, ParseLimits, Parser
 from bicameral.toolboxes._calendar_document import EMPTY_CALENDAR, MAX_BYTES
 from bicameral.toolboxes._calendar_occurrences import EventFields
-from bicameral.tools import Origin, Participants, Settings, Surroundings, Tool, Toolbox, tool
+from bicameral.tools import (
+    Origin,
+    Participants,
+    Selection,
+    Settings,
+    Surroundings,
+    Tool,
+    Toolbox,
+    note_selection,
+    tool,
+)
 from bicameral.types import Id
 
 
@@ -178,7 +188,10 @@ def _reading_tools(calendar: _Calendar) -> list[Tool]:
     @tool(effect="read", timeout=_TIMEOUT, origins=events)
     def search_events(text: str, start: date | None = None, end: date | None = None) -> list[Event]:
         """Find events whose title, place, description or attendees have these words."""
-        return [listed.event for listed in _search_range(calendar, start, end) if _has_words(listed.event, text)]
+        events = _search_range(calendar, start, end)
+        found = [listed.event for listed in events if _has_words(listed.event, text)]
+        note_selection(Selection(len(events), len(found), "events", f"has the words {text[:200]!r}"))
+        return found
 
     @tool(effect="read", timeout=_TIMEOUT, origins=Origin(calendar.trust))
     def find_free_time(day: date, minutes: int = 60, earliest: time = time(9), latest: time = time(17)) -> list[Slot]:
@@ -201,6 +214,7 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
         purpose={"description": "carries", "title": "carries", "location": "carries"},
         origins=Origin("system", _READERS),
         words=("add", "create", "schedule", "book", "plan", "put", "set up", "arrange", "enter", "block", "invite"),
+        refers={"attendees": "person"},
     )
     def add_event(
         title: str,
@@ -227,6 +241,7 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
         effect="write",
         timeout=_TIMEOUT,
         purpose={"title": "carries", "location": "carries"},
+        refers={"id": "event"},
         origins=Origin(calendar.trust, _READERS),
         words=tuple(_CHANGE_WORDS.split("|")),
     )
@@ -255,6 +270,7 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
         effect="irreversible",
         timeout=_TIMEOUT,
         outbound=False,
+        refers={"id": "event"},
         origins=Origin("system"),
         words=("delete", "remove", "cancel", "drop", "clear", "call off"),
     )
@@ -279,6 +295,11 @@ def _search_range(calendar: _Calendar, start: date | None, end: date | None) -> 
         since, before = datetime.min + timedelta(days=2), datetime.max - timedelta(days=2)
         series = (today, today + _SERIES_AHEAD)
     return calendar.list_between(since, before, series)
+
+
+def searchable_events(settings: CalendarSettings, surroundings: Surroundings) -> list[Event]:
+    """The events that a search without days looks at: single ones of any time, and a year of each series from today."""
+    return [listed.event for listed in _search_range(_Calendar(settings, surroundings), None, None)]
 
 
 def _day_range(first: date, last: date) -> tuple[datetime, datetime]:

@@ -218,9 +218,22 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
     folders = surroundings.folders
     files = FileTools(folders, settings)
     read = tool(effect="read", origins=_UNTRUSTED, owned=lambda given: folders.is_trusted(given["path"]))
-    listing = tool(effect="read", origins=_LISTING, owned=lambda given: folders.is_trusted(given["folder"]))
+    listing = tool(
+        effect="read",
+        origins=_LISTING,
+        refers={"folder": "folder"},
+        owned=lambda given: folders.is_trusted(given["folder"]),
+    )
     done = {"": _SYSTEM}
-    save = partial(tool, effect="write", idempotent=True, words=_SAVE_WORDS, origins=done, target=files.text_target)
+    save = partial(
+        tool,
+        effect="write",
+        idempotent=True,
+        words=_SAVE_WORDS,
+        refers={"path": "file"},
+        origins=done,
+        target=files.text_target,
+    )
 
     def own_source(given: Mapping[str, Any]) -> bool:
         return folders.is_trusted(given["source"])
@@ -236,16 +249,18 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
         tool(
             effect="write",
             purpose={"text": "carries"},
+            refers={"path": "file"},
             origins=done,
             target=files.text_target,
-            words=("append", "add", "log", "note", "jot", "extend"),
+            words=("append", "add", "log", "note", "jot", "extend", "put", "write", "enter"),
         )(files.append_text),
         listing(files.list_files),
-        tool(effect="read", origins=_UNTRUSTED)(files.search_files),
-        tool(effect="read", origins=_SYSTEM)(files.file_exists),
+        tool(effect="read", origins=_UNTRUSTED, refers={"folder": "folder"})(files.search_files),
+        tool(effect="read", origins=_SYSTEM, refers={"path": "file"})(files.file_exists),
         tool(
             effect="write",
             purpose={"source": "selects"},
+            refers={"source": "file", "target": "folder"},
             origins=done,
             owned=own_source,
             target=files.copy_target,
@@ -253,6 +268,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
         )(files.copy_file),
         tool(
             effect="write",
+            refers={"source": "file", "target": "folder"},
             origins=done,
             owned=own_source,
             target=files.move_target,
@@ -261,6 +277,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
         tool(
             effect="irreversible",
             outbound=False,
+            refers={"path": "file"},
             origins=done,
             target=changed,
             words=("delete", "erase", "trash", "remove", "get rid of"),
@@ -268,6 +285,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
         tool(
             effect="write",
             idempotent=True,
+            refers={"path": "folder"},
             origins=done,
             target=changed,
             words=("make", "create", "new folder", "folder called", "folder named", "new directory"),

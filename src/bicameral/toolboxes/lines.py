@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Annotated, Any
 
 from bicameral.errors import ToolError
-from bicameral.tools import Settings, Surroundings, Tool, Toolbox, tool
+from bicameral.tools import Selection, Settings, Surroundings, Tool, Toolbox, note_selection, tool
 
 # A sign counts only at the beginning of a word, so that `2024-05` and `item-5` have no negative number.
 _NUMBER = re.compile(r"(?:(?<![^\s(=:])[-+])?[0-9]+(?:\.[0-9]+)?")
@@ -41,7 +41,9 @@ def sort_lines(
 @keeping_lines
 def unique_lines(lines: list[str]) -> list[str]:
     """Remove duplicate lines, keeping the first of each."""
-    return list(dict.fromkeys(lines))
+    kept = list(dict.fromkeys(lines))
+    note_selection(Selection(len(lines), len(kept), "lines", "the first of each"))
+    return kept
 
 
 @keeping_lines
@@ -54,7 +56,10 @@ def grep(
 ) -> list[str]:
     """Keep the lines that contain a pattern; unless case counts, a plural finds its singular too."""
     matches = _regex_matcher(pattern, ignore_case) if regex else _text_matcher(pattern, ignore_case)
-    return [line for line in lines if matches(line) != invert]
+    kept = [line for line in lines if matches(line) != invert]
+    how = ("does not match" if invert else "matches") if regex else "does not contain" if invert else "contains"
+    note_selection(Selection(len(lines), len(kept), "lines", f"{how} {pattern[:200]!r}"))
+    return kept
 
 
 def _text_matcher(pattern: str, ignore_case: bool) -> Callable[[str], bool]:

@@ -329,7 +329,7 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
             )
         return mailbox().search(text, sender, subject, since, before, unread=unread, folder=folder, limit=limit)
 
-    @tool(effect="read", origins=_MAIL_ORIGINS)
+    @tool(effect="read", origins=_MAIL_ORIGINS, refers={"id": "mail"})
     def read_mail(id: Id) -> Mail:
         """Read one mail by its id."""
         return mailbox().read(id)
@@ -340,6 +340,7 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
         timeout=120,
         # The path of an attachment decides which file is sent, so it directs the effect.
         purpose={"to": "directs", "cc": "directs", "attachments": "directs", "subject": "carries", "body": "carries"},
+        refers={"attachments": "file"},
         receivers=("to", "cc"),
         # Only the user may read a file, whoever wrote it.
         attaches=("attachments",),
@@ -366,6 +367,7 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
         effect="write",
         timeout=60,
         purpose={"id": "selects", "name": "directs", "folder": "directs"},
+        refers={"id": "mail", "folder": "folder"},
         origins=_SYSTEM_ORIGIN,
         target=lambda given: _attachment_target(surroundings.folders, given),
         words=("save", "download", "store", "keep", "put", "extract"),

@@ -1,23 +1,33 @@
 """The tables toolbox: read and write CSV and JSON; filter, sort, select, group and join rows.
 
-Cells of any types can be compared with one another; a column of mixed types is never an error.
+Cells are compared in the kind of their column (`bicameral.columns`): `no` is False in a column of yes and no, and a
+date is a date in any notation. Cells of any types can be compared with one another; a column of mixed types is never an
+error.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import json
-import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
 from functools import partial
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, cast
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from bicameral.columns import DecimalMark
 from bicameral.errors import Place, ToolError, nearest_name
 from bicameral.parsing import InvalidJson, check_json_values, read_json
+from bicameral.toolboxes._table_cells import (
+    Aggregate,
+    CompareOp,
+    aggregate_column,
+    cell_as_text,
+    column_key,
+    compare_with_column,
+    is_empty_cell,
+    order_key,
+)
 from bicameral.toolboxes._table_files import (
     ArgumentTypes,
     ColumnTexts,
@@ -25,7 +35,6 @@ from bicameral.toolboxes._table_files import (
     Row,
     grouped_rows_type,
     joined_rows_type,
-    parse_number,
     read_csv_rows,
     render_csv,
     same_rows_type,
@@ -33,135 +42,8 @@ from bicameral.toolboxes._table_files import (
     short_texts,
     value_shape,
 )
-from bicameral.tools import Folders, Origin, Settings, Surroundings, Tool, Toolbox, tool
+from bicameral.tools import Folders, Origin, Selection, Settings, Surroundings, Tool, Toolbox, note_selection, tool
 from bicameral.types import FilePath, Type
-
-CompareOp = Literal["==", "!=", "<", "<=", ">", ">=", "contains"]
-Aggregate = Literal["sum", "mean", "min", "max", "count"]
-
-_SUM_DIGITS = 700
-"""Enough to add the largest and the smallest possible number exactly."""
-
-_ORDER_OPS: dict[CompareOp, Callable[[Any, Any], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-
-
-def comparison_value(cells: Iterable[object], value: object) -> object:
-    """The value to compare a column with: a text that is a number becomes one if the column has numbers."""
-    number = parse_number(value) if isinstance(value, str) else None
-    return value if number is None or not any(map(_is_number, cells)) else number
-
-
-def cell_matches(cell: object, op: CompareOp, value: object) -> bool:
-    """Whether the comparison holds; values that cannot be compared are unequal, and neither is less."""
-    if op == "contains":
-        return _contains(cell, value)
-    pair = _comparable_pair(cell, value)
-    if pair is None:
-        return op == "!="
-    if op == "==" or op == "!=":
-        return (pair[0] == pair[1]) == (op == "==")
-    return cell is not None and _ORDER_OPS[op](*pair)
-
-
-def _contains(cell: object, value: object) -> bool:
-    if isinstance(cell, list):
-        return any(cell_matches(item, "==", value) for item in cast("list[object]", cell))
-    return cell is not None and cell_as_text(value).casefold() in cell_as_text(cell).casefold()
-
-
-def _comparable_pair(cell: object, value: object) -> tuple[Any, Any] | None:
-    """Both sides with one type: as numbers if one is a number and the other can be, otherwise as texts."""
-    if cell is None or value is None:
-        return (cell, value) if cell is value else None
-    if _is_number(cell) or _is_number(value):
-        left, right = cell_as_number(cell), cell_as_number(value)
-        return None if left is None or right is None else (left, right)
-    if isinstance(cell, bool) != isinstance(value, bool):
-        return cell_as_text(cell).strip().lower(), cell_as_text(value).strip().lower()
-    return cell_as_text(cell), cell_as_text(value)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def cell_as_number(value: object) -> Decimal | None:
-    """The exact decimal number as written (0.1 is 0.1), or None if the cell is not a number."""
-    if isinstance(value, str):
-        return None if parse_number(value) is None else Decimal(value.strip())
-    return Decimal(str(value)) if _is_number(value) else None
-
-
-def cell_as_text(value: object) -> str:
-    """A cell as text; dates in ISO form, so that texts sort by time."""
-    match value:
-        case str():
-            return value
-        case bool():
-            return "true" if value else "false"
-        case dt.date() | dt.time():
-            return value.isoformat()
-        case list() | dict():
-            return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
-        case _:
-            return str(value)
-
-
-def sort_key(value: object) -> tuple[int, Decimal, str]:
-    """A sort key for cells of mixed types: false and true first, then numbers, then texts."""
-    if isinstance(value, bool):
-        return (0, Decimal(value), "")
-    if _is_number(value):
-        return (1, Decimal(str(value)), "")
-    return (2, Decimal(0), cell_as_text(value))
-
-
-def group_key(value: object) -> tuple[int, Decimal, str]:
-    """The key that equal cells share in grouping and joining: 7 and "7" are equal, 7 and "007" are not."""
-    number = parse_number(value) if isinstance(value, str) else None
-    return sort_key(value if number is None else number)
-
-
-def is_empty_cell(value: object) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip())
-
-
-def aggregate_cells(cells: Iterable[object], how: Aggregate, column: str) -> Any:
-    """One value for a column; empty cells are ignored, except that `count` counts all."""
-    cells = list(cells)
-    if how == "count":
-        return len(cells)
-    filled = [cell for cell in cells if not is_empty_cell(cell)]
-    if how in ("min", "max"):
-        return (min if how == "min" else max)(filled, key=group_key, default=None)
-    numbers = [_number_to_add(cell, column) for cell in filled]
-    if how == "mean" and not numbers:
-        return None
-    with localcontext() as context:
-        context.prec = _SUM_DIGITS
-        total = sum(numbers, Decimal(0))
-        return _plain_number(total / len(numbers) if how == "mean" else total)
-
-
-def _number_to_add(value: object, column: str) -> Decimal:
-    number = cell_as_number(value)
-    if number is None:
-        raise ToolError(
-            "tables.not-a-number",
-            f"{cell_as_text(value)[:60]!r} in the column {column!r} is not a number",
-            expected="numbers to add up",
-        )
-    return number
-
-
-def _plain_number(value: Decimal) -> int | float:
-    return int(value) if value == value.to_integral_value() else float(value)
-
 
 Rows = list[dict[str, Any]]
 
@@ -172,7 +54,18 @@ class TablesSettings(Settings):
     """Limits of the tables toolbox."""
 
     max_bytes: int = Field(64 * 1024 * 1024, gt=0, description="the largest file that is read")
-    read_headers: bool = Field(True, description="whether the planner may be told how many columns a table has")
+    decimals: DecimalMark | None = Field(
+        None,
+        description="the mark before decimals in your tables, where no cell of a column decides whether 1.234 is 1234",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_former_keys(cls, given: Any) -> Any:
+        # `read_headers` kept names of columns from the planner, which sees none any more. Files with it still load.
+        if not isinstance(given, Mapping):
+            return given
+        return {key: value for key, value in cast("Mapping[str, Any]", given).items() if key != "read_headers"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +77,7 @@ class TableTools:
 
     def read_csv(self, path: FilePath) -> Rows:
         """Read a CSV file as rows."""
-        return read_csv_rows(self._text(path), path)
+        return read_csv_rows(self._text(path), path, self.settings.decimals)
 
     def read_json(self, path: FilePath) -> Any:
         """Read a JSON file."""
@@ -231,6 +124,7 @@ class FileShape:
         stamp: Returns a value that changes if the file does.
         endings: The endings of the paths that it handles.
         trusts: Whether a path lies in a trusted folder.
+        decimals: The mark before decimals where no cell of a column decides it.
     """
 
     def __init__(
@@ -239,11 +133,13 @@ class FileShape:
         stamp: Callable[[str], object],
         endings: tuple[str, ...],
         trusts: Callable[[str], bool],
+        decimals: DecimalMark | None = None,
     ) -> None:
         self._read = read
         self._stamp = stamp
         self._endings = endings
         self._trusts = trusts
+        self._decimals: DecimalMark | None = decimals
         self._cache: dict[str, tuple[object, Type, ColumnTexts]] = {}
 
     def __call__(self, types: ArgumentTypes, literals: LiteralValues) -> Type | None:
@@ -264,7 +160,8 @@ class FileShape:
         cached = self._cache.get(path)
         if cached is None or cached[0] != stamp:
             content = self._read(path)
-            cached = self._cache[path] = (stamp, value_shape(content, trusted=stamp[1]), short_texts(content))
+            shape = value_shape(content, trusted=stamp[1], decimals=self._decimals)
+            cached = self._cache[path] = (stamp, shape, short_texts(content))
         return cached[1:]
 
 
@@ -277,21 +174,68 @@ def _parse_json_text(text: str, path: str, line: int = 1) -> Any:
         raise ToolError("tables.bad-json", f"not JSON: {error.why}", place=place) from None
 
 
-@tool(effect="pure", keeps="rows", field_of={"column": "rows"}, refine=same_rows_type)
-def filter_rows(rows: Rows, column: str, op: CompareOp, value: Any) -> Rows:
-    """Keep the rows whose column compares so with a value."""
-    _check_columns(rows, column)
-    wanted = comparison_value((row.get(column) for row in rows), value)
-    return [row for row in rows if cell_matches(row.get(column), op, wanted)]
+@dataclass(frozen=True, slots=True)
+class RowTools:
+    """The tools that compute with rows in the kinds of their columns; each method is one tool.
 
+    Args:
+        decimals: The mark before decimals where no cell of a column decides it.
+    """
 
-@tool(effect="pure", keeps="rows", field_of={"by": "rows"}, refine=same_rows_type)
-def sort_rows(rows: Rows, by: Annotated[str, "column"], descending: bool = False) -> Rows:
-    """Sort rows by a column; empty cells come last."""
-    _check_columns(rows, by)
-    filled = [row for row in rows if not is_empty_cell(row.get(by))]
-    empty = [row for row in rows if is_empty_cell(row.get(by))]
-    return sorted(filled, key=lambda row: sort_key(row[by]), reverse=descending) + empty
+    decimals: DecimalMark | None = None
+
+    def filter_rows(self, rows: Rows, column: str, op: CompareOp, value: Any) -> Rows:
+        """Keep the rows whose column compares so with a value."""
+        _check_columns(rows, column)
+        comparison = compare_with_column([row.get(column) for row in rows], column, op, value, self.decimals)
+        kept = [row for row in rows if comparison.matches(row.get(column))]
+        note_selection(
+            Selection(len(rows), len(kept), "rows", comparison.words, comparison.unread, guess=comparison.guess)
+        )
+        return kept
+
+    def sort_rows(self, rows: Rows, by: Annotated[str, "column"], descending: bool = False) -> Rows:
+        """Sort rows by a column; empty cells come last."""
+        _check_columns(rows, by)
+        filled = [row for row in rows if not is_empty_cell(row.get(by))]
+        empty = [row for row in rows if is_empty_cell(row.get(by))]
+        key, guess = order_key([row[by] for row in filled], by, self.decimals)
+        _note_guess(len(rows), guess)
+        return sorted(filled, key=lambda row: key(row[by]), reverse=descending) + empty
+
+    def group_rows(self, rows: Rows, by: Annotated[str, "column"], column: str, how: Aggregate = "sum") -> Rows:
+        """Total a column per group; gives rows of the two columns."""
+        # Counting rows does not read the column. One column cannot hold both the name of the group and its total.
+        _check_columns(rows, by, *(() if how == "count" else (column,)))
+        result = how if column == by else column
+        groups: dict[object, list[Row]] = {}
+        key = column_key((row.get(by) for row in rows), self.decimals)
+        for row in rows:
+            groups.setdefault(key(row.get(by)), []).append(row)
+        total, guess = aggregate_column([row.get(column) for row in rows], how, column, self.decimals)
+        _note_guess(len(rows), guess)
+        return [{by: group[0].get(by), result: total(row.get(column) for row in group)} for group in groups.values()]
+
+    def join_rows(self, left: Rows, right: Rows, on: Annotated[str, "column of both"]) -> Rows:
+        """Join the rows of two tables that have the same value in a column."""
+        _check_columns(left, on)
+        _check_columns(right, on)
+        matches: dict[object, list[Row]] = {}
+        left_key, right_key = (column_key((row.get(on) for row in rows), self.decimals) for rows in (left, right))
+        for row in right:
+            if not is_empty_cell(row.get(on)):
+                matches.setdefault(right_key(row[on]), []).append(row)
+        taken = {name for row in left for name in row}
+        joined: Rows = []
+        matched = 0
+        for row in left:
+            others = [] if is_empty_cell(row.get(on)) else matches.get(left_key(row[on]), [])
+            if len(joined) + len(others) > MAX_ROWS:
+                raise ToolError("tables.too-many", f"the join has more than {MAX_ROWS:,} rows", fix="Filter first.")
+            matched += bool(others)
+            joined.extend(row | _rename_clashes(other, on, taken) for other in others)
+        note_selection(Selection(len(left), matched, "rows", f"{on} is in the other table, too"))
+        return joined
 
 
 @tool(effect="pure", field_of={"columns": "rows"}, refine=selected_rows_type)
@@ -301,38 +245,10 @@ def select_columns(rows: Rows, columns: list[str]) -> Rows:
     return [{name: row.get(name) for name in columns} for row in rows]
 
 
-@tool(effect="pure", field_of={"by": "rows", "column": "rows"}, refine=grouped_rows_type)
-def group_rows(rows: Rows, by: Annotated[str, "column"], column: str, how: Aggregate = "sum") -> Rows:
-    """Total a column per group; gives rows of the two columns."""
-    # Counting rows does not read the column. One column cannot hold both the name of the group and its total.
-    _check_columns(rows, by, *(() if how == "count" else (column,)))
-    result = how if column == by else column
-    groups: dict[object, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(group_key(row.get(by)), []).append(row)
-    return [
-        {by: group[0].get(by), result: aggregate_cells((row.get(column) for row in group), how, column)}
-        for group in groups.values()
-    ]
-
-
-@tool(effect="pure", field_of={"on": "left"}, refine=joined_rows_type)
-def join_rows(left: Rows, right: Rows, on: Annotated[str, "column of both"]) -> Rows:
-    """Join the rows of two tables that have the same value in a column."""
-    _check_columns(left, on)
-    _check_columns(right, on)
-    matches: dict[object, list[Row]] = {}
-    for row in right:
-        if not is_empty_cell(row.get(on)):
-            matches.setdefault(group_key(row[on]), []).append(row)
-    taken = {name for row in left for name in row}
-    joined: Rows = []
-    for row in left:
-        others = [] if is_empty_cell(row.get(on)) else matches.get(group_key(row[on]), [])
-        if len(joined) + len(others) > MAX_ROWS:
-            raise ToolError("tables.too-many", f"the join has more than {MAX_ROWS:,} rows", fix="Filter first.")
-        joined.extend(row | _rename_clashes(other, on, taken) for other in others)
-    return joined
+def _note_guess(rows: int, guess: str) -> None:
+    """Note that a column was read by a guess; what is not chosen by it is no selection otherwise."""
+    if guess:
+        note_selection(Selection(rows, rows, "rows", guess=guess))
 
 
 def _rename_clashes(row: Row, on: str, taken: set[str]) -> Row:
@@ -367,8 +283,10 @@ _SAVE_WORDS = tuple("save write put store create export dump make turn convert k
 def _build(settings: TablesSettings, surroundings: Surroundings) -> list[Tool]:
     folders = surroundings.folders
     files = TableTools(folders, settings)
-    csv_shape = FileShape(files.read_csv, files.stamp, (".csv", ".tsv"), folders.is_trusted)
-    json_shape = FileShape(files.read_json, files.stamp, (".json", ".jsonl", ".ndjson"), folders.is_trusted)
+    rows = RowTools(settings.decimals)
+    shape = partial(FileShape, stamp=files.stamp, trusts=folders.is_trusted, decimals=settings.decimals)
+    csv_shape = shape(files.read_csv, endings=(".csv", ".tsv"))
+    json_shape = shape(files.read_json, endings=(".json", ".jsonl", ".ndjson"))
     # A table is untrusted unless it lies in a trusted folder: anybody may have written it.
     reading = partial(
         tool, effect="read", origins=Origin("third_party"), owned=lambda given: folders.is_trusted(given["path"])
@@ -379,18 +297,19 @@ def _build(settings: TablesSettings, surroundings: Surroundings) -> list[Tool]:
         idempotent=True,
         origins=Origin("system"),
         words=_SAVE_WORDS,
+        refers={"path": "file"},
         target=lambda given: folders.target(given.get("path")),
     )
     return [
-        reading(refine=csv_shape if settings.read_headers else None)(files.read_csv),
-        reading(refine=json_shape if settings.read_headers else None)(files.read_json),
+        reading(refine=csv_shape)(files.read_csv),
+        reading(refine=json_shape)(files.read_json),
         writing(purpose={"rows": "carries"})(files.write_csv),
         writing(purpose={"value": "carries"})(files.write_json),
-        filter_rows,
-        sort_rows,
+        tool(effect="pure", keeps="rows", field_of={"column": "rows"}, refine=same_rows_type)(rows.filter_rows),
+        tool(effect="pure", keeps="rows", field_of={"by": "rows"}, refine=same_rows_type)(rows.sort_rows),
         select_columns,
-        group_rows,
-        join_rows,
+        tool(effect="pure", field_of={"by": "rows", "column": "rows"}, refine=grouped_rows_type)(rows.group_rows),
+        tool(effect="pure", field_of={"on": "left"}, refine=joined_rows_type)(rows.join_rows),
     ]
 
 

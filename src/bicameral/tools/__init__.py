@@ -8,6 +8,17 @@ limits they were given); where the kernel cannot confine them they refuse to run
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from bicameral.tools._argument import (
+    CHANGING as CHANGING,
+    EFFECTS as EFFECTS,
+    PURPOSES as PURPOSES,
+    REFERENCE_KINDS as REFERENCE_KINDS,
+    REQUIRED as REQUIRED,
+    Argument as Argument,
+    Effect as Effect,
+    Purpose as Purpose,
+    ReferenceKind as ReferenceKind,
+)
 from bicameral.tools._call_identity import (
     AttachedFile as AttachedFile,
     attached_files as attached_files,
@@ -35,6 +46,11 @@ from bicameral.tools._declaration import (
 )
 from bicameral.tools._folders import Folders as Folders
 from bicameral.tools._origins import Origin as Origin, Origins as Origins, Participants as Participants
+from bicameral.tools._passage_notes import (
+    PassageNote as PassageNote,
+    collect_passages as collect_passages,
+    note_passages as note_passages,
+)
 from bicameral.tools._path_rules import (
     TABLE_SUFFIXES as TABLE_SUFFIXES,
     FindTarget as FindTarget,
@@ -43,17 +59,13 @@ from bicameral.tools._path_rules import (
     WriteTarget as WriteTarget,
     protected_database_files as protected_database_files,
 )
-from bicameral.tools._tool import (
-    CHANGING as CHANGING,
-    EFFECTS as EFFECTS,
-    PURPOSES as PURPOSES,
-    REQUIRED as REQUIRED,
-    Argument as Argument,
-    Effect as Effect,
-    OwnershipTest as OwnershipTest,
-    Purpose as Purpose,
-    Tool as Tool,
+from bicameral.tools._selections import (
+    Selection as Selection,
+    collect_selections as collect_selections,
+    note_selection as note_selection,
+    shown_text as shown_text,
 )
+from bicameral.tools._tool import CellLookup as CellLookup, OwnershipTest as OwnershipTest, Tool as Tool
 
 if TYPE_CHECKING:
     from bicameral.tools._command import (

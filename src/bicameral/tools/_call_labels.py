@@ -238,6 +238,37 @@ def _part_tree(
     return RecordLabels(label, inner, rest)
 
 
+_MOST_PLACES = 100
+"""The longest list whose items are labelled one by one."""
+
+
+def itemised_tree(top: ResultPart, tool: str, step: str, value: object, owned: bool, field: str) -> LabelTree:
+    """The labels of a result in which each item of a list (`field` of the result, or the result itself) has its own.
+
+    An item has the label that it would have if it were the only one, so no item lends its label to another. The list
+    itself (its length, the choice and the order of its items) keeps the label of all.
+    """
+    whole = result_tree(top, tool, step, resolve_readers(top, value), owned)
+    record: dict[str, object] = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    items: object = record.get(field) if field else cast("object", value)
+    if not isinstance(items, list):
+        return whole
+    each_item = cast("list[object]", items)
+    if not 0 < len(each_item) <= _MOST_PLACES:
+        return whole
+
+    def alone(item: object) -> LabelTree:
+        single: object = {**record, field: [item]} if field else [item]
+        tree = result_tree(top, tool, step, resolve_readers(top, single), owned)
+        return (tree.field(field) if isinstance(tree, RecordLabels) else tree).item
+
+    listed = whole.field(field) if isinstance(whole, RecordLabels) else whole
+    places = ListLabels(listed.own, places=[alone(item) for item in each_item])
+    if not isinstance(whole, RecordLabels):
+        return places
+    return RecordLabels(whole.own, {**whole.fields, field: places}, whole.rest)
+
+
 def join_arguments(own: LabelTree, arguments: Mapping[str, LabelTree], keeps: str | None, top: ResultPart) -> LabelTree:
     """The labels of a call's result: its own, joined with those of its arguments.
 
@@ -260,6 +291,9 @@ def _taint_unless_fresh(part: ResultPart, tree: LabelTree, given: Label) -> Labe
         case "record", RecordLabels(own=own, fields=fields, rest=rest):
             inner = {name: _taint_unless_fresh(each, fields[name], given) for name, each in part.inner_parts}
             return RecordLabels(join(own, given), inner, taint(rest, given))
+        case "list", ListLabels(own=own, places=places) if places is not None:
+            inner = part.inner_parts[0][1]
+            return ListLabels(join(own, given), places=[_taint_unless_fresh(inner, each, given) for each in places])
         case "list", ListLabels(own=own, item=item):
             return ListLabels(join(own, given), _taint_unless_fresh(part.inner_parts[0][1], item, given))
         case _:

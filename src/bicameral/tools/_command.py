@@ -17,6 +17,7 @@ from typing import Any, cast
 from bicameral.display import make_visible
 from bicameral.errors import Place, ToolError, nearest_name
 from bicameral.parsing import InvalidJson, read_json
+from bicameral.tools._argument import REQUIRED, UNDECLARED, Argument
 from bicameral.tools._call_identity import KEY_VARIABLE, call_key, program_code_hash
 from bicameral.tools._folders import Folders
 from bicameral.tools._manifest import ArgumentSpec, Manifest, ToolSpec
@@ -43,7 +44,7 @@ from bicameral.tools._sandbox import (
     require_confinement,
     run_confined,
 )
-from bicameral.tools._tool import REQUIRED, UNDECLARED, Argument, Tool
+from bicameral.tools._tool import Tool
 from bicameral.types import OptionalType
 
 _STDERR_LINES = 8

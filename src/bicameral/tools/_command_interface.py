@@ -30,6 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bicameral.documents import KeyFault, first_key_fault
 from bicameral.errors import Place, ToolError, nearest_name
+from bicameral.tools._argument import Effect
 from bicameral.tools._command import ConfinedCommand, command_tool, find_command, program_files, program_path
 from bicameral.tools._declaration import Settings
 from bicameral.tools._folders import Folders
@@ -51,7 +52,7 @@ from bicameral.tools._sandbox import (
     require_confinement,
     run_confined_sync,
 )
-from bicameral.tools._tool import Effect, Tool
+from bicameral.tools._tool import Tool
 
 
 def require_command(tool: Tool) -> ConfinedCommand:

@@ -19,23 +19,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, cast
 from pydantic import BaseModel, ConfigDict
 
 from bicameral.errors import ToolError, nearest_name
+from bicameral.tools._argument import EFFECTS, PURPOSES, REQUIRED, UNDECLARED, Argument, Effect, Purpose, ReferenceKind
 from bicameral.tools._call_identity import function_code_hash
 from bicameral.tools._call_labels import AttachedOrigins, attached_origins
 from bicameral.tools._folders import Folders
 from bicameral.tools._origins import Origin, Origins
 from bicameral.tools._path_rules import FindTarget
-from bicameral.tools._tool import (
-    EFFECTS,
-    PURPOSES,
-    REQUIRED,
-    UNDECLARED,
-    Argument,
-    Effect,
-    OwnershipTest,
-    Purpose,
-    RefineResult,
-    Tool,
-)
+from bicameral.tools._tool import OwnershipTest, RefineResult, Tool
 from bicameral.types import Type, annotation_doc, mismatch, signature_hints, to_plain, type_from_annotation
 
 if TYPE_CHECKING:
@@ -55,6 +45,7 @@ class ToolFacts(TypedDict, total=False):
     purpose: Mapping[str, Purpose] | None
     words: tuple[str, ...]
     field_of: Mapping[str, str] | None
+    refers: Mapping[str, ReferenceKind] | None
     refine: RefineResult | None
     origins: Origin | Origins | None
     outbound: bool | None
@@ -62,6 +53,7 @@ class ToolFacts(TypedDict, total=False):
     attaches: AttachedOrigins | Sequence[str] | None
     hosts: tuple[str, ...]
     keeps: str | None
+    itemised: str | None
     owned: OwnershipTest | None
     attached_in: Folders | None
     target: FindTarget | None
@@ -107,6 +99,7 @@ def tool(
 def _tool_from_function(function: Callable[..., Any], facts: dict[str, Any]) -> Tool:
     effect, name = facts.pop("effect", "irreversible"), facts.pop("name", "") or function.__name__
     purpose, field_of = facts.pop("purpose", {}), facts.pop("field_of", {})
+    refers: Mapping[str, ReferenceKind] = facts.pop("refers", {})
     facts.setdefault("idempotent", effect in ("pure", "read"))
     if isinstance(origin := facts.get("origins"), Origin):
         facts["origins"] = {"": origin}
@@ -143,6 +136,7 @@ def _tool_from_function(function: Callable[..., Any], facts: dict[str, Any]) -> 
                 REQUIRED if parameter.default is parameter.empty else _check_default(parameter, type_, name),
                 purpose.get(parameter.name, UNDECLARED),
                 field_of.get(parameter.name),
+                refers.get(parameter.name),
             )
         )
     if "return" not in hints:
@@ -269,6 +263,13 @@ class Surroundings:
     folders: Folders
     now: Callable[[], datetime] = local_now
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    closers: list[Callable[[], None]] = field(default_factory=list["Callable[[], None]"], repr=False, compare=False)
+    """What ends with the agent whose surroundings these are; copies of them share the list."""
+
+    def close(self) -> None:
+        """End what toolboxes have begun in the background; called when the agent is closed."""
+        while self.closers:
+            self.closers.pop()()
 
     @classmethod
     def here(cls, folder: Path | None = None) -> Surroundings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, field
@@ -261,6 +261,53 @@ class Folders:
                     yield ListedFile(path, info)
             if recursive:
                 pending.extend(reversed(folders))
+
+    def list_folders(self, folder: str = ".") -> Iterator[Path]:
+        """All folders in a folder that may be read, at any depth and sorted by name; links are not followed."""
+        top = self._locate(folder, "read")
+        pending = [top]
+        while pending:
+            current = pending.pop()
+            entries = self._entries(folder if current == top else self.display_path(current), current)
+            inner = [path for path, info in entries if stat.S_ISDIR(info.st_mode)]
+            yield from inner
+            pending.extend(reversed(inner))
+
+    def scan_files(
+        self, folder: str = ".", *, enter: Callable[[Path], bool] = lambda _: True
+    ) -> Iterator[tuple[Path, os.stat_result | None]]:
+        """Everything below a folder that is not a folder itself, sorted by name, and folders that are not entered.
+
+        The facts are None for what is no plain file (a link, wherever it leads, a pipe, a device) and for a folder that
+        is not entered or cannot be listed, so that whoever skips them can count them.
+
+        Args:
+            folder: Where to begin.
+            enter: Whether to look into a folder below it.
+        """
+        top = self._locate(folder, "read")
+        pending = [top]
+        while pending:
+            current = pending.pop()
+            folders: list[Path] = []
+            try:
+                with open_listing(current) as names:
+                    # No link is followed: neither out of the folders nor to a file that is found under its own name.
+                    entries = sorted((each.name, _stat_entry(each)) for each in names)
+            except OSError:
+                yield current, None
+                continue
+            for name, info in entries:
+                path = current / name
+                if info is None:
+                    continue
+                if not stat.S_ISDIR(info.st_mode):
+                    yield path, info if stat.S_ISREG(info.st_mode) else None
+                elif enter(path):
+                    folders.append(path)
+                else:
+                    yield path, None
+            pending.extend(reversed(folders))
 
     def _entries(self, display: str, folder: Path) -> list[tuple[Path, os.stat_result]]:
         entries: list[tuple[Path, os.stat_result]] = []

@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from bicameral.documents import KeyFault, first_key_fault
 from bicameral.errors import Place, ToolError
 from bicameral.labels import Trust
+from bicameral.tools._argument import Effect, Purpose
 from bicameral.tools._manifest_rules import spec_faults
-from bicameral.tools._tool import Effect, Purpose
 
 ArgumentKind = Literal["str", "int", "float", "bool", "path", "list[str]", "list[path]", "literal"]
 ResultKind = Literal["text", "lines", "json", "table"]

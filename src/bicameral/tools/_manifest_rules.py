@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from bicameral import types as t
 from bicameral.documents import KeyFault
 from bicameral.errors import Place, ToolError, nearest_name
+from bicameral.tools._argument import CHANGING
 from bicameral.tools._call_labels import AttachedOrigins, attach_faults, attached_origins
 from bicameral.tools._origins import Origin, Participants, origin_faults
-from bicameral.tools._tool import CHANGING
 
 if TYPE_CHECKING:
     from bicameral.tools._manifest import ArgumentSpec, OriginSpec, ToolSpec

@@ -8,11 +8,12 @@ import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from bicameral import types as t
 from bicameral.errors import BicameralError, Place, ToolError, describe_error, nearest_name
 from bicameral.labels import NOTHING, Label, LabelTree, Readers
+from bicameral.tools._argument import CHANGING, EFFECTS, PURPOSES, UNDECLARED, Argument, Effect, Purpose
 from bicameral.tools._call_identity import CodeHash
 from bicameral.tools._call_labels import (
     AttachedOrigins,
@@ -23,59 +24,15 @@ from bicameral.tools._call_labels import (
     default_attached,
     fresh_names,
     has_fresh,
+    itemised_tree,
     join_arguments,
     readers_by_name,
     resolve_readers,
     result_tree,
 )
 from bicameral.tools._folders import Folders
-from bicameral.tools._origins import Origin, Origins, origin_faults
+from bicameral.tools._origins import Origin, Origins, inner_type, origin_faults
 from bicameral.tools._path_rules import FAILED_TARGET, FindTarget, WriteTarget, target_by_name
-
-Effect = Literal["pure", "read", "write", "send", "irreversible"]
-EFFECTS: tuple[Effect, ...] = get_args(Effect)
-CHANGING: frozenset[Effect] = frozenset({"write", "send", "irreversible"})
-
-Purpose = Literal["selects", "directs", "carries"]
-"""What an argument is for: it selects what is read, directs an effect (recipient, path), or carries content."""
-PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
-
-
-class _Sentinel:
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __repr__(self) -> str:
-        return self._name
-
-
-REQUIRED: Any = _Sentinel("REQUIRED")
-"""The default of an argument that must be given."""
-UNDECLARED: Any = _Sentinel("UNSAID")
-"""The value of a fact that was not declared; the tool replaces it by the worst case."""
-
-
-@dataclass(frozen=True, slots=True)
-class Argument:
-    """One argument of a tool and its purpose.
-
-    Args:
-        default: Its value where it is left out; REQUIRED if it must be given.
-        purpose: What it is for; the tool replaces UNDECLARED by the worst case.
-        field_of: The argument whose rows it names a field of.
-    """
-
-    name: str
-    type: t.Type
-    doc: str = ""
-    default: Any = REQUIRED
-    purpose: Purpose = UNDECLARED
-    field_of: str | None = None
-
-    @property
-    def required(self) -> bool:
-        return self.default is REQUIRED
-
 
 ToolRunner = Callable[[Mapping[str, Any]], Awaitable[object]]
 
@@ -124,6 +81,8 @@ class Tool:
             approval is bound to their content.
         hosts: The only hosts it can reach, if it is so confined.
         keeps: The argument whose items a pure tool returns unchanged.
+        itemised: The field of the result, or "" for the result itself, that is a list whose items come from different
+            places: each item gets the label that it would have alone. Otherwise all items share the worst one.
         owned: Whether the result of a call is the user's own.
         target: Finds the kind of file that a call writes, such as one that other programs execute. Without it, a tool
             that writes and has an argument of type path is judged by the file name alone.
@@ -152,6 +111,7 @@ class Tool:
     attaches: AttachedOrigins = field(default=UNDECLARED, hash=False)
     hosts: tuple[str, ...] = ()
     keeps: str | None = None
+    itemised: str | None = None
     owned: OwnershipTest | None = field(default=None, compare=False, repr=False)
     attached_in: Folders | None = field(default=None, compare=False, repr=False)
     target: FindTarget | None = field(default=None, compare=False, repr=False)
@@ -231,6 +191,7 @@ class Tool:
             "origins": {part: origin.to_json() for part, origin in self.origins.items()},
             **({"hosts": list(self.hosts)} if self.hosts else {}),
             **({"keeps": self.keeps} if self.keeps else {}),
+            **({"itemised": self.itemised} if self.itemised is not None else {}),
             **({"owned": "where the user trusts the folder"} if self.owned else {}),
             "arguments": [
                 {
@@ -241,6 +202,7 @@ class Tool:
                     "required": a.required,
                 }
                 | ({"field_of": a.field_of} if a.field_of else {})
+                | ({"refers": a.refers} if a.refers else {})
                 | ({} if a.required else {"default": t.value_to_json(t.to_plain(a.default))})
                 for a in self.arguments
             ],
@@ -342,8 +304,11 @@ class Tool:
         """
         if self.declared and not self.origins and self.effect == "pure":
             return NOTHING
+        owned = self.is_owned_call(arguments)
+        if value is not None and self.itemised is not None:
+            return itemised_tree(self._parts, self.name, step, value, owned, self.itemised)
         known = () if value is None else resolve_readers(self._parts, value)
-        return result_tree(self._parts, self.name, step, known, self.is_owned_call(arguments))
+        return result_tree(self._parts, self.name, step, known, owned)
 
     def call_labels(
         self,
@@ -461,6 +426,14 @@ def _check_declaration(tool: Tool) -> None:
         raise ToolError(
             "tools.bad-origins", f"{tool.name!r}, what it attaches: {fault.message[:500]}", expected=fault.expected
         )
+    if tool.itemised is not None:
+        listed = inner_type(tool.result, tool.itemised) if tool.itemised else tool.result
+        if not isinstance(t.without_optional(listed or t.ANY), t.ListType):
+            raise ToolError(
+                "tools.bad-origins",
+                f"{tool.name!r} cannot label the items of {tool.itemised!r} one by one",
+                expected="the name of a field of the result that is a list, or '' for a list",
+            )
     if tool.keeps and (
         tool.effect != "pure" or tool.origins or not isinstance(t.without_optional(tool.result), t.ListType)
     ):

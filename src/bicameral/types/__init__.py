@@ -40,6 +40,7 @@ from bicameral.types._types import (
     TIME as TIME,
     AnyType as AnyType,
     BoolType as BoolType,
+    CellType as CellType,
     DateTimeType as DateTimeType,
     DateType as DateType,
     DictType as DictType,

@@ -237,6 +237,7 @@ _SIMPLE_SCHEMAS: dict[type[t.Type], dict[str, Any]] = {
     t.DurationType: {"type": "number", "description": "seconds"},
     t.NullType: {"type": "null"},
     t.AnyType: {},
+    t.CellType: {},
 }
 
 

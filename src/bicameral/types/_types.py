@@ -82,6 +82,34 @@ class AnyType(Type):
 
 
 @dataclass(frozen=True, slots=True)
+class CellType(AnyType):
+    """A cell of a table column whose kind was found from all its cells: yes/no, dates, numbers, money.
+
+    The value is the cell as it stands in the file, mostly a text, and goes wherever any value goes. Before a plan runs,
+    its comparisons, sums and orders of such cells are rewritten so that they are made in the kind of the column.
+
+    Args:
+        column: The name of the column in its file, for messages.
+        notation: How its cells are written (`bicameral.columns.notation_reader`); empty if there are two readings.
+        units: The currencies of its amounts, or `%`.
+        readings: The two readings of a column that can be read in two ways, in words.
+        others: Short texts in it that are not of its kind, such as `tbd`; None if there are too many to list.
+        text_only: Whether all its cells are texts.
+    """
+
+    column: str
+    notation: str
+    units: tuple[str, ...] = ()
+    readings: tuple[str, ...] = ()
+    others: tuple[str, ...] | None = ()
+    text_only: bool = True
+
+    def __str__(self) -> str:
+        # Nothing of the column: the text of a type may stand in a prompt of the planner.
+        return "str" if self.text_only else "Any"
+
+
+@dataclass(frozen=True, slots=True)
 class LiteralType(Type):
     """One of the given texts."""
 

@@ -15,5 +15,6 @@ from bicameral.boundary.shield._screening import (
     Screening as Screening,
     actionable_parts as actionable_parts,
     is_plain_text as is_plain_text,
+    plain_look as plain_look,
     screen as screen,
 )

@@ -93,6 +93,18 @@ def screen(text: str) -> Screening:
     return weigh_marks(all_marks(text))
 
 
+def plain_look(text: str) -> str:
+    """The text as it looks to a reader: without invisible characters, and with look-alike letters as Latin ones.
+
+    Example:
+        >>> plain_look("b\u0456lls\u200b")
+        'bills'
+    """
+    from bicameral.boundary.shield._screens import plain_skeleton
+
+    return plain_skeleton(text)[0]
+
+
 def actionable_parts(value: object) -> frozenset[str]:
     """Everything in the texts of a value that a reader could act on, in the form used for comparison.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +15,12 @@ import click
 
 from bicameral.cli._main import CommonOptions, common_options
 from bicameral.cli._output import NO_PLAN, OK
-from bicameral.cli._render import checked_json, effects_text, show_finding, show_verdicts
+from bicameral.cli._render import checked_json, effects_text, show_bindings, show_finding, show_verdicts
 from bicameral.errors import Place, PlanError
 
 if TYPE_CHECKING:
     from bicameral.agent import Checked
+    from bicameral.binding import Binding, PlanBinding
     from bicameral.config import Config
     from bicameral.plans import Plan
     from bicameral.tools import Registry
@@ -33,6 +36,7 @@ class PlanFile:
     plan: Plan
     places: Mapping[str, Place] = field(default_factory=dict[str, Place])
     notes: tuple[str, ...] = ()
+    bindings: tuple[Binding, ...] = ()
 
 
 def read_plan(name: str, registry: Registry) -> PlanFile:
@@ -57,8 +61,17 @@ def load_checked(config: Config, name: str) -> tuple[PlanFile, Checked, Registry
 
     registry = open_registry(config)
     read = read_plan(name, registry)
+    bound = _bind_by_rules(read.plan, registry)
+    read = replace(read, plan=bound.plan, bindings=bound.bindings)
     policy = open_policy(config, registry)
     return read, check_plan(read.plan, registry, policy, limits=config.plan_limits, places=read.places), registry
+
+
+def _bind_by_rules(plan: Plan, registry: Registry) -> PlanBinding:
+    """The plan with its references bound by rules alone: a check asks no model and nobody."""
+    from bicameral.binding import bind_by_rules
+
+    return asyncio.run(bind_by_rules(plan, registry, today=datetime.now().date()))
 
 
 def _parse_json(text: str) -> dict[str, Any]:
@@ -106,6 +119,7 @@ def command(chosen: CommonOptions, file: str) -> int:
     report = checked.report
     for note in read.notes:
         out.say(f"  note: {note}")
+    show_bindings(out, read.bindings)
     for finding in report.findings:
         show_finding(out, finding)
     if report.ok:
@@ -114,5 +128,13 @@ def command(chosen: CommonOptions, file: str) -> int:
         out.show(f"{len(report.errors)} error{'' if len(report.errors) == 1 else 's'}")
     show_verdicts(out, checked.proof)
     proof, plan = checked_json(checked)["proof"], read.plan.model_dump(mode="json")
-    out.write_json({**report.to_json(), "proof": proof, "notes": list(read.notes), "plan": plan})
+    out.write_json(
+        {
+            **report.to_json(),
+            "proof": proof,
+            "notes": list(read.notes),
+            "plan": plan,
+            "bindings": [each.to_json() for each in read.bindings],
+        }
+    )
     return OK if report.ok else NO_PLAN

@@ -141,4 +141,4 @@ def _load_any_plan(what: str, config: Config, registry: Registry) -> Plan:
     with open_journals(config) as known:
         journal, run = find_recorded_run(known, what)
         first = journal.events(run)[0]
-    return load_plan(str(first.body.get("plan", "")), file=f"run {first.run}")
+    return load_plan(str(first.body.get("plan", "")), file=f"run {first.run}", keep_bindings=True)

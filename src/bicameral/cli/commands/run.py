@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +15,14 @@ from bicameral.cli._main import (
     fetch_missing_weights,
     open_agent,
     planning_options,
+    plans_option,
     run_until_terminated,
 )
 from bicameral.cli._output import (
+    EXIT_CODES,
     FAILED,
-    INTERRUPTED,
-    NEEDS_A_PERSON,
     NO_PLAN,
     OK,
-    QUESTIONS,
     ProgressDisplay,
     open_display,
     terminal_people,
@@ -34,7 +34,10 @@ from bicameral.cli._render import (
     outcome_json,
     planned_json,
     say_budget,
+    say_choice,
     say_degraded,
+    say_doubts,
+    show_bindings,
     show_intent,
     show_outcome,
     show_plan,
@@ -43,10 +46,15 @@ from bicameral.cli._render import (
 from bicameral.labels import user_input
 
 if TYPE_CHECKING:
-    from bicameral.agent import Agent, Checked, Planned
+    from collections.abc import Sequence
+
+    from bicameral.agent import Agent, Checked, FirstLook, Planned
+    from bicameral.cli._pattern_runs import RoundsRunner
     from bicameral.config import Config
+    from bicameral.patterns import Outcome
+    from bicameral.planning import Intent
     from bicameral.plans import Plan
-    from bicameral.runs import RunOutcome
+    from bicameral.runs import Doubt, RunOutcome
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,8 @@ class RunOptions:
     rounds: int | None = None
     strategy: str | None = None
     """None: as configured."""
+    plans: int | None = None
+    """How many more plans are drawn where the first is doubtful; None: as configured."""
 
 
 @click.command(short_help="Do what a request asks for: plan it, check it, run it.")
@@ -77,6 +87,7 @@ class RunOptions:
     help="How to go about it: one whole plan that is proved first, or tools called as a conversation goes on.",
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before sending or changing something for good.")
+@plans_option
 @planning_options
 @common_options
 def command(
@@ -89,6 +100,7 @@ def command(
     rounds: int | None,
     strategy: str | None,
     yes: bool,
+    plans: int | None,
 ) -> int:
     """Do what REQUEST asks for: write a plan, check it, run it, and print the answer.
 
@@ -102,7 +114,7 @@ def command(
         raise click.UsageError("--rounds goes with a request, and without --dry-run: later plans depend on results.")
     if strategy not in (None, "compiled") and (plan_file is not None or dry_run or rounds is not None):
         raise click.UsageError(f"--strategy {strategy} goes with a request: it has no plan that could be read first.")
-    config, wishes = chosen.config(), RunOptions(deterministic, fresh, dry_run, yes, rounds, strategy)
+    config, wishes = chosen.config(), RunOptions(deterministic, fresh, dry_run, yes, rounds, strategy, plans)
     sitting = RunCommand(chosen, config, wishes)
     if plan_file is not None:
         return asyncio.run(run_until_terminated(sitting.run_file(plan_file)))
@@ -131,6 +143,7 @@ class RunCommand:
         return None if name == "compiled" else name
 
     async def run_request(self, request: str) -> int:
+        from bicameral.agent import FirstLook
         from bicameral.telemetry import span
 
         async with open_agent(self._config) as agent:
@@ -143,12 +156,41 @@ class RunCommand:
                         agent, request, self._strategy
                     )
                 if self._wishes.rounds is not None:
-                    return await self._reason(agent, request, self._wishes.rounds)
+                    runner = self._rounds_runner()
+                    return runner.report(await self._reason(runner, agent, request, self._wishes.rounds))
                 with open_display(self._out) as shown:
-                    planned = await self.plan(agent, request, shown)
+                    planned = await self._plan_or_look(agent, request, shown)
+                if isinstance(planned, FirstLook):
+                    return await self._look_first(agent, planned)
+                self._show_planned(agent, planned)
                 return (await self.execute(agent, planned, planned_json(planned)))[0]
 
-    async def _reason(self, agent: Agent, request: str, rounds: int) -> int:
+    async def _plan_or_look(self, agent: Agent, request: str, shown: ProgressDisplay) -> Planned | FirstLook:
+        """The plan; or why a first look decides what to do, which a dry run cannot take."""
+        from bicameral.agent import plan_or_look
+
+        if self._wishes.dry_run:
+            return await self._write_plan(agent, request, shown)
+        asker, _ = terminal_people(self._out, agent.registry, shown.quiet)
+        shown.phase("planning")
+        found = await plan_or_look(agent, user_input(request), asker=asker, **self._plan_options(shown))
+        shown.close()
+        return found
+
+    async def _look_first(self, agent: Agent, found: FirstLook) -> int:
+        """Rounds by themselves; the plan or the refusal that there was before, if they lead to nothing."""
+        most = self._config.planning.rounds
+        self._out.say(f"working in rounds, at most {most}: {found.reason}", style="dim")
+        runner = self._rounds_runner()
+        reasoned = await self._reason(runner, agent, found.intent, most, found.reason)
+        planned = found.fall_back(reasoned)
+        if planned is None:
+            return runner.report(reasoned)
+        self._out.say("the rounds led to nothing and changed nothing; running the plan at once", style="dim")
+        self._show_planned(agent, planned)
+        return (await self.execute(agent, planned, planned_json(planned)))[0]
+
+    def _rounds_runner(self) -> RoundsRunner:
         from bicameral.cli._pattern_runs import RoundsRunner
 
         async def may(plan: Plan, checked: Checked) -> bool:
@@ -157,47 +199,78 @@ class RunCommand:
             await self._fetch_quarantined(plan)
             return True
 
+        return RoundsRunner(self._out, may)
+
+    async def _reason(
+        self, runner: RoundsRunner, agent: Agent, request: str | Intent, rounds: int, why: str = ""
+    ) -> Outcome[Any]:
         wishes = self._wishes
-        return await RoundsRunner(self._out, may).reason(
-            agent, request, rounds, deterministic=wishes.deterministic, fresh=wishes.fresh
+        return await runner.reason(
+            agent, request, rounds, deterministic=wishes.deterministic, fresh=wishes.fresh, why=why
         )
 
     async def run_file(self, name: str) -> int:
+        from bicameral.binding import binding_doubts
         from bicameral.cli.commands.check import read_plan
         from bicameral.plans import print_plan
 
         async with open_agent(self._config) as agent:
             file = read_plan(name, agent.registry)
-            checked = agent.check(file.plan, places=file.places)
+            asker, _ = terminal_people(self._out, agent.registry, nullcontext)
+            bound = await agent.bind(file.plan, asker=asker)
             show_plan(self._out, print_plan(file.plan, agent.registry))
+            show_bindings(self._out, bound.bindings)
+            bound.require()
+            checked = agent.check(bound.plan, places=file.places)
             show_report(self._out, checked.report, checked.proof, briefly=True)
             say_budget(self._out, agent, checked.report)
-            facts = {"plan": file.plan.model_dump(mode="json"), **checked_json(checked)}
-            return (await self.execute(agent, checked, facts))[0]
+            facts = {"plan": bound.plan.model_dump(mode="json"), **checked_json(checked)}
+            facts["bindings"] = [each.to_json() for each in bound.bindings]
+            doubts = binding_doubts(bound.bindings)
+            say_doubts(self._out, doubts)
+            facts["doubts"] = [doubt.to_json() for doubt in doubts]
+            return (await self.execute(agent, checked, facts, doubts))[0]
 
     async def plan(self, agent: Agent, request: str, shown: ProgressDisplay) -> Planned:
         """The plan, written before the person's eyes and then shown as a whole."""
-        asker, _ = terminal_people(self._out, agent.registry, shown.quiet)
-        shown.phase("planning")
-        planned = await agent.plan(
-            user_input(request),
-            deterministic=self._wishes.deterministic,
-            fresh=self._wishes.fresh,
-            asker=asker,
-            watch=shown.statement,
-        )
-        shown.close()
-        show_intent(self._out, planned.intent)
-        show_plan(self._out, planned.source)
-        show_report(self._out, planned.report, planned.proof, briefly=True)
-        say_degraded(self._out, planned.degraded)
-        say_budget(self._out, agent, planned.report)
+        planned = await self._write_plan(agent, request, shown)
+        self._show_planned(agent, planned)
         return planned
 
+    async def _write_plan(self, agent: Agent, request: str, shown: ProgressDisplay) -> Planned:
+        asker, _ = terminal_people(self._out, agent.registry, shown.quiet)
+        shown.phase("planning")
+        planned = await agent.plan(user_input(request), asker=asker, **self._plan_options(shown))
+        shown.close()
+        return planned
+
+    def _plan_options(self, shown: ProgressDisplay) -> dict[str, Any]:
+        wishes = self._wishes
+        return {
+            "deterministic": wishes.deterministic,
+            "fresh": wishes.fresh,
+            "watch": shown.statement,
+            "plans": wishes.plans,
+        }
+
+    def _show_planned(self, agent: Agent, planned: Planned) -> None:
+        show_intent(self._out, planned.intent)
+        show_plan(self._out, planned.source)
+        show_bindings(self._out, planned.bindings)
+        # Before anybody is asked whether it may run, and again before the answer.
+        say_doubts(self._out, planned.doubts)
+        show_report(self._out, planned.report, planned.proof, briefly=True)
+        say_choice(self._out, planned.choice)
+        say_degraded(self._out, planned.degraded)
+        say_budget(self._out, agent, planned.report)
+
     async def execute(
-        self, agent: Agent, what: Planned | Checked, facts: dict[str, Any]
+        self, agent: Agent, what: Planned | Checked, facts: dict[str, Any], doubts: Sequence[Doubt] = ()
     ) -> tuple[int, RunOutcome | None]:
-        """Run a plan that was shown, unless it may not run, should not, or the person says no."""
+        """Run a plan that was shown, unless it may not run, should not, or the person says no.
+
+        `doubts` are those of a plan file; a `Planned` has its own.
+        """
         from bicameral.agent import Planned
 
         checked = what.checked if isinstance(what, Planned) else what
@@ -215,9 +288,11 @@ class RunCommand:
         with open_display(self._out) as shown:
             shown.phase("running")
             asker, approver = terminal_people(self._out, agent.registry, shown.quiet)
-            outcome = await agent.run(what, asker=asker, approver=approver, observer=shown.step)
+            outcome = await agent.run(what, asker=asker, approver=approver, observer=shown.step, doubts=doubts)
         show_outcome(self._out, outcome, what.spent if isinstance(what, Planned) else None)
-        self._out.write_json(outcome_json(outcome) | facts)
+        told = outcome_json(outcome)
+        # The run knows the doubts of planning, too.
+        self._out.write_json(told | facts | {"doubts": told["doubts"]})
         return outcome_exit_code(outcome), outcome
 
     async def _confirm_effects(self, checked: Checked) -> bool:
@@ -246,16 +321,7 @@ def _is_asked_about(checked: Checked, path: str) -> bool:
 
 
 def outcome_exit_code(outcome: RunOutcome) -> int:
-    from bicameral.runs import Failed, Finished, Interrupted, Waiting
+    """The exit code of a run."""
+    from bicameral.runs import ending_of
 
-    match outcome:
-        case Finished():
-            return OK
-        case Failed(error=error):
-            return QUESTIONS if error.code in NEEDS_A_PERSON else FAILED
-        case Interrupted():
-            return FAILED
-        case Waiting():
-            return QUESTIONS
-        case _:
-            return INTERRUPTED
+    return EXIT_CODES[ending_of(outcome)]

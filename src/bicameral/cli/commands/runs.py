@@ -24,6 +24,7 @@ from bicameral.cli._render import (
     recorded_usage_json,
     recorded_usage_text,
     render_table,
+    say_doubts,
     show_outcome,
     to_plain_json,
 )
@@ -87,7 +88,8 @@ async def _watch(chosen: CommonOptions, run: str, user: str | None) -> int:
 def _show_end(chosen: CommonOptions, last: Event) -> int:
     """Write how a run ended that was not submitted; its last event was shown already."""
     state = last.kind.removeprefix("run-")
-    chosen.out.write_json({"ok": state == "finished", "run": last.run, "state": state})
+    doubts: list[Any] = last.body.get("doubts", [])
+    chosen.out.write_json({"ok": state == "finished", "run": last.run, "state": state, "doubts": doubts})
     return OK if state == "finished" else FAILED
 
 
@@ -193,7 +195,9 @@ def _has_extracts(events: list[Event]) -> bool:
     from bicameral.plans import Extract, load_plan, walk
 
     plan = events[0].body.get("plan")
-    return bool(plan) and any(isinstance(step, Extract) for _, step in walk(load_plan(str(plan)).steps))
+    return bool(plan) and any(
+        isinstance(step, Extract) for _, step in walk(load_plan(str(plan), keep_bindings=True).steps)
+    )
 
 
 _PRUNE_PAGE = 500
@@ -429,7 +433,9 @@ def show_recorded_run(chosen: CommonOptions, run: str, full: bool) -> dict[str, 
     if view is not None and not view.has_ended:
         out.show(f"{view.run}: {run_state_text(view)}")
     submitted = {} if view is None else {"submitted": run_json(view)}
-    return {"run": run, "events": [event_json(event) for event in events], **usage, **submitted}
+    doubts = [doubt for event in events[-1:] for doubt in event.body.get("doubts", [])]
+    facts = {"run": run, "doubts": doubts, "events": [event_json(event) for event in events]}
+    return {**facts, **usage, **submitted}
 
 
 async def _load_run(chosen: CommonOptions, run: str) -> tuple[str, list[Event], RunView | None]:
@@ -445,13 +451,15 @@ def replay_run(chosen: CommonOptions, run: str) -> int:
     """Run RUN again with its recorded answers of models and tools; nothing is touched."""
     replayed, out = asyncio.run(_replay(chosen.config(), run)), chosen.out
     if replayed.identical:
+        say_doubts(out, replayed.outcome.doubts)
         out.say(f"run {replayed.run}: identical")
         out.show(answer_text(replayed.answer, out.width))
     else:
         out.say(f"run {replayed.run}: the replay differs from the record")
         for difference in replayed.differences:
             out.show(f"  {difference}")
-    facts: dict[str, Any] = {"run": replayed.run, "differences": list(replayed.differences)}
+    doubts = [doubt.to_json() for doubt in replayed.outcome.doubts]
+    facts: dict[str, Any] = {"run": replayed.run, "differences": list(replayed.differences), "doubts": doubts}
     out.write_json({"ok": replayed.identical, **facts, "answer": to_plain_json(replayed.answer)})
     return OK if replayed.identical else FAILED
 

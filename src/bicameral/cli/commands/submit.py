@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from bicameral.cli._main import CommonOptions, MomentType, PeriodType, common_options, open_agent, run_until_terminated
-from bicameral.cli._output import NO_PLAN, OK
-from bicameral.cli._render import checked_json, show_plan, show_report
+from bicameral.cli._output import NO_PLAN, OK, terminal_people
+from bicameral.cli._render import checked_json, say_doubts, show_bindings, show_plan, show_report
 from bicameral.cli._run_records import (
     RunWatcher,
     is_without_workers,
@@ -104,13 +105,22 @@ async def _submit(
 
 async def _load_checked_plan(chosen: CommonOptions, config: Config, name: str) -> Plan | None:
     """The plan of a file; None, with its report shown, if it does not pass the check that a worker would make too."""
+    from bicameral.binding import binding_doubts
     from bicameral.cli.commands.check import read_plan
     from bicameral.plans import print_plan
 
     async with open_agent(config) as agent:
         file = read_plan(name, agent.registry)
-        checked = agent.check(file.plan, places=file.places)
+        asker, _ = terminal_people(chosen.out, agent.registry, nullcontext)
+        # Here, where the person is: what a word means is asked now and not when the run has begun.
+        bound = await agent.bind(file.plan, asker=asker)
+        show_bindings(chosen.out, bound.bindings)
+        bound.require()
+        doubts = binding_doubts(bound.bindings)
+        say_doubts(chosen.out, doubts)
+        checked = agent.check(bound.plan, places=file.places)
         if checked.ok:
+            # Checked as it is bound now. The worker binds it anew, since the world may change before it runs.
             return file.plan
         show_plan(chosen.out, print_plan(file.plan, agent.registry))
         show_report(chosen.out, checked.report, checked.proof, briefly=True)

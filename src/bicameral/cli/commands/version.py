@@ -18,5 +18,5 @@ def command(chosen: CommonOptions) -> dict[str, Any]:
 
     found = version("bicameral")
     chosen.out.show(f"bicameral {found} (Python {platform.python_version()})")
-    formats = {"plan": "plan/1", "intent": "intent/1", "config": "config/1"}
+    formats = {"plan": "plan/1", "intent": "intent/2", "config": "config/1"}
     return {"version": found, "python": platform.python_version(), "formats": formats}

@@ -12,19 +12,12 @@ from typing import Any, cast
 from bicameral import types as t
 from bicameral.errors import Place, PlanError, nearest_name
 from bicameral.plans import _plan as ps
-from bicameral.plans._expressions import Const, ListOf, Ref
+from bicameral.plans._expressions import Const, ListOf, Ref, Reference
 from bicameral.plans._type_rules import is_compatible, item_type, limit_size, merge, replace_bottom
 from bicameral.plans.check._inference import Inference
 from bicameral.plans.check._operation_types import a_type, conversion, excerpt, infer_arithmetic, type_text
-from bicameral.plans.check._report import (
-    Finding,
-    PlanLimits,
-    Report,
-    Scope,
-    assigned_names,
-    estimate_cost,
-    list_effects,
-)
+from bicameral.plans.check._report import Finding, PlanLimits, Report, assigned_names, estimate_cost, list_effects
+from bicameral.plans.check._scope import Scope
 from bicameral.plans.evaluate._library import FUNCTIONS, dict_value_type
 from bicameral.tools import Registry, Tool
 
@@ -104,6 +97,8 @@ class StepChecker(Inference):
             )
             return scope.bind(step.name, t.ANY)
         current = self.require_not_none(Ref(name=step.name), variable.type)
+        if self.expression_types is not None:
+            self.expression_types[id(step)] = current
         if isinstance(current, t.AnyType):
             return scope.bind(step.name, t.ANY)
         match step.op:
@@ -196,11 +191,29 @@ class StepChecker(Inference):
             self._report_unknown_tool(step)
             return scope if step.name is None else scope.bind(step.name, t.ANY)
         self._check_arguments(tool, step, types)
+        self._add_argument_references(tool, step, types)
         self._check_target(tool, step)
         if step.name is None:
             return scope
         void = tool.name if isinstance(tool.result, t.NullType) else None
         return scope.bind(step.name, tool.refined_result(types, literal_arguments(step.args)), void_of=void)
+
+    def _add_argument_references(self, tool: Tool, step: ps.Call, types: Mapping[str, t.Type]) -> None:
+        """Note the columns that arguments name, and the cells that are compared with one of them."""
+        for argument in tool.arguments:
+            rows = types.get(argument.field_of) if argument.field_of else None
+            if isinstance(rows, t.ListType) and argument.name in step.args:
+                self.add_column_references(step.args[argument.name], rows.item)
+            elif not argument.field_of and argument.name in step.args:
+                given = step.args[argument.name]
+                for each in given.items if isinstance(given, ListOf) else (given,):
+                    if isinstance(each, Reference) and each.refers != "value":
+                        self.add_reference(each, tool=tool.name)
+        columns = [literal_value(step.args.get(each.name)) for each in tool.arguments if each.field_of]
+        if len(columns) == 1 and isinstance(columns[0], str):
+            for expr in step.args.values():
+                if isinstance(expr, Reference) and expr.refers == "value":
+                    self.add_reference(expr, column=columns[0], tool=tool.name)
 
     def _check_target(self, tool: Tool, step: ps.Call) -> None:
         """Refuse a write to a protected file before the run, where the plan names the file."""
@@ -296,6 +309,8 @@ def literal_value(expr: Any) -> Any:
     match expr:
         case Const(value=value):
             return value
+        case Reference(bound=bound):
+            return None if bound is None else bound.value
         case ListOf(items=items) if all(isinstance(item, Const) for item in items):
             return [literal_value(item) for item in items]
         case _:
@@ -315,6 +330,7 @@ def check(
     places: Mapping[str, Place] | None = None,
     limits: PlanLimits | None = None,
     scope: Mapping[str, t.Type] | None = None,
+    unbound: bool = False,
 ) -> Report:
     """Check a plan before it runs: its mistakes, its effects, and its worst-case cost.
 
@@ -324,6 +340,7 @@ def check(
         places: Where each step is written, by its path (as `parse` gives them).
         limits: How many calls it may make.
         scope: The types of the variables before the first step.
+        unbound: Whether references may be open, as in a plan that was written and is not bound yet.
 
     Example:
         >>> report = check(plan, registry)
@@ -338,12 +355,28 @@ def check(
     checker = StepChecker(registry)
     after = checker.check_block(plan.steps, Scope.from_types(scope or {}))
     findings = list(dict.fromkeys(checker.findings))
+    findings += [] if unbound else _find_open_references(checker)
     findings += _find_missing_answer(plan, after)
     cost, too_much = estimate_cost(plan, registry, limits or PlanLimits())
     findings += too_much
     findings += _find_unused_names(plan, checker.names_read)
     types = {name: replace_bottom(variable.type) for name, variable in after.variables.items()}
     return Report(_add_places(findings, places or {}), list_effects(plan, registry), cost, types)
+
+
+def _find_open_references(checker: StepChecker) -> list[Finding]:
+    """An error for each open reference: what it means must be known, and shown, before anything is done."""
+    open_ = dict.fromkeys((site.path, site.refers, site.words) for site in checker.reference_sites)
+    return [
+        Finding(
+            "error",
+            "plan.unbound-reference",
+            f"{refers}({words!r}) is not bound to anything",
+            path,
+            fix="Bind the plan first: `agent.bind(plan)`, or `bicameral run`, which does it.",
+        )
+        for path, refers, words in open_
+    ]
 
 
 def _find_missing_answer(plan: ps.Plan, scope: Scope) -> list[Finding]:

@@ -5,6 +5,7 @@ Every mistake becomes a finding; what could not be typed is Any, so that one mis
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from bicameral import types as t
@@ -14,14 +15,64 @@ from bicameral.plans._plan import MAX_DEPTH
 from bicameral.plans._type_rules import item_types, limit_size, merge, merge_all
 from bicameral.plans.check import _operation_types as ops
 from bicameral.plans.check._operation_types import a_type, conversion, excerpt
-from bicameral.plans.check._report import Finding, Scope, Severity
+from bicameral.plans.check._report import Finding, Severity
+from bicameral.plans.check._scope import Scope
 from bicameral.plans.evaluate._library import FUNCTIONS, dict_value_type
 from bicameral.plans.evaluate._library_scalars import DATE_FIELDS_BY_TYPE
 from bicameral.plans.evaluate._values import spec_problem
-from bicameral.tools import Registry
+from bicameral.tools import ReferenceKind, Registry
 
 _COMPOSITE_NODES = (ir.ListOf, ir.TupleOf, ir.DictOf, ir.Arithmetic, ir.Apply, ir.Comprehension, ir.Choose, ir.Logic)
 """The expressions whose type can be larger than the types of their parts."""
+
+REFERENCE_TYPES: dict[ReferenceKind, t.Type] = {
+    "file": t.StrType("path"),
+    "folder": t.StrType("path"),
+    "column": t.STR,
+    "value": t.ANY,
+    "person": t.StrType("email"),
+    "event": t.StrType("id"),
+    "mail": t.StrType("id"),
+}
+"""The type of what a reference is bound to."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceSite:
+    """An open reference at a step, and what is known of its candidates.
+
+    `names` are the columns of the rows that a column is looked for in, and `days`, `amounts`, `numbers` and `texts`
+    those of them that are known to hold days, money, numbers without a unit, or texts of no other kind; `column` is the
+    column whose cells are compared; `tool` is the tool that gets it as an argument.
+    """
+
+    path: str
+    refers: ReferenceKind
+    words: str
+    names: tuple[str, ...] | None = None
+    column: str | None = None
+    tool: str | None = None
+    days: tuple[str, ...] = ()
+    amounts: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+
+
+def _is_number_field(cell: t.Type) -> bool:
+    if isinstance(cell, t.CellType):
+        return cell.notation.startswith("number") and not cell.units
+    return isinstance(cell, t.IntType | t.FloatType)
+
+
+def compared_column(expr: Any) -> str | None:
+    """The column that an expression takes a cell of: `row["category"]`."""
+    match expr:
+        case ir.Index(at=ir.Const(value=str() as name)) | ir.Get(field=name):
+            return name
+        case ir.Apply(function="lower" | "strip" | "casefold", args=(inner, *_)):
+            return compared_column(inner)
+        case _:
+            return None
 
 
 class Inference:
@@ -32,6 +83,10 @@ class Inference:
         self.path = ""
         self.findings: list[Finding] = []
         self.names_read: set[str] = set()
+        self.reference_sites: dict[ReferenceSite, None] = {}
+        """The open references that were met, in order, with what is known of their candidates."""
+        self.expression_types: dict[int, t.Type] | None = None
+        """If it is a dict, it gets the type of each expression, by identity, as it was inferred last."""
         self._depth = 0
 
     def add_finding(self, severity: Severity, code: str, message: str, **more: Any) -> None:
@@ -55,7 +110,10 @@ class Inference:
         self._depth += 1
         try:
             found = self._infer_node(expr, scope)
-            return limit_size(found) if isinstance(expr, _COMPOSITE_NODES) else found
+            found = limit_size(found) if isinstance(expr, _COMPOSITE_NODES) else found
+            if self.expression_types is not None:
+                self.expression_types[id(expr)] = found
+            return found
         finally:
             self._depth -= 1
 
@@ -121,11 +179,15 @@ class Inference:
                 return _const_type(expr.value)
             case "ref":
                 return self._infer_ref(expr.name, scope)
+            case "reference":
+                self.add_reference(expr)
+                return REFERENCE_TYPES[expr.refers]
             case "get":
                 type_ = self._field_type(excerpt(expr.value), self.infer_not_none(expr.value, scope), expr.field)
                 return scope.narrowed_type(expr, type_)
             case "index":
                 value, at = self.infer_not_none(expr.value, scope), self.infer_not_none(expr.at, scope)
+                self.add_column_references(expr.at, value)
                 return scope.narrowed_type(expr, self._index_type(expr, value, at))
             case "slice":
                 return self._infer_slice(expr, scope)
@@ -160,6 +222,25 @@ class Inference:
             case _:
                 expected = "as in sorted(xs, key=lambda x: x.name)"
                 return self.wrong_type("a lambda stands only as an argument", expected=expected)
+
+    def add_reference(self, expr: Any, **known: Any) -> None:
+        """Note an open reference; it is noted again where more is known of it."""
+        if isinstance(expr, ir.Reference) and expr.bound is None:
+            self.reference_sites[ReferenceSite(self.path, expr.refers, expr.words, **known)] = None
+
+    def add_column_references(self, expr: Any, row: t.Type | None) -> None:
+        """Note the column, or the columns of a list, that an expression names in a row of this type."""
+        if not isinstance(row, t.RecordType):
+            return
+        cells = {field.name: field.type for field in row.fields if isinstance(field.type, t.CellType)}
+        days = tuple(name for name, cell in cells.items() if cell.notation.startswith("date"))
+        amounts = tuple(name for name, cell in cells.items() if cell.units and cell.units != ("%",))
+        numbers = tuple(field.name for field in row.fields if _is_number_field(field.type))
+        texts = tuple(field.name for field in row.fields if isinstance(field.type, t.StrType))
+        for each in expr.items if isinstance(expr, ir.ListOf) else (expr,):
+            if isinstance(each, ir.Reference) and each.refers == "column":
+                kinds = {"days": days, "amounts": amounts, "numbers": numbers, "texts": texts}
+                self.add_reference(each, names=row.names, **kinds)
 
     def _infer_ref(self, name: str, scope: Scope) -> t.Type:
         self.names_read.add(name)
@@ -298,6 +379,9 @@ class Inference:
         for comparison, operand in expr.rest:
             right = (operand, self.infer(operand, scope))
             ops.check_comparison(self, comparison, left, right)
+            for cell, other in ((left[0], operand), (operand, left[0])):
+                if column := compared_column(other):
+                    self.add_reference(cell, column=column)
             left = right
         return t.BOOL
 

@@ -11,9 +11,9 @@ from bicameral import types as t
 from bicameral.errors import nearest_name
 from bicameral.plans import _type_rules as tr
 from bicameral.plans._expressions import Apply, Const, Expr, Get, Index, Lambda, Ref
-from bicameral.plans.check._report import Scope
+from bicameral.plans.check._scope import Scope
+from bicameral.plans.evaluate._closures import bind_arguments
 from bicameral.plans.evaluate._library import FUNCTIONS
-from bicameral.plans.evaluate._operations import bind_arguments
 from bicameral.tools import Registry
 
 if TYPE_CHECKING:

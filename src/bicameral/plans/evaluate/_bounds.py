@@ -10,6 +10,7 @@ import datetime as dt
 import math
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from types import NoneType
 from typing import Any, cast
@@ -24,11 +25,12 @@ RUN_CODES: dict[str, str] = {
     "run.not-a-number": "a text is not a number",
     "run.not-a-date": "a text or a set of numbers is not a date or time",
     "run.not-found": "a value is not in the list or text",
-    "run.empty": "an empty list has no smallest, largest or mean value",
+    "run.empty": "an empty list has no items, and no smallest, largest or mean value",
     "run.none": "a value is None where something is needed",
     "run.unpack": "an item has not as many parts as there are names",
     "run.too-large": "a value or a computation is beyond the limits",
     "run.type": "a value is of the wrong type",
+    "run.column-kind": "a cell or a value is not of the kind of its column",
     "run.bad-call": "a library function is called in a way it does not know",
 }
 """What can go wrong while an expression is evaluated; `check` rules out `run.type` where all types are known."""
@@ -208,21 +210,76 @@ def check_size(value: Any) -> Any:
     return cast("Any", value)
 
 
+@dataclass(slots=True, eq=False)
+class SelectionCount:
+    """How many items the conditions of a comprehension were given, and how many they kept, in all its evaluations."""
+
+    expr: Any
+    given: int
+    kept: int
+    times: int = 1
+
+
+@dataclass(slots=True, eq=False)
+class CellCount:
+    """How many cells of a column were read in its kind, how many of them could not be, and how they were guessed."""
+
+    kind: str
+    given: int = 0
+    unread: int = 0
+    guess: str = ""
+
+
 class RunWork:
     """How many steps of work a whole run has left; the steps are those that bound one expression.
 
     Args:
         limit: How many steps the run may take.
         exhausted: Makes the error that ends the run.
+        counts_selections: Whether what comprehensions keep is counted. A lookahead, whose steps are done again, must
+            not count them.
     """
 
-    __slots__ = ("_make_error", "_unsettled", "limit", "remaining")
+    __slots__ = ("_counts_selections", "_make_error", "_unsettled", "cells", "limit", "remaining", "selections")
 
-    def __init__(self, limit: int, exhausted: Callable[[], Exception]) -> None:
+    def __init__(self, limit: int, exhausted: Callable[[], Exception], *, counts_selections: bool = True) -> None:
         self.limit = limit
+        self._counts_selections = counts_selections
         self.remaining = limit
         self._make_error = exhausted
         self._unsettled: list[LoopWork] = []
+        self.selections: dict[int, SelectionCount] = {}
+        """What filters of comprehensions kept since somebody took these counts, by the identity of the comprehension.
+
+        They are sums, so that the order of turns that run beside each other does not matter.
+        """
+
+        self.cells: dict[str, CellCount] = {}
+        """The cells that were read in the kind of their column since somebody took these counts, by column."""
+
+    def count_cells(self, column: str, kind: str, given: int, unread: int, guess: str = "") -> None:
+        """Count cells that were read in the kind of their column; `guess` says how, if nothing decides it."""
+        if not self._counts_selections:
+            return
+        count = self.cells.get(column)
+        if count is None:
+            count = self.cells[column] = CellCount(kind)
+        if guess:
+            count.guess = guess
+        count.given += given
+        count.unread += unread
+
+    def count_selection(self, expr: object, given: int, kept: int) -> None:
+        """Count what the conditions of a comprehension were given, and what they kept."""
+        if not self._counts_selections:
+            return
+        found = self.selections.get(id(expr))
+        if found is None:
+            self.selections[id(expr)] = SelectionCount(expr, given, kept)
+        else:
+            found.given += given
+            found.kept += kept
+            found.times += 1
 
     def charge(self, amount: int) -> None:
         """Count some steps; raises when there are none left."""
@@ -233,7 +290,9 @@ class RunWork:
     def fork(self) -> RunWork:
         """The budget of a turn that runs beside others. What it used is charged when its turn comes, so that the order
         of the turns decides which one exceeds the limit, and not their speed."""
-        return RunWork(self.remaining, self._make_error)
+        turn = RunWork(self.remaining, self._make_error, counts_selections=self._counts_selections)
+        turn.selections, turn.cells = self.selections, self.cells
+        return turn
 
     @property
     def used(self) -> int:

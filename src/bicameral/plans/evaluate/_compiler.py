@@ -15,11 +15,12 @@ from bicameral.errors import nearest_name
 from bicameral.plans import _expressions as ir
 from bicameral.plans._plan import MAX_DEPTH
 from bicameral.plans.evaluate import _bounds as bounds, _operations as ops
+from bicameral.plans.evaluate._closures import Code, Env, compile_call, comprehension_code, failing_code, lambda_code
 from bicameral.plans.evaluate._library import check_dict_key
 from bicameral.plans.evaluate._values import format_value, format_with_spec
 
 
-def const_code(expr: ir.Const) -> ops.Code:
+def const_code(expr: ir.Const) -> Code:
     value = expr.value
     try:
         if isinstance(value, str):
@@ -28,12 +29,20 @@ def const_code(expr: ir.Const) -> ops.Code:
             bounds.check_number(value)
     except bounds.EvaluationError as error:
         code, message = error.code, error.message
-        return ops.failing_code(lambda: bounds.EvaluationError(code, message))
+        return failing_code(lambda: bounds.EvaluationError(code, message))
     return lambda env: value
 
 
-def ref_code(name: str) -> ops.Code:
-    def run(env: ops.Env) -> Any:
+def _reference_code(expr: ir.Reference) -> Code:
+    bound = expr.bound
+    if bound is not None:
+        return const_code(ir.Const(value=bound.value))
+    message = f"{expr.refers}({expr.words!r}) is not bound to anything"
+    return failing_code(lambda: bounds.EvaluationError("run.unbound-reference", message))
+
+
+def ref_code(name: str) -> Code:
+    def run(env: Env) -> Any:
         try:
             return env[name]
         except KeyError:
@@ -44,8 +53,8 @@ def ref_code(name: str) -> ops.Code:
     return run
 
 
-def field_code(value: ops.Code, field: str) -> ops.Code:
-    def run(env: ops.Env) -> Any:
+def field_code(value: Code, field: str) -> Code:
+    def run(env: Env) -> Any:
         found = value(env)
         if type(found) is dict and field in found:
             return found[field]  # pyright: ignore[reportUnknownVariableType]
@@ -54,11 +63,11 @@ def field_code(value: ops.Code, field: str) -> ops.Code:
     return run
 
 
-def variable_field_code(name: str, field: str) -> ops.Code:
+def variable_field_code(name: str, field: str) -> Code:
     """A field of a variable."""
     at_length = field_code(ref_code(name), field)
 
-    def run(env: ops.Env) -> Any:
+    def run(env: Env) -> Any:
         if name in env:
             found = env[name]
             if type(found) is dict and field in found:
@@ -68,7 +77,7 @@ def variable_field_code(name: str, field: str) -> ops.Code:
     return run
 
 
-def dict_code(entries: list[tuple[str | ops.Code, ops.Code]]) -> ops.Code:
+def dict_code(entries: list[tuple[str | Code, Code]]) -> Code:
     """The code of a dict; keys that are literals of the plan need no check."""
     written = [(key, value) for key, value in entries if isinstance(key, str)]
     if len(written) == len(entries):
@@ -77,15 +86,15 @@ def dict_code(entries: list[tuple[str | ops.Code, ops.Code]]) -> ops.Code:
     return lambda env: bounds.check_size({check_dict_key(key(env)): value(env) for key, value in computed})
 
 
-def _constant_code(value: str | None) -> ops.Code:
+def _constant_code(value: str | None) -> Code:
     return lambda env: value
 
 
-def format_code(parts: list[str | tuple[ops.Code, str]], *, in_loop: bool) -> ops.Code:
+def format_code(parts: list[str | tuple[Code, str]], *, in_loop: bool) -> Code:
     """The code of formatted text; its length is charged as work."""
     texts = [part if isinstance(part, str) else _text_code(*part) for part in parts]
 
-    def run(env: ops.Env) -> str:
+    def run(env: Env) -> str:
         found = [text if isinstance(text, str) else text(env) for text in texts]
         length = sum(map(len, found))
         if length > bounds.MAX_TEXT:
@@ -99,18 +108,18 @@ def format_code(parts: list[str | tuple[ops.Code, str]], *, in_loop: bool) -> op
     return run
 
 
-def _text_code(value: ops.Code, spec: str) -> Callable[[ops.Env], str]:
+def _text_code(value: Code, spec: str) -> Callable[[Env], str]:
     if spec:
         return lambda env: format_with_spec(value(env), spec)
 
-    def run(env: ops.Env) -> str:
+    def run(env: Env) -> str:
         found = value(env)
         return str(found) if type(found) is int else format_value(found)
 
     return run
 
 
-ValueComparison = Callable[[ops.Env, Any, Any], bool]
+ValueComparison = Callable[[Env, Any, Any], bool]
 
 _PYTHON_COMPARISONS: dict[str, ops.Operator] = {
     "==": operator.eq,
@@ -127,7 +136,7 @@ _SMALL_INT = 1 << 60
 """The result of one operator on whole numbers below this is always within the limits."""
 
 
-def binary_code(op: str, left: ops.Code, right: ops.Code, number: int | None = None, *, in_loop: bool) -> ops.Code:
+def binary_code(op: str, left: Code, right: Code, number: int | None = None, *, in_loop: bool) -> Code:
     """The code of an arithmetic operator; the size of its result is charged as work.
 
     `number` is the right operand if it is a literal of the plan.
@@ -135,7 +144,7 @@ def binary_code(op: str, left: ops.Code, right: ops.Code, number: int | None = N
     plain, operate = ops.PYTHON_OPERATORS[op], ops.arithmetic_operator(op)
     divides = op in ("/", "//", "%")
 
-    def run(env: ops.Env) -> Any:
+    def run(env: Env) -> Any:
         first = left(env)
         second = right(env) if number is None else number
         # Division by zero, and results that may be too large, are left to the general operator.
@@ -157,10 +166,10 @@ def binary_code(op: str, left: ops.Code, right: ops.Code, number: int | None = N
     return run
 
 
-def logic_code(items: list[ops.Code], *, stop: bool) -> ops.Code:
+def logic_code(items: list[Code], *, stop: bool) -> Code:
     *most, last = items
 
-    def run(env: ops.Env) -> Any:
+    def run(env: Env) -> Any:
         for item in most:
             value = item(env)
             if bool(value) is stop:
@@ -174,7 +183,7 @@ def value_comparison(op: str, *, in_loop: bool) -> ValueComparison:
     """The comparison of two values, with its work charged to the loop it is in or to the run."""
     holds = ops.COMPARISONS[op]
 
-    def run(env: ops.Env, left: Any, right: Any) -> bool:
+    def run(env: Env, left: Any, right: Any) -> bool:
         if not in_loop:
             bounds.charge_run(bounds.flat_cost(left) + bounds.flat_cost(right))
             return holds(left, right)
@@ -188,11 +197,11 @@ def value_comparison(op: str, *, in_loop: bool) -> ValueComparison:
     return run
 
 
-def comparison_code(first: ops.Code, rest: list[tuple[str, ValueComparison, ops.Code]]) -> ops.Code:
+def comparison_code(first: Code, rest: list[tuple[str, ValueComparison, Code]]) -> Code:
     if len(rest) == 1:
         return _pair_comparison_code(first, *rest[0])
 
-    def run(env: ops.Env) -> bool:
+    def run(env: Env) -> bool:
         left = first(env)
         for _, holds, code in rest:
             right = code(env)
@@ -204,12 +213,12 @@ def comparison_code(first: ops.Code, rest: list[tuple[str, ValueComparison, ops.
     return run
 
 
-def _pair_comparison_code(first: ops.Code, op: str, holds: ValueComparison, second: ops.Code) -> ops.Code:
+def _pair_comparison_code(first: Code, op: str, holds: ValueComparison, second: Code) -> Code:
     plain = _PYTHON_COMPARISONS.get(op)
     if plain is None:
         return lambda env: holds(env, first(env), second(env))
 
-    def run(env: ops.Env) -> bool:
+    def run(env: Env) -> bool:
         left, right = first(env), second(env)
         if type(left) in bounds.NUMBER_TYPES and type(right) in bounds.NUMBER_TYPES:
             return plain(left, right)
@@ -223,7 +232,7 @@ def _pair_comparison_code(first: ops.Code, op: str, holds: ValueComparison, seco
 
 
 @ir.memoize_by_identity
-def compile_expr(expr: Any) -> ops.Code:
+def compile_expr(expr: Any) -> Code:
     """The expression as a function of the variables, compiled once for each expression object.
 
     Example:
@@ -233,15 +242,15 @@ def compile_expr(expr: Any) -> ops.Code:
     return _guard_code(_ExpressionCompiler().compile(expr))
 
 
-def evaluate_expr(expr: Any, variables: ops.Env) -> Any:
+def evaluate_expr(expr: Any, variables: Env) -> Any:
     """The value of an expression."""
     return compile_expr(expr)(variables)
 
 
-def _guard_code(code: ops.Code) -> ops.Code:
+def _guard_code(code: Code) -> Code:
     """The code with its run's work counted, and with exceptions of Python turned into `EvaluationError`."""
 
-    def run(env: ops.Env) -> Any:
+    def run(env: Env) -> Any:
         # No context manager and no helper: this is on the path of every expression of a run.
         meter = env.get(bounds.RUN_WORK_KEY)
         before = bounds.CURRENT_RUN.run
@@ -270,9 +279,9 @@ class _ExpressionCompiler:
     depth: int = 0
     """The nesting depth of the expression that is compiled."""
 
-    def compile(self, expr: Any) -> ops.Code:
+    def compile(self, expr: Any) -> Code:
         if self.depth > MAX_DEPTH:
-            return ops.failing_code(
+            return failing_code(
                 lambda: bounds.EvaluationError("run.too-large", f"nested more than {MAX_DEPTH} levels deep")
             )
         self.depth += 1
@@ -281,12 +290,14 @@ class _ExpressionCompiler:
         finally:
             self.depth -= 1
 
-    def _compile_node(self, expr: Any) -> ops.Code:
+    def _compile_node(self, expr: Any) -> Code:
         match expr:
             case ir.Const():
                 return const_code(expr)
             case ir.Ref(name=name):
                 return ref_code(name)
+            case ir.Reference():
+                return _reference_code(expr)
             case ir.Get(value=ir.Ref(name=name), field=field):
                 return variable_field_code(name, field)
             case ir.Get(value=value, field=field):
@@ -325,20 +336,20 @@ class _ExpressionCompiler:
                 return lambda env: then(env) if condition(env) else otherwise(env)
             case ir.Apply():
                 codes = [self._compile_argument(arg) for arg in (*expr.args, *(value for _, value in expr.named))]
-                return ops.compile_call(expr, codes, in_loop=self.in_loop)
+                return compile_call(expr, codes, in_loop=self.in_loop)
             case ir.Format(parts=parts):
                 texts = [part if isinstance(part, str) else (self.compile(part.value), part.spec) for part in parts]
                 return format_code(texts, in_loop=self.in_loop)
             case ir.Comprehension():
                 return self._compile_comprehension(expr)
             case _:
-                return ops.failing_code(_stray_lambda_error)
+                return failing_code(_stray_lambda_error)
 
-    def _with_charge(self, code: ops.Code) -> ops.Code:
+    def _with_charge(self, code: Code) -> Code:
         """The same code; the size of its result is charged as work, inside a loop to the loop, else to the run."""
         in_loop = self.in_loop
 
-        def run(env: ops.Env) -> Any:
+        def run(env: Env) -> Any:
             value = code(env)
             if in_loop:
                 env[bounds.WORK_KEY].spend(2 if type(value) in bounds.ATOMS else bounds.deep_cost(value))
@@ -348,17 +359,17 @@ class _ExpressionCompiler:
 
         return run
 
-    def _compile_compare(self, expr: ir.Compare) -> ops.Code:
+    def _compile_compare(self, expr: ir.Compare) -> Code:
         rest = [(op, value_comparison(op, in_loop=self.in_loop), self.compile(right)) for op, right in expr.rest]
         return comparison_code(self.compile(expr.first), rest)
 
-    def _compile_argument(self, arg: Any) -> ops.Code:
+    def _compile_argument(self, arg: Any) -> Code:
         return self._compile_lambda(arg) if isinstance(arg, ir.Lambda) else self.compile(arg)
 
-    def _compile_lambda(self, expr: ir.Lambda) -> ops.Code:
-        return ops.lambda_code(replace(self, in_loop=True).compile(expr.body), expr.names)
+    def _compile_lambda(self, expr: ir.Lambda) -> Code:
+        return lambda_code(replace(self, in_loop=True).compile(expr.body), expr.names)
 
-    def _compile_comprehension(self, expr: ir.Comprehension) -> ops.Code:
+    def _compile_comprehension(self, expr: ir.Comprehension) -> Code:
         inside = replace(self, in_loop=True)
         element = inside.compile(expr.element)
         key = None if expr.key is None else inside.compile(expr.key)
@@ -371,7 +382,7 @@ class _ExpressionCompiler:
             )
             for number, clause in enumerate(expr.clauses)
         ]
-        return ops.comprehension_code(element, key, clauses)
+        return comprehension_code(expr, element, key, clauses)
 
 
 def _stray_lambda_error() -> bounds.EvaluationError:

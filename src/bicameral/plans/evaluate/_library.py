@@ -27,6 +27,7 @@ from bicameral.plans._type_rules import (
     signature,
 )
 from bicameral.plans.evaluate._bounds import EvaluationError, bad_value, check_length, preview
+from bicameral.plans.evaluate._library_cells import CELL_FUNCTIONS
 from bicameral.plans.evaluate._library_scalars import DATE_FUNCTIONS, NUMBER_FUNCTIONS, TEXT_FUNCTIONS
 from bicameral.plans.evaluate._values import distinct_values, extreme_position, format_value, sorted_positions
 
@@ -432,6 +433,7 @@ _ALL_FUNCTIONS: tuple[LibraryFunction, ...] = (
     *ORDER_FUNCTIONS,
     *DICT_FUNCTIONS,
     *DATE_FUNCTIONS,
+    *CELL_FUNCTIONS,
 )
 
 FUNCTIONS: Mapping[str, LibraryFunction] = MappingProxyType({function.name: function for function in _ALL_FUNCTIONS})

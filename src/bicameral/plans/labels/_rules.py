@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 from bicameral import labels as lb
 from bicameral.plans import _expressions as ir
 from bicameral.plans._type_rules import Parameter
+from bicameral.plans.evaluate._closures import bind_arguments
 from bicameral.plans.evaluate._library import FUNCTIONS
-from bicameral.plans.evaluate._operations import bind_arguments
 
 LabelEnv = Mapping[str, lb.LabelTree]
 LabelCode = Callable[[LabelEnv], lb.LabelTree]
@@ -280,6 +280,10 @@ class ExpressionLabels:
     def _constant_labels(self, expr: ir.Const, env: LabelEnv) -> lb.LabelTree:
         return self.literal
 
+    def _reference_labels(self, expr: ir.Reference, env: LabelEnv) -> lb.LabelTree:
+        # Not a literal of the user: whoever named the candidates had a hand in it.
+        return self.unknown if expr.bound is None else expr.bound.label_tree
+
     def _variable_labels(self, expr: ir.Ref, env: LabelEnv) -> lb.LabelTree:
         return env.get(expr.name, self.unknown)
 
@@ -378,6 +382,7 @@ class ExpressionLabels:
     _rules: ClassVar[Mapping[str, Callable[[Any, Any, LabelEnv], lb.LabelTree]]] = {
         "const": _constant_labels,
         "ref": _variable_labels,
+        "reference": _reference_labels,
         "get": _field_labels,
         "index": _index_labels,
         "slice": _slice_labels,
@@ -450,7 +455,7 @@ def _join_alternatives(exprs: Sequence[Any], trees: Sequence[lb.LabelTree]) -> l
     found: lb.LabelTree = lb.NOTHING
     scalars: lb.Label = lb.NOTHING
     for expr, tree in zip(exprs, trees, strict=True):
-        if expr.kind in ("const", "format", "compare", "not", "negative"):
+        if expr.kind in ("const", "reference", "format", "compare", "not", "negative"):
             scalars = lb.join(scalars, tree.flat)
         else:
             found = lb.join_trees(found, tree)

@@ -16,7 +16,7 @@ from bicameral.plans import _expressions as ir
 from bicameral.plans._plan import Ask, Call, Extract
 from bicameral.plans.evaluate._library import FUNCTIONS, METHODS
 from bicameral.plans.syntax._lowering import Lowering, NodeReader, is_step_call, read_type
-from bicameral.tools import Tool
+from bicameral.tools import REFERENCE_KINDS, ReferenceKind, Tool
 from bicameral.types import type_to_json
 
 ARITHMETIC_OPERATORS: dict[type[ast.operator], ir.ArithmeticOp] = {
@@ -303,6 +303,8 @@ def _read_call(lowering: Lowering, node: ast.Call) -> ir.Expr:
 def _read_function_call(lowering: Lowering, node: ast.Call, name: str) -> ir.Expr:
     if name in ("concat", "format"):
         return make_format(_read_concat(lowering, node) if name == "concat" else [_read_format_call(lowering, node)])
+    if name in REFERENCE_KINDS:
+        return _read_reference(lowering, node, name)
     if name in ir.SURFACE_WORDS:
         raise lowering.refusal(node, f"`{name}(…)` inside an expression", "Make it a statement of its own.")
     if lowering.registry is not None and name in lowering.registry:
@@ -314,6 +316,21 @@ def _read_function_call(lowering: Lowering, node: ast.Call, name: str) -> ir.Exp
         )
     args = read_items(lowering, node.args)
     return ir.Apply(function=name, args=args, named=_read_named_arguments(lowering, node))
+
+
+def _read_reference(lowering: Lowering, node: ast.Call, kind: ReferenceKind) -> ir.Reference:
+    """A reference by words. The words are literal: computed ones could carry text of the world into a question."""
+    match bind_word_arguments(lowering, node, ("words",), required=1)["words"]:
+        case ast.Constant(value=str() as words) if words.strip() and len(words) <= ir.MAX_REFERENCE_WORDS:
+            return ir.Reference(refers=kind, words=lowering.check_text(node, words.strip()))
+        case other:
+            raise lowering.error(
+                other,
+                "plan.bad-reference",
+                f"the words of {kind}(…) are a literal text of 1 to {ir.MAX_REFERENCE_WORDS} characters",
+                expected=f'{kind}("words of the request")',
+                fix="A value of a variable is used as it is, without the word around it.",
+            )
 
 
 def _read_method_call(lowering: Lowering, node: ast.Call, receiver: ast.expr, method: str) -> ir.Expr:

@@ -89,12 +89,18 @@ STEP_WORDS = frozenset({"extract", "ask"})
 _NUMBERED_NAME = re.compile(r"\b_[0-9]+\b")
 
 
+METHODS_ONLY = frozenset({"find"})
+"""Functions of the library that are written as a method alone (`text.find("a")`), so that a tool may have the name."""
+
+
 def is_step_call(node: ast.AST) -> bool:
     """Whether a node is a call that the plan makes as a step of its own."""
     if type(node) is not ast.Call or type(node.func) is not ast.Name:
         return False
     name = node.func.id
-    return name in STEP_WORDS or (name not in FUNCTIONS and name not in SURFACE_WORDS)
+    if name in STEP_WORDS or name in METHODS_ONLY:
+        return True
+    return name not in FUNCTIONS and name not in SURFACE_WORDS
 
 
 class Prepass:

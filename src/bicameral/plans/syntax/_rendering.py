@@ -64,6 +64,8 @@ def _render_node(expr: ir.Expr, quote: str) -> RenderedForm:
             return (UNARY if repr(number).startswith("-") else NUMBER), repr(number)
         case ir.Ref(name=name):
             return ATOM, name
+        case ir.Reference(refers=refers, words=words):
+            return ATOM, f"{refers}({quote_text(words, quote)})"
         case ir.Get(value=value, field=field):
             return ATOM, f"{show(value, ATOM)}.{field}"
         case ir.Index(value=value, at=at):
@@ -165,6 +167,11 @@ def _render_format_part(part: ir.Shown, quote: str) -> str:
     # A bare text would be a literal part, and a bare `format(…)` this part itself.
     is_text = isinstance(part.value, ir.Const) and isinstance(part.value.value, str)
     return f"format({value})" if is_text or value.startswith("format(") else value
+
+
+def render_expr(expr: ir.Expr) -> str:
+    """An expression as a plan writes it, for messages."""
+    return render(expr)
 
 
 def render_type(type_: t.Type) -> str:

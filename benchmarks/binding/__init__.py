@@ -1,0 +1,1 @@
+"""How well words are bound to names: generated worlds with near-misses, duplicates, other languages, hostile names."""

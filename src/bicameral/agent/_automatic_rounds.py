@@ -1,0 +1,124 @@
+"""Requests from start to end: one plan where that is enough, and rounds by themselves where a first look decides.
+
+Rounds are bounded (`rounds` in `[planning]`), each plan of them is checked, proved and recorded like any other, and the
+planner sees of results what it sees in rounds that somebody asked for: numbers, days, yes or no.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from bicameral.errors import BicameralError, PlanError, RunError
+from bicameral.labels import Labelled
+from bicameral.planning import LOOK, Intent, look_after_refusal, look_before_plan
+from bicameral.runs import Approver, Asker, Failed, Finished, Observer, RunOutcome
+
+if TYPE_CHECKING:
+    from bicameral.agent._agent import Agent
+    from bicameral.agent._escalation import Planned
+    from bicameral.limits import Limits
+    from bicameral.patterns import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLook:
+    """Why a request is worked on in rounds, and what there was instead: a plan, or the error that there is none."""
+
+    reason: str
+    intent: Intent
+    planned: Planned | None = None
+    error: BicameralError | None = None
+
+    def fall_back(self, reasoned: Outcome[Any]) -> Planned | None:
+        """The plan to run instead, if the rounds led to nothing and changed nothing; None if they count.
+
+        Without a plan the error of planning is raised: a refusal stays what it is, and rounds that find nothing must
+        not turn it into another error.
+        """
+        if reasoned.ok or reasoned.effects:
+            return None
+        if self.error is not None:
+            raise self.error
+        return None if _was_ended_by_person(reasoned) else self.planned
+
+
+async def plan_or_look(agent: Agent, request: str | Labelled[str], **options: Any) -> Planned | FirstLook:
+    """The plan for a request, or the reason for which a first look is needed.
+
+    Args:
+        agent: Whose models and settings are used.
+        request: What is to be done.
+        options: Further arguments of `Agent.plan`.
+    """
+    may_look = agent.config.planning.rounds > 1 and LOOK not in agent.registry
+    intents: list[Intent] = []
+    try:
+        planned = await agent.plan(request, understood=intents.append, **options)
+    except PlanError as error:
+        reason = look_after_refusal(error) if may_look else None
+        if reason is None or not intents:
+            raise
+        return FirstLook(reason, intents[-1], error=error)
+    reason = look_before_plan(planned.plan) if may_look else None
+    return planned if reason is None else FirstLook(reason, planned.intent, planned)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRun:
+    """Runs a request: by one plan, or in rounds."""
+
+    agent: Agent
+    asker: Asker | None = None
+    approver: Approver | None = None
+    observer: Observer | None = None
+    caps: Limits | None = None
+
+    async def run(self, request: str | Labelled[str], *, deterministic: bool = False) -> RunOutcome:
+        """Plan and run. Where rounds lead to nothing and have changed nothing, what there was before them counts."""
+        found = await plan_or_look(self.agent, request, asker=self.asker, deterministic=deterministic)
+        if not isinstance(found, FirstLook):
+            return await self._run_planned(found)
+        reasoned = await self.agent.reason(
+            found.intent,
+            rounds=self.agent.config.planning.rounds,
+            asker=self.asker,
+            approver=self.approver,
+            observer=self.observer,
+            why=found.reason,
+        )
+        instead = found.fall_back(reasoned)
+        return outcome_of_rounds(reasoned) if instead is None else await self._run_planned(instead)
+
+    async def _run_planned(self, planned: Planned) -> RunOutcome:
+        return await self.agent.run(
+            planned, asker=self.asker, approver=self.approver, observer=self.observer, caps=self.caps
+        )
+
+
+_ENDED_BY_PERSON = ("reason.declined", "reason.interrupted", "run.refused", "run.needs-approval", "run.needs-answer")
+
+
+def _was_ended_by_person(reasoned: Outcome[Any]) -> bool:
+    """Whether a person, or the lack of one, ended the rounds: then another plan must not be tried instead."""
+    error = getattr(reasoned, "error", None)
+    return isinstance(error, BicameralError) and error.code in _ENDED_BY_PERSON
+
+
+def outcome_of_rounds(reasoned: Outcome[Any]) -> RunOutcome:
+    """The outcome of rounds as that of one run, with the effects and doubts of all rounds."""
+    runs = [each.outcome for each in reasoned.rounds if each.outcome is not None]
+    common: dict[str, Any] = {
+        "effects": reasoned.effects,
+        "alerts": tuple(alert for run in runs for alert in run.alerts),
+        "doubts": tuple(dict.fromkeys(doubt for run in runs for doubt in run.doubts)),
+        "citations": tuple(dict.fromkeys(citation for run in runs for citation in run.citations)),
+    }
+    last = runs[-1] if runs else None
+    if last is not None and (reasoned.ok or not isinstance(last, Finished)):
+        return replace(last, **common)
+    # The last plan only looked: its answer is no answer to the request.
+    error = getattr(reasoned, "error", None)
+    if not isinstance(error, BicameralError):
+        error = RunError("reason.exhausted", "there is no answer within the bounds of the rounds", fix="Allow more.")
+    return Failed(reasoned.run, error, "", reasoned.taken.seconds, **common)

@@ -1,0 +1,248 @@
+"""Planning with an agent: the intent of a request, its plan, what its words mean, and the check. Nothing runs here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from bicameral.agent._escalation import Planned, record_planned
+from bicameral.agent._requests import Endorser, endorse_text, endorsement_for
+from bicameral.agent._wiring import AgentWiring, within_budget
+from bicameral.binding import PlanBinding, planning_doubts
+from bicameral.errors import Place
+from bicameral.labels import Labelled, user_input
+from bicameral.limits import Ledger, open_ledger
+from bicameral.planning import (
+    MAX_TURNS,
+    GivenAnswer,
+    Intent,
+    PlanCheck,
+    complete_intent,
+    continue_intent,
+    is_stop,
+    questions_error,
+    trusted_request_text,
+)
+from bicameral.plans import Plan, bind_cells, open_references, print_plan
+from bicameral.runs import Asker, Checked, Finished, StartState, check_plan
+from bicameral.telemetry import span
+from bicameral.types import STR, Type
+
+if TYPE_CHECKING:
+    from bicameral.agent._plan_choice import PlanChoice
+
+
+class AgentPlanning(AgentWiring):
+    """The part of an agent that understands, plans, binds and checks."""
+
+    @within_budget
+    async def intent(
+        self,
+        request: str | Labelled[str],
+        *,
+        deterministic: bool = False,
+        asker: Asker | None = None,
+        partial: bool = False,
+    ) -> Intent:
+        """The intent of a request.
+
+        Open questions go to the asker, one after the other: an answer becomes part of the request, and may settle the
+        others or raise new ones. Without an asker, or if the person stops, they are an error (`intent.questions`).
+
+        Args:
+            deterministic: Understand the request by rules alone, without a model.
+            asker: Answers the open questions.
+            partial: Return the intent with the questions that nobody answers, instead of the error.
+        """
+        request, today = trusted_request_text(request), self._now().date()
+        intent = await self._echo.intent(request, self.registry, today, deterministic=deterministic)
+        answers: tuple[GivenAnswer, ...] = ()
+        for _ in range(MAX_TURNS):
+            if not intent.questions:
+                break
+            question = intent.questions[0]
+            reply = "" if asker is None else str(await asker.ask(question.question, STR)).strip()
+            if is_stop(reply) and partial:
+                return intent
+            if is_stop(reply):
+                raise questions_error(intent.questions)
+            answers = (*answers, GivenAnswer(about=question.about, question=question.question, answer=reply))
+            # The whole request is understood again, by Echo's model too: an answer may change what the rest means.
+            completed = f"{intent.request}\n({reply})"
+            intent = await self._echo.intent(
+                completed, self.registry, today, deterministic=deterministic, answers=answers
+            )
+        # Nothing is planned from an intent with open questions, however often somebody was asked.
+        if intent.questions and not partial:
+            raise questions_error(intent.questions)
+        return intent
+
+    @within_budget
+    async def complete(self, intent: Intent, *, asker: Asker | None = None) -> Intent:
+        """An intent that a person wrote or edited, with effects, days and mentions, and its questions answered.
+
+        Args:
+            asker: Answers the open questions; without one they are an error (`intent.questions`).
+        """
+        today = self._now().date()
+        intent = complete_intent(intent, self.registry, today)
+        for _ in range(MAX_TURNS):
+            if not intent.questions:
+                break
+            question = intent.questions[0]
+            reply = "" if asker is None else str(await asker.ask(question.question, STR)).strip()
+            if is_stop(reply):
+                raise questions_error(intent.questions)
+            intent = continue_intent(intent, {question.about: reply}, self.registry, today)
+        if intent.questions:
+            raise questions_error(intent.questions)
+        return intent
+
+    @within_budget
+    async def plan(
+        self,
+        request: str | Labelled[str] | Intent,
+        *,
+        deterministic: bool = False,
+        asker: Asker | None = None,
+        fresh: bool = False,
+        watch: Callable[[str], None] | None = None,
+        plans: int | None = None,
+        understood: Callable[[Intent], None] | None = None,
+    ) -> Planned:
+        """A checked plan for a request; nothing is done yet.
+
+        Args:
+            request: The user's request, or its intent.
+            deterministic: Understand the request by rules alone, without a model.
+            asker: Answers the open questions of the request.
+            fresh: Do not use a cached plan.
+            watch: Called with each statement as it is written.
+            plans: How many more plans are drawn if the first is doubtful, by default as configured; 0 for none.
+            understood: Called with the intent, before the plan is written.
+        """
+        started = time.perf_counter()
+        with span("plan", "", {"gen_ai.operation.name": "plan"}) as trace, open_ledger() as ledger:
+            if isinstance(request, Intent):
+                intent = request
+            else:
+                intent = await self.intent(request, deterministic=deterministic, asker=asker)
+            if understood is not None:
+                understood(intent)
+            compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
+            choice = await self._choose_plan(compiled, intent, asker, plans)
+            bound, checked = await self._bind_and_check(intent, choice, asker)
+            if compiled.cached and not checked.ok:
+                # A cached plan is checked by the current policies, like one that is written now.
+                compiled = await self._delta.compile(intent, self.registry, fresh=True, watch=watch)
+                choice = await self._choose_plan(compiled, intent, asker, plans)
+                bound, checked = await self._bind_and_check(intent, choice, asker)
+            seconds = time.perf_counter() - started
+            planned = self._build_planned(intent, choice, bound, checked, seconds, ledger)
+            record_planned(trace, planned)
+        return planned
+
+    async def _bind_and_check(
+        self, intent: Intent, choice: PlanChoice, asker: Asker | None
+    ) -> tuple[PlanBinding, Checked]:
+        bound = await self.bind(choice.compiled.plan, asker=asker)
+        bound.require()
+        return bound, self.check(bound.plan, intent=intent, known=choice.compiled.check, start=choice.start)
+
+    @within_budget
+    async def bind(
+        self, plan: Plan, *, asker: Asker | None = None, scope: Mapping[str, Type] | None = None
+    ) -> PlanBinding:
+        """The plan with its references bound to the world, outside the privileged model.
+
+        What rules do not decide the quarantined model chooses, and then the asker; what is left is a question of the
+        result.
+
+        Args:
+            plan: The plan.
+            asker: Answers which of several things is meant.
+            scope: The types of the variables before its first step.
+        """
+        if not open_references(plan):
+            return PlanBinding(bind_cells(plan, self.registry, scope))
+        return await self._plan_binder(asker).bind(plan, scope)
+
+    def check(
+        self,
+        plan: Plan,
+        *,
+        intent: Intent | None = None,
+        places: Mapping[str, Place] | None = None,
+        known: PlanCheck | None = None,
+        start: StartState | None = None,
+    ) -> Checked:
+        """Check a plan: what is wrong with it, what it does and costs at worst, and what policy decides of each call.
+
+        Args:
+            plan: The plan.
+            intent: What a model wrote the plan for; then it is checked against that too.
+            places: The places of its steps in a file, for the findings.
+            known: The check that the planner made; one of another plan is not used.
+            start: What its run starts with.
+        """
+        return check_plan(
+            plan,
+            self.registry,
+            self.policy,
+            limits=self._limits,
+            places=places,
+            intent=intent,
+            against_intent=intent is not None,
+            known=known,
+            start=start,
+        )
+
+    async def follow(
+        self,
+        what: Finished | Labelled[str] | str,
+        *,
+        endorser: Endorser | None = None,
+        asker: Asker | None = None,
+        deterministic: bool = False,
+        fresh: bool = False,
+    ) -> Planned:
+        """A plan for what a text says, such as the answer of a run that read a to-do list.
+
+        The whole text is shown to the endorser, with its sources; only if it is endorsed it becomes a request.
+        """
+        request = await endorse_text(endorsement_for(what), endorser)
+        # A person has read and endorsed it, so from now on it counts as the user's own text.
+        return await self.plan(user_input(request), deterministic=deterministic, asker=asker, fresh=fresh)
+
+    def _build_planned(
+        self,
+        intent: Intent,
+        choice: PlanChoice,
+        bound: PlanBinding,
+        checked: Checked,
+        seconds: float,
+        ledger: Ledger,
+    ) -> Planned:
+        compiled = choice.compiled
+        own = planning_doubts(compiled.plan, intent, bound.bindings, self.registry, self.policy.me)
+        return Planned(
+            intent,
+            bound.plan,
+            checked,
+            compiled.mismatches,
+            print_plan(compiled.plan, self.registry),
+            compiled.repairs,
+            compiled.cached,
+            seconds,
+            dict(ledger.usage),
+            ledger.spent,
+            compiled.route,
+            sum(ledger.money.values()),
+            tuple(ledger.degraded),
+            (*(ledger.records or ()), *ledger.lost),
+            bound.bindings,
+            (*choice.doubts, *own),
+            choice.start,
+            choice.to_json(),
+        )

@@ -1,0 +1,52 @@
+"""Binding: words of a request become names of the world, outside every privileged model, or a question.
+
+A kind and the user's words come in ("file", "the bills of 2026"); a `Binding` comes out, with the value, the label of
+its candidates and the rule that decided, or a `Question` with candidates that are safe to show. A `CandidateSource`
+offers what there is, `match_words` is the ladder of rules, and a `Chooser` is asked only where the ladder does not
+decide. Names of files, columns, people, events and mails are untrusted: suspicious ones are never bound without a
+person.
+"""
+
+from bicameral.binding._binder import (
+    NONE_FITS as NONE_FITS,
+    Binder as Binder,
+    Binding as Binding,
+    Chooser as Chooser,
+    Question as Question,
+    ShownCandidate as ShownCandidate,
+    Within as Within,
+    show_candidate as show_candidate,
+)
+from bicameral.binding._candidates import (
+    KINDS as KINDS,
+    Candidate as Candidate,
+    CandidateSource as CandidateSource,
+    FixedSource as FixedSource,
+    Kind as Kind,
+    SourceLimits as SourceLimits,
+    WorldSource as WorldSource,
+)
+from bicameral.binding._choosers import ModelChooser as ModelChooser, PersonChooser as PersonChooser
+from bicameral.binding._doubts import binding_doubts as binding_doubts, planning_doubts as planning_doubts
+from bicameral.binding._matching import (
+    Ambiguous as Ambiguous,
+    Bound as Bound,
+    Encoder as Encoder,
+    How as How,
+    Match as Match,
+    Unbound as Unbound,
+    match_words as match_words,
+)
+from bicameral.binding._plan_binding import (
+    PlanBinder as PlanBinder,
+    PlanBinding as PlanBinding,
+    bind_by_rules as bind_by_rules,
+)
+from bicameral.binding._screening import (
+    SUSPICIONS as SUSPICIONS,
+    Suspicion as Suspicion,
+    candidate_suspicions as candidate_suspicions,
+    display_name as display_name,
+    name_suspicions as name_suspicions,
+)
+from bicameral.errors import BindError as BindError

@@ -1,0 +1,163 @@
+"""Words of mentions and of names: normal forms, and a table of synonyms.
+
+The language of a name is not known, and a request in German may ask for a file with an English name. So two words are
+compared in every language at once: they have the same stem if one of the stemmers gives the same stem for both.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from itertools import pairwise
+from typing import Any
+
+from bicameral.text import LIGHT_STEMMERS, MONTH_NUMBERS, WEEKDAY_NUMBERS, same_stem as same_stem, stems_of as stems_of
+
+LONGEST_TEXT = 400
+"""Characters of a text that are split into words: the rest of a long subject decides nothing."""
+
+# `dueDate`, `DUEDate2026` and `due_date` are words: a change of case or from letters to digits separates them.
+_PIECE = re.compile(r"[^\W\d_]+|\d+")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_LETTERS = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th"})
+# A possessive or an elided article: "Anna's", "l'agenda", "d'Anna".
+_APOSTROPHE = re.compile(r"(?i)\b(?:l|d|qu|j|s)['’](?=\w)|['’]s\b")
+
+
+def fold(text: str) -> str:
+    """A text without case, width and accents; letters of other scripts stay what they are.
+
+    Example:
+        >>> fold("Gebühren Œuvre")
+        'gebuhren oeuvre'
+    """
+    decomposed = unicodedata.normalize("NFKD", text.casefold().translate(_LETTERS))
+    return "".join(character for character in decomposed if not unicodedata.combining(character))
+
+
+@lru_cache(maxsize=65_536)
+def words_of(text: str) -> tuple[str, ...]:
+    """The folded words and numbers of a name or a mention, in order.
+
+    Example:
+        >>> words_of("amountDue_2026.csv")
+        ('amount', 'due', '2026', 'csv')
+    """
+    text = _APOSTROPHE.sub(" ", unicodedata.normalize("NFC", text[:LONGEST_TEXT]))
+    spaced = _CAMEL.sub(" ", text)
+    return tuple(_plain_number(fold(piece)) for piece in _PIECE.findall(spaced))
+
+
+def _plain_number(word: str) -> str:
+    # 03 and 3 are one number; a number that only has zeros stays 0.
+    return (word.lstrip("0") or "0") if word.isdecimal() else word
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The table of everyday words (`synonyms.toml`)."""
+
+    concepts: Mapping[str, frozenset[str]]
+    """The concepts of each word and of each of its stems."""
+    generic: frozenset[str]
+    """Words that say what sort of thing is meant: file, table, list."""
+    empty: frozenset[str]
+    """Words that name nothing: the, my, of."""
+    newest: frozenset[str]
+    """Words that ask for the newest of several."""
+
+
+@cache
+def vocabulary() -> Vocabulary:
+    """The table that comes with the package, read when it is first needed."""
+    data: dict[str, Any] = tomllib.loads(files("bicameral.binding").joinpath("synonyms.toml").read_text("utf-8"))
+    concepts: dict[str, set[str]] = {}
+    for concept, by_language in data["concepts"].items():
+        for language, words in by_language.items():
+            for word in words.split():
+                # Under its stem in its own language: the plural of a German word is found, that of a French one is not
+                # taken for another German word.
+                concepts.setdefault(word, set()).add(concept)
+                concepts.setdefault(f"{language}:{LIGHT_STEMMERS[language](word)}", set()).add(concept)
+    for months, prefix in ((MONTH_NUMBERS, "month"), (WEEKDAY_NUMBERS, "weekday")):
+        for name, number in months.items():
+            # Short forms are words of other languages, too ("mar", "sun", "set", "die"): only whole names count.
+            if len(name) > 3 or name in ("mai", "may"):
+                concepts.setdefault(fold(name), set()).add(f"{prefix}-{number}")
+    for day, words in data["days"].items():
+        for word in words.split():
+            concepts.setdefault(word, set()).add(f"day-{day}")
+    return Vocabulary(
+        {word: frozenset(found) for word, found in concepts.items()},
+        _all_words(data["generic"]),
+        _all_words(data["empty"]),
+        _all_words(data["newest"]),
+    )
+
+
+def _all_words(by_language: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(word for words in by_language.values() for word in words.split())
+
+
+@lru_cache(maxsize=65_536)
+def concepts_of(word: str) -> frozenset[str]:
+    """The concepts that a folded word stands for; none for a word that is not in the table."""
+    known = vocabulary().concepts
+    found = set(known.get(word, ()))
+    for language, stem in stems_of(word):
+        found |= known.get(f"{language}:{stem}", frozenset())
+    return frozenset(found)
+
+
+def same_concept(left: str, right: str) -> bool:
+    """Whether two folded words name the same everyday thing, in any of the languages.
+
+    Example:
+        >>> same_concept("facturas", "invoice"), same_concept("rent", "bill")
+        (True, False)
+    """
+    return not concepts_of(left).isdisjoint(concepts_of(right))
+
+
+_SHORTEST_HEAD = 5
+
+
+def is_compound_of(word: str, head: str) -> bool:
+    """Whether a word is a compound with this head, as in German: a Stromrechnung is a Rechnung.
+
+    A word that only begins so is none: a report is no reporter.
+    """
+    for _, stem in stems_of(head):
+        if len(stem) < _SHORTEST_HEAD:
+            continue
+        if any(own != stem and own.endswith(stem) and len(own) - len(stem) >= 3 for _, own in stems_of(word)):
+            return True
+    return False
+
+
+def calendar_words(year: int, month: int, day: int, weekday: int) -> tuple[str, ...]:
+    """The words by which a day may be named, in English and in numbers; other languages follow from the concepts."""
+    months, weekdays = _english_names(MONTH_NUMBERS), _english_names(WEEKDAY_NUMBERS)
+    return (str(year), months[month], str(day), weekdays[weekday])
+
+
+def _english_names(table: Mapping[str, int]) -> dict[int, str]:
+    names: dict[int, str] = {}
+    for name, number in table.items():
+        names.setdefault(number, name)
+    return names
+
+
+def dated_words(words: Iterable[str]) -> tuple[str, ...]:
+    """The name of the month where a name has a year and a month in numbers: bills_2026-03 is of March, too."""
+    months = _english_names(MONTH_NUMBERS)
+    return tuple(
+        months[int(after)]
+        for before, after in pairwise(list(words))
+        if len(before) == 4 and before.isdecimal() and after.isdecimal() and 1 <= int(after) <= 12
+    )

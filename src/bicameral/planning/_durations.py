@@ -1,0 +1,126 @@
+"""Lengths of time that a request says in words, as minutes.
+
+A plan that adds an event gives its length in minutes. The check of a plan needs to know which lengths the request has:
+`an hour and a half` gives 90, `Dreiviertelstunde` 45, `30 minutes longer, it takes 60 so far` 90.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+_NUMBER_WORDS: dict[int, str] = {
+    1: "a an one ein eine einer eines einem une un una",
+    2: "two zwei deux dos",
+    3: "three drei trois tres",
+    4: "four vier quatre cuatro",
+    5: "five funf fuenf cinq cinco",
+    6: "six sechs seis",
+    7: "seven sieben sept siete",
+    8: "eight acht huit ocho",
+    9: "nine neun neuf nueve",
+    10: "ten zehn dix diez",
+    11: "eleven elf onze once",
+    12: "twelve zwolf zwoelf douze doce",
+    15: "fifteen funfzehn quinze quince",
+    20: "twenty zwanzig vingt veinte",
+    30: "thirty dreissig dreisig trente treinta",
+    40: "forty vierzig quarante cuarenta",
+    50: "fifty funfzig cinquante cincuenta",
+}
+_SMALL_NUMBERS = {word: number for number, words in _NUMBER_WORDS.items() for word in words.split()}
+
+_NUMBER = rf"(?:\d+(?:[.,]\d+)?|{'|'.join(sorted(_SMALL_NUMBERS, key=len, reverse=True))})"
+_HOUR = r"(?:hours?|hrs?|h|stunden?|std|heures?|horas?)"
+_MINUTE = r"(?:minutes?|mins?|minuten|minutos?)"
+_HALF = r"(?:and a half|einhalb|und eine halbe|et demie?|y media)"
+_PATTERNS: tuple[tuple[re.Pattern[str], int], ...] = tuple(
+    (re.compile(rf"\b(?:{pattern})\b"), minutes)
+    for pattern, minutes in (
+        (
+            r"three[- ]quarters of an hour|dreiviertelstunde|drei viertelstunden|trois quarts d'heure|"
+            r"tres cuartos de hora",
+            45,
+        ),
+        (r"(?:anderthalb|eineinhalb) stunden|anderthalbstundig\w*|hour and a half|heure et demie|hora y media", 90),
+        (r"half an hour|halbe stunde|halben stunde|halbstunde|halbstundig\w*|demi-heure|demi heure|media hora", 30),
+        (r"quarter of an hour|viertelstunde|quart d'heure|cuarto de hora", 15),
+        (
+            r"three[- ]quarters of an hour|dreiviertelstunde|drei viertelstunden|trois quarts d'heure|"
+            r"tres cuartos de hora",
+            45,
+        ),
+        (r"(?:anderthalb|eineinhalb) stunden|anderthalbstundig\w*|hour and a half|heure et demie|hora y media", 90),
+    )
+)
+_WITH_HALF = re.compile(rf"\b({_NUMBER})\s*(?:{_HALF}\s*{_HOUR}|{_HOUR}\s+{_HALF})\b")
+_HOURS = re.compile(rf"\b({_NUMBER})\s*{_HOUR}(?:\s*(?:and|und|et|y)?\s*({_NUMBER})\s*(?:{_MINUTE})?)?\b")
+_MINUTES = re.compile(rf"\b({_NUMBER})\s*{_MINUTE}\b")
+_LONGER = re.compile(r"\b(?:longer|extend|prolong|langer|verlanger\w*|rallong\w*|de plus|alarg\w*|mas larg\w*|more)\b")
+_SHORTER = re.compile(r"\b(?:shorter|shorten|kurzer|verkurz\w*|raccourci\w*|acort\w*|mas cort\w*|less)\b")
+
+_DAY_UNITS = {
+    1: r"(?:days?|tage?n?|jours?|dias?)",
+    7: r"(?:weeks?|wochen?|semaines?|semanas?)",
+}
+_LATER = (
+    r"(?:later|after|earlier|before|spater|danach|fruher|davor|plus\s+tard|plus\s+tot|apres|avant|despues|antes|"
+    r"mas\s+tarde)"
+)
+_NUMBERS_OF_DAYS = rf"{_NUMBER}(?:\s*(?:,|and|und|et|y)\s*{_NUMBER})*"
+
+
+def _value(text: str) -> float:
+    known = _SMALL_NUMBERS.get(text)
+    return float(text.replace(",", ".")) if known is None else float(known)
+
+
+def minutes_in_words(folded: str) -> frozenset[float]:
+    """The minutes of every length of time in a request, which is given in small letters without accents.
+
+    Example:
+        >>> sorted(minutes_in_words("it takes an hour and a half"))
+        [90.0]
+        >>> sorted(minutes_in_words("make it half an hour longer, it takes 60 minutes so far"))
+        [30.0, 60.0, 90.0]
+    """
+    found: set[float] = set()
+    text = folded
+
+    def take(pattern: re.Pattern[str], read: Callable[[re.Match[str]], float]) -> None:
+        # What was read is blanked: the hour in `half an hour` is no hour.
+        nonlocal text
+        found.update(read(match) for match in pattern.finditer(text))
+        text = pattern.sub(lambda match: "#" * len(match[0]), text)
+
+    take(_WITH_HALF, lambda match: 60 * _value(match[1]) + 30)
+    for pattern, minutes in _PATTERNS:
+        take(pattern, lambda _, minutes=minutes: float(minutes))
+    take(_HOURS, lambda match: 60 * _value(match[1]) + (_value(match[2]) if match[2] else 0))
+    take(_MINUTES, lambda match: _value(match[1]))
+    # A change of a length that is said gives a new one; the change of an unknown length gives none.
+    given = tuple(found)
+    if _LONGER.search(folded):
+        found |= {one + other for number, one in enumerate(given) for other in given[number + 1 :]}
+    if _SHORTER.search(folded):
+        found |= {abs(one - other) for number, one in enumerate(given) for other in given[number + 1 :]}
+    return frozenset(found)
+
+
+def days_between(folded: str) -> frozenset[int]:
+    """The distances in days from a day that a request names: `7 and 14 days later`, `a week after`, `+7 days`.
+
+    A number of days alone is none (`the last 7 days`, `a trip of 7 days`).
+
+    Example:
+        >>> sorted(days_between("on friday, then 7 and 14 days later"))
+        [7, 14]
+        >>> sorted(days_between("for 7 days from friday"))
+        []
+    """
+    found: set[int] = set()
+    for days, unit in _DAY_UNITS.items():
+        for match in re.finditer(rf"\b({_NUMBERS_OF_DAYS})\s*{unit}\s+{_LATER}\b|\+\s*({_NUMBER})\s*{unit}\b", folded):
+            said = re.findall(rf"\b{_NUMBER}\b", match[1] or match[2])
+            found |= {days * int(_value(each)) for each in said}
+    return frozenset(found)

@@ -1,0 +1,328 @@
+"""Orders that are told by where something goes, not by a verb: `milk on the shopping list`, `dates -> calendar`.
+
+People leave the verb out (`Pickerl Dienstag 7:30 in den Kalender`, `mail a Felix`), or say what shall be (`Kim should
+get a mail`). Only clauses that may give an order are looked at (`_clauses`), and a place alone orders only in a clause
+without a finite verb. Where a place is as well the one that something is in (`things in my calendar`), a clause that
+lists or counts orders nothing. What is found here allows an effect and never requires one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from bicameral.planning._clauses import Clause, ordering_clauses
+from bicameral.planning._language import guess_language
+from bicameral.planning._order_verbs import Language
+from bicameral.tools import Effect
+
+_FILE = r"q{3,}\w*"
+"""Names of files are masked in the text that is searched."""
+_QUOTE = r"z{3,}"
+_TO = r"(?:->|=>|→)\s*"
+_SHIFT = r"\+\s*\d+\s*(?:h|std|stunden?|min\w*|hours?)\s*$"
+_ARROW_PLACE = (
+    rf"^[^>→]*{_TO}(?:\w+['\s]+){{0,3}}?(?:calendar|cal|kalender|agenda|calendrier|calendario|\w*list[ae]?|folder|"
+    rf"ordner|dossier|carpeta|{_FILE})\b"
+)
+# After an arrow only these are people: `first -> latest` and `mails -> order number` send nothing.
+_ARROW_PERSON = (
+    rf"{_TO}(?:(?:the|my|our|all|an|die|den|meine?n?|le|la|mon|ma|el|mi)\s+)?(?:grandma|grandpa|mum|mom|dad|landlord|"
+    r"neighbou?rs?|team|boss|caterer|teacher|parents|family|everyone|oma|opa|mama|papa|vermieter|nachbarn?|eltern|"
+    r"lehrerin|lehrer|chef|chefin|alle|mamie|papi|maman|voisins?|proprio|famille|equipe|abuela|abuelo|vecinos?|casero|"
+    rf"familia|padres|jefe)\s*$|{_TO}(?:\w+\s+){{0,3}}(?:by|per|par|por|x)\s+(?:e-?)?(?:mail|correo)\s*$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Orders:
+    """Forms of orders for one effect.
+
+    Args:
+        begins: the clause begins so; it may have a finite verb (`Take physio out of my calendar`, `Kim should get …`).
+        places: the clause has no finite verb and names where something goes.
+        stays: as `places`, with words that also say where something is: nothing that lists or counts may go before.
+    """
+
+    begins: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    stays: tuple[str, ...] = ()
+
+
+_LISTS = {
+    "en": r"(?:(?:shopping|grocery|groceries|to-?do|todo|packing|wish|idea|ideas|reading)\s+)list",
+    "de": r"(?:einkaufs|todo|to-do-|pack|wunsch|ideen|merk|lese)?liste",
+}
+# The subject of a declaration is a plain noun phrase; one with a clause in it may be the object of a question.
+_SUBJECT_EN = r"(?:(?!\b(?:that|which|what|who|whoever|whom|whether|if|why|how)\b)[^,])*?"
+_SUBJECT_DE = r"(?:(?!\b(?:dass|ob|warum|wie|welche\w*)\b)[^,])*?"
+_WRITTEN_THINGS = (
+    r"(?:list|table|sum|total|file|names?|lines?|report|summary|numbers?|result|text|letter|note|words?|rows?|"
+    r"titles?|answer|date|amount|average|count|content|poem|story|code|plan)"
+)
+
+_ORDERS: dict[Language, dict[Effect, _Orders]] = {
+    "en": {
+        "write": _Orders(
+            begins=(
+                r"(?:new\s+|a\s+)?(?:calendar|diary|journal)\s+entry\b(?!\s+(?:with|of|that|which|on|from|in)\b)",
+                r"(?:can\s+(?:you|u)\s+|could\s+you\s+)?(?:move|switch|swap|shift|exchange)\b(?!\s+(?:on|off)\b)",
+                rf"(?:a\s+)?(?:new\s+)?table\s+{_FILE}\s+of\b",
+                r"(?:fill|block)\s+my\s+calendar\b|file\s+(?:the|my|this|that)\s+(?:\w+\s+){0,3}?attachments?\b",
+                rf"{_SUBJECT_EN}\bshould\s+(?:also\s+|now\s+)?(?:go\s+(?:in|into|on|onto|to)|stand\s+in|be\s+(?:in|on|called|"
+                rf"named|the)|contain|list|last|start|end|move|trade|have\s+(?:the|a|an|every|all|one)\s)",
+                rf"(?!(?:i|we|you|he|she|they)\b){_SUBJECT_EN}\b(?:go|goes|belongs?)\s+(?:on|in|into|to)\s+"
+                rf"(?:(?:the|my|our)\s+)?(?:\w+\s+){{0,3}}(?:list|calendar|folder|{_FILE})\b",
+                r"i\s+(?:want|need|would\s+like)\s+(?!a\s+gap|to\b)[^,]*\bin\s+my\s+calendar\b",
+            ),
+            places=(
+                r"\b(?:into|onto|to)\s+(?:the|my|our)\s+(?:\w+\s+)?(?:calendar|cal|list)\b",
+                rf"\b(?:to|into|stored\s+in|written\s+to|kept\s+in|saved\s+in|draft\s+in)\s+{_FILE}",
+                rf"{_SHIFT}|{_ARROW_PLACE}|\b{_LISTS['en']}\s+\+\s|\bas\s+a\s+(?:new\s+)?table\s+{_FILE}",
+            ),
+            stays=(
+                r"\bin\s+(?:(?:my|the|our)\s+)?(?:calendar|cal)\s*$",
+                rf"\bon\s+(?:the|my|our)\s+{_LISTS['en']}\s*$",
+            ),
+        ),
+        "send": _Orders(
+            begins=(
+                r"(?:can\s+(?:you|u)\s+|could\s+you\s+)?write\s+back\b",
+                r"(?:can\s+(?:you|u)\s+|could\s+you\s+)?pass\s+(?:\w+\s+){1,8}on\b",
+                rf"(?:can\s+(?:you|u)\s+|could\s+you\s+)?write\s+(?:to\s+)?(?:the|my|our|its|their|each|every|all)\s+"
+                rf"(?!(?:\w+\s+){{0,2}}{_WRITTEN_THINGS}\b)(?!.*{_FILE})(?:\w+\s+){{1,3}}(?:that|whether|if|why|how|when)\b",
+                rf"write\s+(?:it|each\b.*|them)\s+to\s+(?!{_FILE})(?:them|him|her|everyone|everybody|"
+                r"(?:all|each|every)\s+(?!files?\b|lines?\b|rows?\b)\w+)\b|write\s+it\s*$",
+                r"(?:e-?)?mail\s+(?:to|for)\s+(?!q{3,}|me\b|us\b)[^,]*?\b(?:that|whether|if)\b",
+                r"attach\b.*\bto\s+an?\s+(?:e-?)?mail\b",
+                r"i(?:'d|\s+would)?\s+(?:want|like|need)\s+to\s+(?:thank|inform|invite|remind|ask|tell)\s+(?!me\b|us\b)\w",
+                rf"{_SUBJECT_EN}\bshould\s+(?:get|receive|hear|know|learn)\b.*\b(?:(?:e-?)?mails?|reminders?|attach\w+|"
+                r"invitations?|itinerary)\b",
+                rf"{_SUBJECT_EN}\bshould\s+(?:know|hear)\s+(?:that|about)\b",
+            ),
+            places=(
+                # `A mail to Kim was lost` has a verb, and is none.
+                r"^(?:an?\s+|one\s+)?(?:(?:quick|short|friendly)\s+)?(?:e-?)?mail\s+(?:to|for)\s+(?!q{3,}|me\b|us\b)\w",
+                _ARROW_PERSON,
+            ),
+        ),
+        "irreversible": _Orders(
+            begins=(
+                r"(?:can\s+(?:you|u)\s+|could\s+you\s+)?(?:take|get)\b.*\b(?:out\s+of|off)\s+(?:my|the|our)\s+calendar\b",
+                r"out\s+of\s+(?:my|the|our)\s+calendar\s*$",
+            ),
+        ),
+    },
+    "de": {
+        "write": _Orders(
+            begins=(
+                rf"{_SUBJECT_DE}\bsoll(?:en)?\b.*\b(?:auf|in)\s+(?:den|die|das|meinen?|unseren?)\s+"
+                r"(?:\w*kalender|\w*liste|ordner)\b",
+                rf"{_SUBJECT_DE}\bsoll(?:en)?\b.*\b(?:heissen|heisen|dauern)\b|aus\s+dem\s+termin\b.*\bwird\b",
+                r"(?:kannst\s+(?:du\s+)?|konntest\s+du\s+)?(?:ver)?schieb(?:e|en|t)?\b",
+                r"(?:trags|trage?\s+(?:es|das|sie|ihn))\b.*\b(?:ein|nach)\b|schreibe?\s+(?:es|das|sie|ihn)\b.*\bdazu\b",
+                r"schreibe?\b.*\bauf\s+die\s+\w*liste\b|erinn?ere?\s+mich\b",
+                rf"(?:\w+\s+){{0,4}}komm(?:t|en)\s+(?:\w+\s+){{0,3}}in\s+{_FILE}",
+                r"(?:\w+\s+)?(?:gehort|gehoren)\s+in\s+(?:den|die|das)\s+(?:\w+\s+)?\w*(?:ordner|liste|kalender)\b",
+                rf"{_SUBJECT_DE}\bsoll(?:en)?\b.*\bim\s+ordner\b.*\bliegen\b",
+                r"kannst\s+(?:du\s+)?.*\b(?:legen|verschieben|eintragen|setze?n)\s*$|mache?\s+(?:mir\s+)?.*\beinen\s+termin\b",
+                r"raume?\b.*\bin\s+den\s+ordner\b|mach(?:e)?\s+(?:mir\s+)?einen\s+(?:kalendereintrag|termin)\b",
+            ),
+            places=(
+                r"\bin\s+(?:den|meinen|unseren)\s+\w*(?:kalender|ordner)\b|\bin\s+kalender\b",
+                rf"\b(?:auf|in)\s+(?:die|meine|unsere)\s+{_LISTS['de']}\b",
+                r"\bkalendereintrag\b|^neue[rn]?\s+(?:zeile|eintrag)\b|\bins\s+erste\s+freie\b",
+                rf"\b(?:nach|neue\s+datei|eine\s+datei)\s+{_FILE}|^(?:ergebnis|namen)\b.*\bin\s+{_FILE}",
+                rf"\bin\s+{_FILE}\s+(?:festhalten|schreibe?n|sammeln|speichern|notieren)\b",
+                rf"\bhintereinander\s+in\s+{_FILE}|\b(?:schieben|verschieben|dazuschreiben)\s*$|{_SHIFT}|{_ARROW_PLACE}",
+                r"\bauf\s+(?:nachste[nr]?|den|morgen|\w+tag)\b.*\blegen\s*$",
+                r"\beine\s+kopie\s+(?:ins|in\s+den|in\s+die)\b|\btermine?\b.*\d\s+(?:minuten|stunden?|min)\s+(?:spater|fruher)\s*$",
+                r"\bauf\s+(?:die\s+)?\w+liste\s+(?:schreibe?n|setze?n)\b|^termin\s+mit\b",
+            ),
+        ),
+        "send": _Orders(
+            begins=(
+                rf"(?:die\s+|eine\s+)?mail\s+{_QUOTE}",
+                r"gib\s+(?!mir\b|uns\b).*\b(?:bescheid|per\s+mail)\b|sage?\s+(?!mir\b|uns\b).*\bper\s+mail\b",
+                rf"{_SUBJECT_DE}\bsoll(?:en)?\b.*\b(?:erfahren|wissen|eingeladen\s+werden)\b",
+                rf"{_SUBJECT_DE}\bsoll(?:en)?\b.*\b(?:mail|erinnerung|nachricht)\b.*\b(?:bekommen|kriegen)\b",
+                r"[^,]*\b(?:bekommt|kriegt|bekommen)\s+(?:\w+\s+)?(?:eine|ne|die)\s+(?:mail|erinnerung|nachricht)\b(?!\s+von\b)",
+                r"(?:die|eine|diese)\s+mail\b.*\bsoll\b.*\bbekommen\b",
+                r"(?:jede\s+|die\s+)?mail\b.*\b(?:braucht\s+eine\s+antwort|bekommt\s+als\s+antwort)\b",
+                r"(?:eine\s+)?(?:einladung|anfrage|absage|zusage|newsletter|unterlagen)\b[^,]*\ban\s+(?:alle|\w+\s*$)",
+                r"(?:kannst\s+(?:du\s+)?)(?:der|dem|den)\s+\w+\s+schreibe?n\b|newsletter\s+raus\b",
+            ),
+            places=(
+                r"^(?:eine?\s+|ne\s+|kurze\s+)*(?:e-?)?mail\s+an\s+(?!mich\b|q{3,})\w",
+                r"\b(?:anmailen|einladen|informieren|benachrichtigen)\b",
+                r"\bper\s+mail\s+(?:an\s+(?!mich\b)\w|bescheid|zusagen|absagen|sagen)|\bals\s+anhang\s+an\s+\w",
+                rf"\beine\s+(?:bestell)?mail\s*(?:{_QUOTE})?\s*$|{_ARROW_PERSON}",
+            ),
+        ),
+        "irreversible": _Orders(
+            begins=(
+                r"(?:kannst\s+(?:du\s+)?)?nimm\b.*\baus\s+(?:dem|meinem)\s+kalender\b|weg\s+damit\b",
+                r"[^,]*\braus\s+aus(?:\s+dem|\s+meinem|m)\s+kalender\b",
+            ),
+            places=(
+                r"\baus\s+(?:dem|meinem)\s+kalender\s+(?:nehmen|streichen|raus)\b|\btermine?\b.*\braus\s*$",
+                r"\*\.\w+\s+weg\b",
+            ),
+        ),
+    },
+    "fr": {
+        "write": _Orders(
+            begins=(
+                r"(?:peux-tu\s+|(?:il\s+)?faut\s+)?(?:corrig|adapt|remplac|rajout|actualis|ray|decal|dupliqu|plac|cal|cas)"
+                r"(?:e|er|ez)(?:-\w+)*\b",
+                rf"(?:ecris-moi|classe|convertis|range|mets)\b.*\b(?:dans|en|ds)\s+{_FILE}",
+                rf"(?:je\s+(?:veux|voudrais)|il\s+me\s+faut|j'ai\s+besoin)\b.*\bun\s+fichier\s+{_FILE}|je\s+veux\s+{_FILE}",
+                rf"(?:je\s+voudrais|je\s+veux|il\s+me\s+faut)\s+{_QUOTE}\s+dans\s+(?:l'|mon\s+)(?:agenda|calendrier)\b",
+                r"[^,]*\bdoi(?:t|vent)\s+(?:etre\s+dans|s'appeler|desormais\s+s'appeler)\b|rappel\s+agenda\b",
+            ),
+            places=(
+                rf"\bresultat\s+(?:dans|ds)\s+{_FILE}|{_SHIFT}|{_ARROW_PLACE}|^(?:un\s+)?brouillon\b.*\b(?:dans|ds)\s+{_FILE}",
+                r"\ba\s+(?:l'|mon\s+)(?:agenda|calendrier)\b|\ba\s+(?:la|ma)\s+liste\b",
+            ),
+            stays=(r"\b(?:dans|ds)\s+(?:l'|mon\s+)(?:agenda|calendrier)\s*$",),
+        ),
+        "send": _Orders(
+            begins=(
+                r"(?:mail|mot|message|courriel)\s+(?:a|au|aux)\s+(?!moi\b|q{3,})[^,]*?\b(?:que|qui|q)\b",
+                r"(?:dis|demande|demande-lui|convoque|previens|reserve|propose|fais\s+partir)\b(?!-moi).*\bpar\s+(?:e-?)?mail\b",
+                r"par\s+mail\s*$|[^,]*\bdoi(?:t|vent)\s+recevoir\b.*\bmail\b|[^,]*\battend\s+une\s+reponse\b",
+                r"(?:il\s+)?faut\s+(?:l'|les\s+|le\s+|la\s+)envoyer\b",
+            ),
+            places=(
+                r"^(?:un\s+|petit\s+)*(?:mail|mot|message|courriel)(?:\s+de\s+\w+)?\s+(?:a|au|aux|pour)\s+"
+                r"(?!moi\b|q{3,})\w",
+                r"\b(?:rappel|resume\b.*|un\s+mail)\s+par\s+mail\s+(?:a|au|aux)\s+\w",
+                _ARROW_PERSON,
+            ),
+        ),
+        "irreversible": _Orders(begins=(r"vire\s+(?:le|la|mon|ma)\s+(?:rdv|rendez-vous)\b|vide\s+mon\s+agenda\b",)),
+    },
+    "es": {
+        "write": _Orders(
+            begins=(
+                r"(?:re|a)trasa(?:r|lo|la)?\b|(?:sustituye|reemplaza|corrige|corrigelo|corrigela|pone)\b",
+                r"(?:descarga|baja)\b.*\badjunt[oa]s?\b|descarga(?:lo|la)\b",
+                r"pasa\b.*\bal?\s+(?:la\s+)?(?:lunes|martes|miercoles|jueves|viernes|sabado|domingo|agenda|calendario|lista)\b",
+                r"(?:pasa|organiza)\b.*\ben\s+(?:la|el|mi)\s+(?:agenda|calendario)\b|ordena\b.*\ben\s+(?:sub)?carpetas\b",
+                r"(?:quita|elimina|borra|deja)\b.*\b(?:lista|tabla)\b|crea(?:lo|la)\b",
+                rf"en\s+{_FILE}\s+(?:quiero|dejame|pon)\b|(?:lista|numera|resume|convierte\w*)\b.*\ben\s+{_FILE}",
+                rf"quiero\b.*\b(?:archivo|nombre)\s+{_FILE}|prepara\b.*\ben\s+{_FILE}|tabla\s+{_FILE}\s+con\b",
+                r"(?:recordatorio|evento)\s+(?!con\s+mas\b|que\b|mas\b)\w|[^,]*\btiene\s+que\s+llamarse\b",
+            ),
+            places=(
+                rf"\ba\s+{_FILE}|\barchivo\s+nuevo\s+{_FILE}|\bjuntos\s+en\s+{_FILE}|{_SHIFT}|{_ARROW_PLACE}",
+                r"\b(?:al|a\s+la|a\s+mi)\s+(?:agenda|calendario|lista|carpeta)\b|\bprimer\s+hueco\b|^(?:borrador|resumen)\b.*\ben\s+q{3,}",
+            ),
+        ),
+        "send": _Orders(
+            begins=(
+                r"(?:correo|mail|mensaje)\s+(?:a|al|para)\s+(?!mi\s*$|q{3,})[^,]*?\b(?:que|q)\b",
+                r"un\s+(?:solo\s+)?(?:correo|mail)\s+(?:con|x|por)\b|escrib(?:e|i|ir)(?:les?|selo|sela)\b",
+                r"(?:hay\s+que\s+)?escrib(?:e|a|ir)\s+un\s+correo\b|felicita\b.*\b(?:por|x)\s+(?:correo|mail)\b",
+                r"pasa(?:le|les)?\s+al?\b.*\bpor\s+correo\b|[^,]*\bdeben?\s+recibir\b.*\b(?:correo|mail)\b",
+            ),
+            places=(
+                r"^(?:un\s+|solo\s+|otro\s+)*(?:correo|mail|mensaje)(?:\s+de\s+\w+)?\s+(?:a|al|para)\s+"
+                r"(?!mi\s*$|q{3,})\w",
+                r"\b(?:por|x)\s+(?:correo|mail)\s+al?\s+(?!mi\s*$)\w|\bal?\s+(?:la\s+)?\w+\s+(?:por|x)\s+(?:correo|mail)\s*$",
+                _ARROW_PERSON,
+            ),
+        ),
+        "irreversible": _Orders(),
+    },
+}
+
+# A clause that lists, counts or looks for what is somewhere: `the number of things in my calendar`.
+_LISTING = re.compile(
+    r"^(?:the|my|our|all|every|everything|anything|things?|stuff|events?|number|free|first|next|last|only|those|these|"
+    r"le|la|les|mes|mon|ma|tout|tous|toutes|nombre|premier|prochain|dernier|ce|des|du|de)\b"
+    r"|\b(?:number|things?|events?|gap|slot|free|everything|anything|conflicts?|nombre|trucs?|evenements?|creneau)\b"
+)
+# A plural before the place lists as well (`birthdays in my calendar`), unless it is a name (`lunch with Nils in …`).
+_PLURAL = re.compile(r"(?<!\w)[^\W\d_A-ZÀ-Þ]\w+[^\Ws]s\s+(?:in|on|dans|ds)\s")
+# `Write Samir which …`: a name after the verb, which only its capital letter tells.
+_WRITE_NAME = re.compile(
+    r"(?:[Cc](?:an|ould)\s+(?:you|u)\s+)?[Ww]rite\s+[A-Z]\w+\s+(?:that|which|what|when|why|how|whether|if|the|a|an|up|we|my)\b"
+    r"|(?:[Cc](?:an|ould)\s+(?:you|u)\s+)?[Ww]rite\s+(?:it|them|this)\s+to\s+[A-Z]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Patterns:
+    begins: re.Pattern[str] | None
+    places: re.Pattern[str] | None
+    stays: re.Pattern[str] | None
+
+
+def _compiled(forms: tuple[str, ...]) -> re.Pattern[str] | None:
+    return re.compile("|".join(forms)) if forms else None
+
+
+_PATTERNS: dict[Language, dict[Effect, _Patterns]] = {
+    language: {
+        effect: _Patterns(_compiled(each.begins), _compiled(each.places), _compiled(each.stays))
+        for effect, each in orders.items()
+    }
+    for language, orders in _ORDERS.items()
+}
+
+
+def effects_in_targets(request: str) -> frozenset[Effect]:
+    """The effects that a request orders by where something goes or who should get it.
+
+    Example:
+        >>> sorted(effects_in_targets("Milk on the shopping list, please"))
+        ['write']
+        >>> sorted(effects_in_targets("Is there milk on the shopping list?"))
+        []
+    """
+    found: set[Effect] = set()
+    language = guess_language(request)
+    message: int | None = None
+    for clause in ordering_clauses(request, language):
+        # What follows `mail to Kim:` in the sentence is the text of the mail, whatever it tells Kim to do.
+        if clause.sentence == message:
+            continue
+        ordered = _effects_in_clause(clause, language)
+        if "send" in ordered and clause.opens:
+            message = clause.sentence
+        found |= ordered
+    return frozenset(found)
+
+
+def _effects_in_clause(clause: Clause, language: Language) -> set[Effect]:
+    # A short Spanish request may have only words that are French as well.
+    languages: tuple[Language, ...] = ("fr", "es") if language in ("fr", "es") else (language,)
+    found: set[Effect] = {
+        effect for each in languages for effect, patterns in _PATTERNS[each].items() if _matches(patterns, clause)
+    }
+    if clause.follows and clause.elliptical and _ADDED.match(clause.text):
+        found.add("write")
+    if language == "en" and _WRITE_NAME.match(clause.spelled) and not re.search(_FILE, clause.text):
+        found.add("send")
+    return found
+
+
+# `shopping list: + bread`, in any language.
+_ADDED = re.compile(r"\+\s+[a-z]")
+
+
+def _matches(patterns: _Patterns, clause: Clause) -> bool:
+    if patterns.begins is not None and patterns.begins.match(clause.text):
+        return True
+    if not clause.elliptical:
+        return False
+    if patterns.places is not None and patterns.places.search(clause.text):
+        return True
+    return (
+        patterns.stays is not None
+        and patterns.stays.search(clause.text) is not None
+        and _LISTING.search(clause.text) is None
+        # The first letter of a clause may be a capital for that alone.
+        and _PLURAL.search(clause.spelled[:1].lower() + clause.spelled[1:]) is None
+    )

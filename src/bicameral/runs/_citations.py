@@ -1,0 +1,286 @@
+"""Citations: where each fact of an answer stands, found by code in the passages that were read.
+
+Tools that search note where their passages stand (`tools.note_passages`). When the quarantined model has read a value
+from such passages, each fact of the value is looked for in them: the passage that has it is cited, with the line as a
+quotation. A fact that stands in none of them is a doubt. An answer that repeats a passage cites it, too.
+
+The model has no part in this: it cannot name a source, so no text can make it name a wrong one. A citation tells
+something of what was read and has the label of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from bicameral.boundary import Fact, SupportKind, find_facts, find_quote, find_support
+from bicameral.labels import PUBLIC, UNKNOWN, Label, LabelTree, join, label_tree_from_json, label_tree_to_json
+from bicameral.plans import static_path
+from bicameral.runs._doubts import NO_LABEL, Doubt
+from bicameral.tools import PassageNote, shown_text
+from bicameral.types import Type
+
+CitationCheck = Literal["verbatim", "words", "read"]
+"""How it was checked: the fact stands there; all its numbers and most of its words do; or it was only read there, since
+a yes or a choice cannot be searched for."""
+
+MAX_CITATIONS = 50
+MAX_PASSAGES = 1_000
+"""How many passages of a run are kept to be cited."""
+_PLACES_OF_A_FACT = 3
+_MAX_QUOTE = 160
+_MAX_FACT = 80
+_SHORTEST_REPEATED = 6
+"""Characters of a passage that is recognised inside an answer: a shorter one is there by chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A place that an answer or an effect rests on.
+
+    Args:
+        fact: What was read, shortened.
+        where: The place for a person: `notes/house.md, line 3`.
+        quote: The words of the passage, shortened.
+        kind: `note`, `page`, `table`, `contact`, `mail` or `event`; what else a tool calls its places.
+        source: The path or id, as the tools of its place take it.
+        line: The line of the quotation in the file, if it has lines.
+        check: How it was checked.
+        label: Where what the citation tells came from, and who may see it.
+        step: The step that read it.
+    """
+
+    fact: str
+    where: str
+    quote: str
+    kind: str
+    source: str
+    line: int | None = None
+    check: CitationCheck = "verbatim"
+    label: Label = UNKNOWN
+    step: str = ""
+
+    def __post_init__(self) -> None:
+        # Here and not where it is shown: every one of these may be untrusted text.
+        for name, most in (("fact", _MAX_FACT), ("where", 2 * _MAX_QUOTE), ("quote", _MAX_QUOTE), ("source", 300)):
+            object.__setattr__(self, name, shown_text(getattr(self, name), most))
+
+    def text_for(self, reader: str) -> str:
+        """The citation for a principal; only that there is one for somebody who may not see what it tells."""
+        allowed = self.label.readers is PUBLIC or reader in self.label.readers
+        return str(self) if allowed else "a passage that is not for you"
+
+    def __str__(self) -> str:
+        told = {"verbatim": "", "words": ", in other words", "read": ", not checked"}[self.check]
+        return f"{self.fact}: {self.where}{told}: “{self.quote}”"
+
+    def to_json(self) -> dict[str, Any]:
+        names = ("fact", "where", "quote", "kind", "source", "line", "check", "step")
+        facts = {name: getattr(self, name) for name in names}
+        return {name: fact for name, fact in facts.items() if fact not in (None, "")} | {
+            "label": label_tree_to_json(self.label)
+        }
+
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any]) -> Citation:
+        """The citation that `to_json` wrote."""
+        words = {name: str(facts.get(name, "")) for name in ("fact", "where", "quote", "kind", "source", "step")}
+        line, label = facts.get("line"), label_tree_from_json(facts["label"]).flat
+        return cls(**words, line=None if line is None else int(line), check=facts["check"], label=label)
+
+
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    note: PassageNote
+    text: str
+    record: Any
+    label: Label
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    step: str
+    citations: tuple[Citation, ...]
+    uncited: tuple[Fact, ...]
+    label: Label
+
+
+class CitationLog:
+    """The passages that a run has found, and what was read from them."""
+
+    def __init__(self) -> None:
+        self._passages: list[_Passage] = []
+        self._empty: list[Any] = []
+        self._readings: list[_Reading] = []
+
+    def add_passages(self, notes: Iterable[PassageNote], result: Any, labels: LabelTree | None) -> None:
+        """Keep the passages in the result of a call, each with its own label.
+
+        Args:
+            notes: Where they stand.
+            result: The result that the notes point into.
+            labels: The labels of the result; None in a run without labels.
+        """
+        found = ((note, note.text_in(result), note.record_in(result)) for note in notes)
+        passages = [
+            _Passage(note, text, record, NO_LABEL if labels is None else _label_at(labels, note.at))
+            for note, text, record in found
+            if text is not None
+        ]
+        self._passages += passages[: MAX_PASSAGES - len(self._passages)]
+
+    def add_empty(self, result: Any) -> None:
+        """Keep the result of a search that found nothing."""
+        # The list of its passages, too: that is what a plan reads.
+        self._empty += [result, []]
+
+    def found_nothing(self, source: Any) -> bool:
+        """Whether a source is the result of a search that found nothing: there is nothing to read in it."""
+        return any(source == each for each in self._empty)
+
+    def add_reading(self, step: str, source: Any, value: Any, wanted: Type, label: Label) -> None:
+        """Cite what the quarantined model read from a source, if passages are in it.
+
+        Args:
+            step: The path of the step in the run.
+            source: What was read.
+            value: What came of it.
+            wanted: The type of the value.
+            label: The label of the value.
+        """
+        passages = self._passages_in(source)
+        if not passages or value is None:
+            return
+        place, facts = static_path(step), find_facts(value, wanted)
+        if not facts:
+            read = tuple(_cite_unchecked(value, each, label, place) for each in passages[:_PLACES_OF_A_FACT])
+            self._readings.append(_Reading(place, read, (), label))
+            return
+        from bicameral.boundary._evidence import Evidence  # its patterns take time to compile
+
+        texts = [(each, Evidence(each.text)) for each in passages]
+        cited: list[Citation] = []
+        uncited: list[Fact] = []
+        for fact in facts:
+            supports: list[tuple[_Passage, SupportKind]] = [
+                (each, kind) for each, evidence in texts if (kind := find_support(fact, evidence)) is not None
+            ]
+            # Where it stands word for word, places with the same words in another order add nothing.
+            exact = [each for each in supports if each[1] == "verbatim"]
+            chosen = (exact or supports)[:_PLACES_OF_A_FACT]
+            cited += [_cite(fact, each, kind, label, place) for each, kind in chosen]
+            if not chosen:
+                uncited.append(fact)
+        self._readings.append(_Reading(place, tuple(cited), tuple(uncited), label))
+
+    def was_searched(self, source: Any) -> bool:
+        """Whether a source is, or contains, what a search found."""
+        return self.found_nothing(source) or bool(self._passages_in(source))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing that could be cited or doubted."""
+        return not self._passages
+
+    def citations(self, resting: frozenset[str], answer: Any = None) -> tuple[Citation, ...]:
+        """What the answer and the effects rest on, each place once.
+
+        Args:
+            resting: The steps on which they rest.
+            answer: The answer, for passages that it repeats.
+        """
+        read = [each for reading in self._readings if reading.step in resting for each in reading.citations]
+        seen = {(each.source, each.line) for each in read}
+        repeated = (_cite_repeated(each) for each in self._passages_in(answer))
+        own = [each for each in repeated if (each.source, each.line) not in seen]
+        return tuple(dict.fromkeys((*read, *own)))[:MAX_CITATIONS]
+
+    def find_doubts(self, resting: frozenset[str]) -> list[Doubt]:
+        """A doubt for each fact that stands in none of the passages from which it was read."""
+        return [
+            Doubt("uncited-fact", f"no passage that was read says {_fact_text(fact.value)!r}", each.label, each.step)
+            for each in self._readings
+            if each.step in resting
+            for fact in each.uncited
+        ]
+
+    def _passages_in(self, source: Any) -> list[_Passage]:
+        """The passages that a value contains: as the records that were found, or else their text."""
+        if not self._passages or source is None:
+            return []
+        records: list[Any] = []
+        texts: list[str] = []
+        _collect(source, [each.record for each in self._passages if each.record is not None], records, texts)
+        # By the whole record where it is there: a copy of a text in another place must not be cited for it.
+        return [
+            each
+            for each in self._passages
+            if any(each.record == record for record in records)
+            or (len(each.text) >= _SHORTEST_REPEATED and any(each.text in text for text in texts))
+        ]
+
+
+def _label_at(labels: LabelTree, path: Sequence[str | int]) -> Label:
+    """The label of a part of a result."""
+    for step in path:
+        labels = labels.place(step) if isinstance(step, int) else labels.field(step)
+    return labels.flat
+
+
+def _collect(value: Any, known: Sequence[Any], records: list[Any], texts: list[str]) -> None:
+    """The known records in a value, and the texts outside of them."""
+    match value:
+        case str():
+            texts.append(value)
+        case dict() if any(value == each for each in known):
+            records.append(value)
+        case dict():
+            for part in cast("dict[str, Any]", value).values():
+                _collect(part, known, records, texts)
+        case list() | tuple():
+            for part in cast("Sequence[Any]", value):
+                _collect(part, known, records, texts)
+        case _:
+            pass
+
+
+def _cite(fact: Fact, passage: _Passage, check: SupportKind, label: Label, step: str) -> Citation:
+    offset, quote = find_quote(fact, passage.text)
+    return _make(passage, _fact_text(fact.value), offset, quote, check, join(label, passage.label), step)
+
+
+def _cite_unchecked(value: Any, passage: _Passage, label: Label, step: str) -> Citation:
+    offset, quote = _first_line(passage.text)
+    return _make(passage, _fact_text(value), offset, quote, "read", join(label, passage.label), step)
+
+
+def _cite_repeated(passage: _Passage) -> Citation:
+    offset, quote = _first_line(passage.text)
+    return _make(passage, "repeated", offset, quote, "verbatim", passage.label, "")
+
+
+def _make(
+    passage: _Passage, fact: str, offset: int, quote: str, check: CitationCheck, label: Label, step: str
+) -> Citation:
+    note = passage.note
+    line = None if note.line is None else note.line + offset
+    # Below 1 is a heading that is not in the file.
+    line = line if line is None or line >= 1 else 1
+    where = note.where if line is None else f"{note.where}, line {line}"
+    return Citation(fact, where, quote, note.kind, note.source, line, check, label, step)
+
+
+def _first_line(text: str) -> tuple[int, str]:
+    lines = [(number, line.strip()) for number, line in enumerate(text.split("\n")) if line.strip()]
+    return next((each for each in lines if not each[1].startswith("#")), lines[0] if lines else (0, ""))
+
+
+def _fact_text(value: Any) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case dict() if set(cast("dict[str, Any]", value)) == {"amount", "currency"}:
+            return f"{value['amount']} {value['currency']}"
+        case _:
+            return str(value)

@@ -1,0 +1,103 @@
+"""Notes on passages: where the texts in the result of a search stand, so that an answer can cite them.
+
+A tool that finds passages says so with `note_passages`; the run collects the notes of each call, and looks in them for
+whatever is read from the result. A note points into the result and repeats none of its text. It has the label of what
+it points to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass
+from typing import Any, cast
+
+from bicameral.tools._selections import shown_text
+
+MAX_PASSAGE_NOTES = 200
+"""How many passages of one call are noted."""
+MAX_WHERE = 160
+_MAX_SOURCE = 300
+
+
+@dataclass(frozen=True, slots=True)
+class PassageNote:
+    """Where one passage of a result stands.
+
+    Args:
+        at: The way to its text in the result: `("passages", 0, "text")`.
+        where: The place in plain words: a path, or the sender and day of a mail.
+        kind: What the place is: `note`, `mail`, `event`.
+        source: The path, or the id of the mail or event, as its own tools take it.
+        line: The line of its first line in the file; None if it has no lines. It may be below 1 where the passage
+            begins with a heading that is not in the file.
+
+    Example:
+        >>> PassageNote(("passages", 0, "text"), "notes/house.md", "note", "notes/house.md", 3)
+    """
+
+    at: tuple[str | int, ...]
+    where: str
+    kind: str
+    source: str
+    line: int | None = None
+
+    def __post_init__(self) -> None:
+        # Here and not where it is shown: names of files and subjects of mails are chosen by others.
+        object.__setattr__(self, "where", shown_text(self.where, MAX_WHERE))
+        object.__setattr__(self, "source", shown_text(self.source, _MAX_SOURCE))
+
+    def text_in(self, result: Any) -> str | None:
+        """The text that the note points to; None if there is none."""
+        found = self._follow(result, self.at)
+        return found if isinstance(found, str) else None
+
+    def record_in(self, result: Any) -> Any:
+        """The record that has the text as a field; None if it is in no record."""
+        ends_in_field = self.at and isinstance(self.at[-1], str)
+        return self._follow(result, self.at[:-1]) if ends_in_field else None
+
+    def _follow(self, value: Any, path: tuple[str | int, ...]) -> Any:
+        for step in path:
+            try:
+                value = value[step]
+            except (KeyError, IndexError, TypeError):
+                return None
+        return value
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"at": list(self.at)}
+
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any]) -> PassageNote:
+        """The note that `to_json` wrote."""
+        at = tuple(each if isinstance(each, int) else str(each) for each in cast("list[str | int]", facts["at"]))
+        line = facts.get("line")
+        words = (str(facts["where"]), str(facts["kind"]), str(facts["source"]))
+        return cls(at, *words, None if line is None else int(line))
+
+
+_NOTES: ContextVar[list[PassageNote] | None] = ContextVar("bicameral-passages", default=None)
+
+
+def note_passages(notes: Iterable[PassageNote]) -> None:
+    """Note where the passages in the result of this call stand; without a run nothing happens.
+
+    Example:
+        >>> note_passages([PassageNote((0,), "menu.txt", "note", "menu.txt", 1)])
+    """
+    collected = _NOTES.get()
+    if collected is not None:
+        collected += list(notes)[: MAX_PASSAGE_NOTES - len(collected)]
+
+
+@contextmanager
+def collect_passages() -> Generator[list[PassageNote]]:
+    """Collect the passages that are noted within this context, in threads that it starts included."""
+    notes: list[PassageNote] = []
+    token = _NOTES.set(notes)
+    try:
+        yield notes
+    finally:
+        _NOTES.reset(token)

@@ -1,0 +1,273 @@
+"""The binder over real files, mail and a calendar: values, labels, questions and choosers."""
+
+from __future__ import annotations
+
+import asyncio
+import mailbox
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from bicameral.binding import (
+    NONE_FITS,
+    Binder,
+    BindError,
+    Binding,
+    Candidate,
+    FixedSource,
+    Kind,
+    Question,
+    ShownCandidate,
+    SourceLimits,
+    WorldSource,
+)
+from bicameral.labels import TRUSTED_USER, UNKNOWN
+from bicameral.toolboxes import calendar, files, mail, tables
+from bicameral.tools import Folders, Registry, Surroundings
+
+EVENTS = """BEGIN:VCALENDAR
+VERSION:2.0
+PRODID:-//test//EN
+BEGIN:VEVENT
+UID:retro@example.org
+DTSTART:20260504T090000
+DTEND:20260504T100000
+SUMMARY:Sprint retro
+ATTENDEE:mailto:mira@example.org
+END:VEVENT
+BEGIN:VEVENT
+UID:dentist@example.org
+DTSTART:20260505T090000
+DTEND:20260505T100000
+SUMMARY:Dentist
+END:VEVENT
+END:VCALENDAR
+"""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    top = tmp_path / "world"
+    (top / "notes" / "empty shelf").mkdir(parents=True)
+    (top / "own").mkdir()
+    (top / "bills_2026.csv").write_text("Due Date,amount,paid\n2026-05-01,12,yes\n2026-06-01,7,no\n")
+    (top / "notes" / "garage.md").write_text("# Ferry times\n\nAt nine.\n")
+    (top / "own" / "contacts.csv").write_text("first name,surname,email\nAnna,Weber,anna@example.org\n")
+    (top / "calendar.ics").write_text(EVENTS.replace("\n", "\r\n"))
+    (tmp_path / "secret_bills.csv").write_text("a\n1\n")
+    (top / "stolen_bills.csv").symlink_to(tmp_path / "secret_bills.csv")
+    (top / "elsewhere").symlink_to(tmp_path)
+    box = mailbox.Maildir(top / "Maildir")
+    for sender, subject in (("Anna Weber <anna@evil.example>", "The offer"), ("Kim Holt <kim@example.org>", "Lunch")):
+        message = EmailMessage()
+        message["From"], message["To"], message["Subject"] = sender, "me@example.org", subject
+        message["Date"] = "Mon, 04 May 2026 09:00:00 +0000"
+        message.set_content("Hello")
+        box.add(message)
+    return top
+
+
+def open_world(top: Path, **settings: Any) -> WorldSource:
+    folders = Folders.of(top, read=[top], trusted=[top / "own"])
+    here = Surroundings(folders, now=lambda: datetime(2026, 5, 3, 12))
+    boxes = (files.toolbox, tables.toolbox, mail.toolbox, calendar.toolbox)
+    tools = [tool for box in boxes for tool in box.open(here)]
+    return WorldSource(Registry(tools), folders=folders, today=date(2026, 5, 3), **settings)
+
+
+def bind(top: Path, kind: Kind, words: str, within: Any = None, **settings: Any) -> Binding | Question:
+    return asyncio.run(Binder(open_world(top, **settings)).bind(kind, words, within=within))
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "within", "value"),
+    [
+        ("file", "the bills", None, "bills_2026.csv"),
+        ("table", "Rechnungen", None, "bills_2026.csv"),
+        ("folder", "the empty shelf", None, "notes/empty shelf"),
+        ("file", "ferry times", None, "notes/garage.md"),
+        ("column", "due", ("bills_2026.csv",), "Due Date"),
+        ("column", "Betrag", "bills_2026.csv", "amount"),
+        ("value", "Nein", ("bills_2026.csv", "paid"), "no"),
+        ("person", "Kim", None, "kim@example.org"),
+        ("person", "mira", None, "mira@example.org"),
+        ("event", "the retro", None, "retro@example.org"),
+        ("event", "the retro tomorrow", None, "retro@example.org"),
+        ("event", "Zahnarzt", None, "dentist@example.org"),
+        ("event", "die Retro morgen", None, "retro@example.org"),
+    ],
+)
+def test_words_are_bound_in_a_real_world(world: Path, kind: Kind, words: str, within: Any, value: str) -> None:
+    bound = bind(world, kind, words, within)
+    assert isinstance(bound, Binding), bound
+    assert bound.value == value
+    assert not bound.label.trusted, "the names of the world are untrusted"
+
+
+def test_a_mail_is_bound_by_its_sender_and_subject(world: Path) -> None:
+    bound = bind(world, "mail", "the mail from Kim about lunch")
+    assert isinstance(bound, Binding)
+    assert str(bound) == "*the mail from Kim about lunch* → Lunch"
+    assert not bound.label.trusted, "the id is the mailbox's own, but the subject chose it"
+
+
+def test_no_link_leads_out(world: Path) -> None:
+    offered = asyncio.run(open_world(world).candidates("file"))
+    assert not [each for each in offered if "stolen" in str(each.value) or "secret" in str(each.value)]
+    assert not [each for each in asyncio.run(open_world(world).candidates("folder")) if "elsewhere" in str(each.value)]
+
+
+def test_own_contacts_come_before_the_mail_of_others(world: Path) -> None:
+    # Anna of the mail has the same name and another address.
+    bound = bind(world, "person", "Anna", contacts=["own/contacts.csv"])
+    assert isinstance(bound, Binding)
+    assert bound.value == "anna@example.org"
+    assert bound.label.trusted, "nobody who writes a mail can change this result"
+    # A list of people is found without being named, and counts as what it is.
+    unnamed = bind(world, "person", "Anna")
+    assert isinstance(unnamed, Binding)
+    assert (unnamed.value, unnamed.label.trusted) == ("anna@example.org", True)
+    (world / "own" / "contacts.csv").unlink()
+    without = bind(world, "person", "Anna")
+    assert isinstance(without, Binding)
+    assert not without.label.trusted
+
+
+def test_a_vcard_file_has_contacts(world: Path) -> None:
+    card = "BEGIN:VCARD\r\nVERSION:4.0\r\nFN:Zoe\r\n  Falk\r\nitem1.EMAIL;TYPE=home:zoe@example.org\r\nEND:VCARD\r\n"
+    (world / "own" / "people.vcf").write_text(card, newline="")
+    bound = bind(world, "person", "Zoe", contacts=["own/people.vcf"])
+    assert isinstance(bound, Binding)
+    assert bound.value == "zoe@example.org"
+
+
+def test_a_name_that_the_user_wrote_out_is_the_users(world: Path) -> None:
+    bound = bind(world, "file", "bills_2026.csv")
+    assert isinstance(bound, Binding)
+    assert (bound.how, bound.label) == ("exact", TRUSTED_USER)
+
+
+def test_without_mail_and_calendar_there_is_nobody(tmp_path: Path) -> None:
+    asked = bind(tmp_path, "person", "Anna")
+    assert isinstance(asked, Question)
+    assert (asked.reason, asked.shown) == ("none", ())
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "within", "code"),
+    [
+        ("fle", "bills", None, "bind.unknown-kind"),
+        ("file", " … ", None, "bind.no-words"),
+        ("file", "x" * 400, None, "bind.no-words"),
+        ("column", "due", None, "bind.no-place"),
+        ("value", "no", ("bills_2026.csv", "payd"), "bind.no-column"),
+    ],
+)
+def test_what_cannot_be_looked_up_is_an_error(world: Path, kind: Any, words: str, within: Any, code: str) -> None:
+    with pytest.raises(BindError) as caught:
+        bind(world, kind, words, within)
+    assert caught.value.code == code
+
+
+def test_too_many_files_are_an_error_and_not_a_guess(world: Path) -> None:
+    with pytest.raises(BindError) as caught:
+        bind(world, "file", "bills", limits=SourceLimits(files=2))
+    assert caught.value.code == "bind.too-many"
+
+
+@dataclass
+class Scripted:
+    """A chooser that answers with a number."""
+
+    by: Literal["model", "person"]
+    number: int | None
+    seen: list[Sequence[ShownCandidate]] = field(default_factory=list[Sequence[ShownCandidate]])
+
+    async def choose(self, kind: Kind, words: str, shown: Sequence[ShownCandidate]) -> int | None:
+        self.seen.append(shown)
+        return self.number
+
+
+def several(*names: str) -> FixedSource:
+    return FixedSource([Candidate("file", name, (name,), label=UNKNOWN) for name in names])
+
+
+def choose(source: FixedSource, *choosers: Scripted) -> Binding | Question:
+    return asyncio.run(Binder(source, choosers=choosers).bind("file", "bills"))
+
+
+def test_choosers_are_asked_in_order_and_only_after_the_ladder() -> None:
+    model, person = Scripted("model", None), Scripted("person", 2)
+    assert isinstance(choose(several("bills.csv", "rent.csv"), model, person), Binding)
+    assert not model.seen
+    bound = choose(several("bills_1.csv", "bills_2.csv"), model, person)
+    assert isinstance(bound, Binding)
+    assert (bound.value, bound.how, len(bound.shown)) == ("bills_2.csv", "person", 2)
+    assert model.seen
+
+
+def test_the_choice_of_a_model_is_untrusted() -> None:
+    bound = choose(several("bills_1.csv", "bills_2.csv"), Scripted("model", 1))
+    assert isinstance(bound, Binding)
+    assert any(source.tool == "extract" for source in bound.label.sources)
+
+
+def test_a_model_is_not_offered_suspicious_names_and_cannot_choose_them() -> None:
+    model = Scripted("model", 1)
+    asked = choose(several("b\u0456lls.csv", "rent.csv"), model)
+    assert isinstance(asked, Question)
+    assert not model.seen
+    with pytest.raises(BindError):
+        asked.answer(1, by="model")
+    assert asked.answer(1).value == "b\u0456lls.csv"
+
+
+@pytest.mark.parametrize("number", [0, 3, -1, True])
+def test_a_choice_that_was_not_offered_is_refused(number: int) -> None:
+    asked = choose(several("bills_1.csv", "bills_2.csv"))
+    assert isinstance(asked, Question)
+    with pytest.raises(BindError) as caught:
+        asked.answer(number)
+    assert caught.value.code == "bind.bad-choice"
+
+
+def test_a_question_shows_hidden_characters_and_warns() -> None:
+    asked = choose(several("bi\u202ells.csv"))
+    assert isinstance(asked, Question)
+    assert "\u202e" not in asked.text
+    assert "<202e>" in asked.text
+    assert "caution" in asked.text
+
+
+@pytest.mark.parametrize(("number", "asked"), [(NONE_FITS, 0), (None, 1)], ids=["none", "undecided"])
+def test_what_a_model_calls_none_of_them_is_no_question_unless_rules_found_several(
+    number: int | None, asked: int
+) -> None:
+    near = Scripted("person", None)
+    found = asyncio.run(
+        Binder(several("bills_1.csv"), choosers=[Scripted("model", number), near]).bind("file", "ferry bills")
+    )
+    assert isinstance(found, Question)
+    assert (found.reason, len(near.seen)) == ("none", asked)
+    # A name that has all words, among many others, is worth a question whatever a model says.
+    large, whole = several("old_red_car_park_bills.csv"), Scripted("person", 1)
+    assert isinstance(choose(large, Scripted("model", number), whole), Binding)
+    assert whole.seen
+    person = Scripted("person", 1)
+    assert isinstance(choose(several("bills_1.csv", "bills_2.csv"), Scripted("model", number), person), Binding)
+    assert person.seen
+
+
+def test_a_model_may_know_what_shares_no_word_and_a_person_is_not_asked_about_strangers() -> None:
+    person = Scripted("person", 1)
+    bound = choose(several("letters.csv", "rent.csv"), Scripted("model", 2), person)
+    assert isinstance(bound, Binding)
+    assert (bound.value, bound.how) == ("rent.csv", "model")
+    found = choose(several("letters.csv", "rent.csv"), Scripted("model", None), person)
+    assert isinstance(found, Question)
+    assert (found.shown, found.searched, person.seen) == ((), 2, [])

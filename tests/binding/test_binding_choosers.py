@@ -1,0 +1,87 @@
+"""Choosers: a model's choice counts only if it does not depend on the order of the list, and errors choose nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import pytest
+
+from bicameral.binding import NONE_FITS, ModelChooser, PersonChooser, ShownCandidate
+from bicameral.boundary import ExtractionOutcome, Filled, NotFound
+from bicameral.errors import ModelError
+from bicameral.types import LiteralType, Type
+
+SHOWN = (ShownCandidate(1, "bills_2025.csv", ""), ShownCandidate(2, "bills_2026.csv", "2026-03-01"))
+
+
+class FakeModel:
+    """A quarantined model that decides by the list that it sees."""
+
+    model = "fake"
+    overlap = 1
+
+    def __init__(self, decide: Callable[[Mapping[str, str]], ExtractionOutcome]) -> None:
+        self._decide = decide
+        self.lists: list[Mapping[str, str]] = []
+        self.wanted: list[Type] = []
+
+    async def extract(self, source: object, instruction: str, wanted: Type) -> ExtractionOutcome:
+        listed = cast("Mapping[str, str]", source)
+        self.lists.append(listed)
+        self.wanted.append(wanted)
+        return self._decide(listed)
+
+
+async def test_a_choice_that_does_not_depend_on_the_order_counts() -> None:
+    model = FakeModel(lambda listed: Filled(next(number for number, name in listed.items() if "2026" in name)))
+    assert await ModelChooser(model).choose("file", "this year's bills", SHOWN) == 2
+    assert [list(each) for each in model.lists] == [["1", "2"], ["2", "1"]]
+    assert model.lists[0]["2"] == "bills_2026.csv (2026-03-01)"
+    assert all(each == LiteralType(("1", "2", "none")) for each in map(_sorted_literal, model.wanted))
+
+
+def _sorted_literal(wanted: Type) -> Type:
+    assert isinstance(wanted, LiteralType)
+    return LiteralType(tuple(sorted(wanted.values)))
+
+
+async def test_the_first_of_the_list_whatever_it_is_was_guessed() -> None:
+    assert await ModelChooser(FakeModel(lambda listed: Filled(next(iter(listed))))).choose("file", "b", SHOWN) is None
+
+
+@pytest.mark.parametrize("outcome", [Filled("3"), Filled(2), NotFound("")])
+async def test_everything_else_chooses_nothing(outcome: ExtractionOutcome) -> None:
+    assert await ModelChooser(FakeModel(lambda _: outcome)).choose("file", "bills", SHOWN) is None
+
+
+async def test_none_counts_if_it_does_not_depend_on_the_order_either() -> None:
+    assert await ModelChooser(FakeModel(lambda _: Filled("none"))).choose("file", "bills", SHOWN) == NONE_FITS
+    wavering = FakeModel(lambda listed: Filled("none" if next(iter(listed)) == "1" else "2"))
+    assert await ModelChooser(wavering).choose("file", "bills", SHOWN) is None
+
+
+async def test_a_model_that_cannot_be_asked_chooses_nothing() -> None:
+    def fail(_: object) -> ExtractionOutcome:
+        raise ModelError("models.unreachable", "the model cannot be asked")
+
+    assert await ModelChooser(FakeModel(fail)).choose("file", "bills", SHOWN) is None
+
+
+class Answering:
+    """A person who answers with a text."""
+
+    def __init__(self, answer: str) -> None:
+        self._answer = answer
+        self.questions: list[str] = []
+
+    async def ask(self, question: str, type: Type) -> Any:
+        self.questions.append(question)
+        return self._answer
+
+
+@pytest.mark.parametrize(("answer", "chosen"), [("2", 2), ("none", NONE_FITS), ("7", None)])
+async def test_a_person_answers_with_a_number_of_the_list(answer: str, chosen: int | None) -> None:
+    person = Answering(answer)
+    assert await PersonChooser(person).choose("file", "bills", SHOWN) == chosen
+    assert all(each.line in person.questions[0] for each in SHOWN)
