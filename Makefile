@@ -72,11 +72,11 @@ docs: $(READY) ## the documentation as a site, into site/; a dead link fails the
 	$(BIN)/zensical build --config-file mkdocs.yml --clean --strict
 
 lock: ## resolve the dependencies again (needs uv)
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	uv pip compile --no-strip-extras --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--group dev --group docs --extra standard --extra telemetry --extra server --extra retrieval pyproject.toml -o requirements.lock --quiet
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	uv pip compile --no-strip-extras --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--group agentdojo --constraints requirements.lock -o requirements-agentdojo.lock --quiet
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	uv pip compile --no-strip-extras --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--group routing --constraints requirements.lock -o requirements-routing.lock --quiet
 
 clean: ## remove what make made

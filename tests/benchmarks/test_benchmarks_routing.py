@@ -60,7 +60,7 @@ async def test_overhead_is_what_a_call_takes_beyond_its_bare_part() -> None:
 
 def test_everything_to_compare_with_is_pinned_by_hash_and_from_no_particular_index() -> None:
     lock = LOCK.read_text()
-    packages = re.findall(r"^[a-z][\w.-]*(\S*)", lock, re.MULTILINE)
+    packages = re.findall(r"^[a-z][\w.-]*(?:\[[\w,-]+\])?(\S*)", lock, re.MULTILINE)
     assert len(packages) > 20
     assert all(version.startswith("==") for version in packages)
     pinned = re.split(r"^(?=[a-z])", lock, flags=re.MULTILINE)[1:]
@@ -72,7 +72,7 @@ def test_everything_to_compare_with_is_pinned_by_hash_and_from_no_particular_ind
 @pytest.mark.parametrize("other", ["requirements.lock", "requirements-agentdojo.lock"])
 def test_installing_it_changes_nothing_that_is_installed_already(other: str) -> None:
     ours, theirs = (
-        dict(re.findall(r"^([a-z][\w.-]*)==(\S+)", path.read_text(), re.MULTILINE))
+        dict(re.findall(r"^([a-z][\w.-]*)(?:\[[\w,-]+\])?==(\S+)", path.read_text(), re.MULTILINE))
         for path in (LOCK, LOCK.with_name(other))
     )
     both = ours.keys() & theirs.keys()
