@@ -13,7 +13,7 @@ import pytest
 
 from canaries import TOTALS
 
-WHOLE_SUITE = 1_000
+WHOLE_SUITE = 10_000
 """From so many tests on a session counts as the whole suite, and must have seen something of each kind."""
 REQUIRED = ("prompts of delta", "prompts of echo", "names of the world", "texts of strangers")
 

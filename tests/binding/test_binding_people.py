@@ -244,12 +244,12 @@ def test_what_was_found_in_a_file_is_kept_until_it_changes() -> None:
     kept = ContactCache(size=1, now=lambda: 10_000_000_000)
     found = (Contact(("Anna",), (ANNA,)),)
     now = facts(9_000_000_000)
-    kept.put("people.csv", now, found)
+    kept.store("people.csv", now, found)
     assert kept.get("people.csv", now) is None, "a file that was just changed may change again at the same time"
-    kept.put("people.csv", facts(1), found)
+    kept.store("people.csv", facts(1), found)
     assert kept.get("people.csv", facts(1)) == found
     assert kept.get("people.csv", facts(2)) is None
-    kept.put("other.csv", facts(1), ())
+    kept.store("other.csv", facts(1), ())
     assert kept.get("other.csv", facts(1)) == ()
     assert kept.get("people.csv", facts(1)) is None, "of more files the last ones are kept"
 

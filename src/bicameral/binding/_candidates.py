@@ -386,7 +386,7 @@ class WorldSource:
             contacts = contacts_in_vcards(text) if ending.endswith(CARD_ENDING) else contacts_in_note(text)
         # A label that depends on what was read cannot be made anew without reading.
         if file is not None and info is not None and label == before:
-            FOUND_CONTACTS.put(str(file), info, contacts)
+            FOUND_CONTACTS.store(str(file), info, contacts)
         return contacts, label
 
     async def _correspondents(self) -> list[Candidate]:

@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from bicameral.binding._candidates import Candidate, Kind
-from bicameral.binding._screening import candidate_suspicions, reads_like
+from bicameral.binding._screening import candidate_suspicions, digits_read_as_letters, reads_like
 from bicameral.binding._words import (
     dated_words,
     is_compound_of,
@@ -377,9 +377,25 @@ def _suspicious_matches(query: _Query, fits: Sequence[_Fit]) -> list[Candidate]:
     for fit in fits:
         has_all = fit.band is not None or (query.required and fit.covered == len(query.required))
         # Without the words and without their look it cannot be bound, so it need not be screened here.
-        if candidate_suspicions(fit.candidate) if has_all else _only_looks_like(query.required, fit.candidate):
+        if has_all:
+            suspicious = candidate_suspicions(fit.candidate) or _has_digits_for_letters(query.required, fit.candidate)
+        else:
+            suspicious = _only_looks_like(query.required, fit.candidate)
+        if suspicious:
             found.append(fit.candidate)
     return found
+
+
+def _has_digits_for_letters(terms: Sequence[str], candidate: Candidate) -> bool:
+    """Whether a word that was asked for is in a name only with digits in it: `boat5` for "boats".
+
+    By its stem such a name has the word, with a number behind it. Whoever reads it takes it for the word itself.
+    """
+    return any(
+        term in digits_read_as_letters(name) and term not in words_of(name)
+        for term in terms
+        for name in candidate.names
+    )
 
 
 def _only_looks_like(terms: Sequence[str], candidate: Candidate) -> bool:

@@ -151,7 +151,7 @@ class ContactCache:
             self._kept.move_to_end(path)
             return contacts
 
-    def put(self, path: str, info: os.stat_result, contacts: tuple[Contact, ...]) -> None:
+    def store(self, path: str, info: os.stat_result, contacts: tuple[Contact, ...]) -> None:
         """Keep the people of a file; `info` is from before it was read, so that a later change is seen."""
         if abs(self._now() - max(info.st_mtime_ns, info.st_ctime_ns)) <= _SETTLED_NS:
             return

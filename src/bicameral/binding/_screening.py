@@ -42,6 +42,7 @@ _PATH_TRICKS = re.compile(
 )
 _DIGIT_LETTER = re.compile(r"[a-z][01](?=[a-z01])|[01][a-z]", re.IGNORECASE)
 _READABLE = str.maketrans({"0": "o", "1": "l", "5": "s", "3": "e", "|": "l", "!": "i"})
+_WORD_WITH_DIGITS = re.compile(r"[^\W\d_]+[0135]+[^\W\d_]*|[0135]+[^\W\d_]+")
 _LATIN_SIGNS = frozenset("ªºµ")
 
 
@@ -117,6 +118,17 @@ def reads_like(name: str) -> str:
     if _DIGIT_LETTER.search(plain):
         plain = re.sub(r"[^\W\d_]*\d[\w]*[^\W\d_]+|[^\W\d_]+\d(?=\W|_|$)", lambda m: m[0].translate(_READABLE), plain)
     return plain.replace("rn", "m").replace("vv", "w").replace("i", "l").replace("j", "l")
+
+
+def digits_read_as_letters(name: str) -> frozenset[str]:
+    """The words of a name as they read at a glance where digits stand for letters: `boats` for `boat5`.
+
+    Example:
+        >>> sorted(digits_read_as_letters("boat5_2026.csv"))
+        ['boats']
+    """
+    plain = unicodedata.normalize("NFKD", plain_look(name)).casefold()
+    return frozenset(found.translate(_READABLE) for found in _WORD_WITH_DIGITS.findall(plain))
 
 
 def shows_other_address(shown: str, address: str) -> bool:

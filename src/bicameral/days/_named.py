@@ -129,7 +129,7 @@ def reading_steps(text: str, today: dt.date) -> int:
 def _name_days(cursor: Cursor) -> Iterator[NamedDays]:
     days, times, parts = _read_all(cursor)
     owners = _match_times(cursor, days, times, parts)
-    named = [_named(cursor, reading, _own_time(reading, owners, parts)) for reading in days]
+    named = [_named_days(cursor, reading, _own_time(reading, owners, parts)) for reading in days]
     owned = {time.first for time in owners.values()}
     named += [_only_time(cursor, time) for time in times if time.first not in owned and time.marked]
     yield from sorted(named, key=lambda each: each.place)
@@ -328,7 +328,7 @@ def _named_time(cursor: Cursor, time: TimeReading) -> NamedTime:
     return NamedTime(cursor.text[start:end], (start, end), time.start, time.end)
 
 
-def _named(cursor: Cursor, reading: Reading, time: TimeReading | None) -> NamedDays:
+def _named_days(cursor: Cursor, reading: Reading, time: TimeReading | None) -> NamedDays:
     start, end = _place(cursor, reading.first, reading.after)
     return NamedDays(
         phrase=cursor.text[start:end],

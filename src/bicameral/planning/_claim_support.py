@@ -175,7 +175,8 @@ class _ClaimWalker:
                     ways = [way.bind(step.name, _texts(step.value, way)) for way in ways]
                 case Update():
                     ways = [
-                        way.bind(step.name, _joined(_known(step.name, way), _texts(step.value, way))) for way in ways
+                        way.bind(step.name, _joined(_variable_texts(step.name, way), _texts(step.value, way)))
+                        for way in ways
                     ]
                 case When():
                     ways = self._after_when(step, ways, path)
@@ -227,7 +228,7 @@ def _bounded(ways: list[_Way]) -> list[_Way]:
     return [_Way(tuple(texts.items()), frozenset[str].intersection(*(way.made for way in distinct)))]
 
 
-def _known(name: str, way: _Way) -> tuple[str, ...]:
+def _variable_texts(name: str, way: _Way) -> tuple[str, ...]:
     return next((texts for known, texts in way.texts if known == name), (HOLE,))
 
 
@@ -256,7 +257,7 @@ def _texts(expr: Any, way: _Way) -> tuple[str, ...]:
         case Const(value=value):
             return (str(value),)
         case Ref(name=name):
-            return _known(name, way)
+            return _variable_texts(name, way)
         case Format(parts=parts):
             return _joined(*((part,) if isinstance(part, str) else _texts(part.value, way) for part in parts))
         case Arithmetic(op="+", left=left, right=right):

@@ -94,7 +94,7 @@ def find_mentions(request: str, today: dt.date) -> tuple[Mention, ...]:
     for rule in (_named_containers, _columns_and_values, _possessors, _mails_and_events, _people):
         for kind, start, end in rule(tokens):
             spans.claim(kind, start, end)
-    return spans.found()
+    return spans.mentions()
 
 
 class _Spans:
@@ -120,7 +120,7 @@ class _Spans:
         self._found.append(Mention(kind=kind, words=words, start=start, end=end, verbatim=verbatim))
         return True
 
-    def found(self) -> tuple[Mention, ...]:
+    def mentions(self) -> tuple[Mention, ...]:
         return tuple(sorted(self._found, key=lambda each: each.start))
 
 

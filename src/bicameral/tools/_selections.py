@@ -63,12 +63,12 @@ class Selection:
         told = f"{self.kept:,} of {self.given:,} {self.noun}" + (f": {self.condition}" if self.condition else "")
         notes = [
             *([f"{self.unread:,} could not be read"] if self.unread else ()),
-            *([f"{self.skipped:,} skipped{self._named}"] if self.skipped else ()),
+            *([f"{self.skipped:,} skipped{self._skipped_names}"] if self.skipped else ()),
         ]
         return told + (f" ({', '.join(notes)})" if notes else "")
 
     @property
-    def _named(self) -> str:
+    def _skipped_names(self) -> str:
         more = self.skipped - len(self.names)
         return f": {', '.join(self.names)}{f' and {more:,} more' if more > 0 else ''}" if self.names else ""
 

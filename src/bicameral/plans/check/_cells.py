@@ -390,10 +390,10 @@ class _CellBinder:
             written = isinstance(constant, str) and op in ("==", "!=")
             if written and (cell.others is None or constant in cell.others):
                 return None
-            raise self._error(cell, f"{_shown(constant)} cannot be compared with it")
+            raise self._error(cell, f"{_short_repr(constant)} cannot be compared with it")
         if isinstance(wanted, Amount):
             if wanted.unit and wanted.unit not in cell.units:
-                raise self._error(cell, f"{_shown(constant)} cannot be compared with it")
+                raise self._error(cell, f"{_short_repr(constant)} cannot be compared with it")
             if wanted.unit:
                 return self._matches(left, op, right, cell)
         self._require_one_reading(cell)
@@ -443,7 +443,7 @@ class _CellBinder:
             case _:
                 return None
         if value is None:
-            shown = f"a {other}" if constant is _NO_CONSTANT else _shown(constant)
+            shown = f"a {other}" if constant is _NO_CONSTANT else _short_repr(constant)
             raise _bind_error(self._path, column, *describe_kind(kind), f"{shown} cannot be compared with it")
         return ir.Compare(first=self._visit(left), rest=((op, ir.Const(value=value)),))  # type: ignore[arg-type]
 
@@ -506,7 +506,7 @@ def _name(cell: t.CellType) -> str:
     return f"the column {cell.column[:60]!r}"
 
 
-def _shown(value: object) -> str:
+def _short_repr(value: object) -> str:
     return repr(value)[:80]
 
 
