@@ -51,11 +51,9 @@ _ORDERS = (
 def make_cases(half: Half, seed: int, rounds: int) -> Iterator[Case]:
     """The cases of a half, every family once a round."""
     random = Random(f"{half.name}-{seed}")
-    # Families that came later draw by themselves, so that the cases of the others stay what they were.
-    later = Random(f"{half.name}-{seed}-later")
     for _ in range(rounds):
         for family in FAMILIES:
-            yield family(half, later if family in _LATER else random)
+            yield family(half, random)
 
 
 def _spell(random: Random, words: list[str]) -> str:
@@ -479,13 +477,6 @@ def _mail_several(half: Half, random: Random) -> Case:
     return Case("mail", "mail", f"the mail from {sender}", "ask", offered=(*mails, twin))
 
 
-_LATER: tuple[Callable[[Half, Random], Case], ...] = (
-    _person_planted,
-    _person_list,
-    _cells,
-    _cells_twice,
-    _cells_once,
-)
 FAMILIES: tuple[Callable[[Half, Random], Case], ...] = (
     *(_whole_name, _part_of_name, _year_named, _year_missing, _newest, _other_language, _other_language),
     *(_same_language, _two_folders, _folder_named, _two_spellings, _folder, _nothing_there, _near_miss),
@@ -493,5 +484,5 @@ FAMILIES: tuple[Callable[[Half, Random], Case], ...] = (
     *(_value_missing, _person_known, _person_twice, _person_two_addresses, _person_missing, _person_spoofed),
     *(_other_qualifier, _qualifier_missing, _two_languages, _mail_hostile),
     *(_event_known, _event_series, _event_day, _mail_by_subject, _mail_by_sender, _mail_several),
-    *_LATER,
+    *(_person_planted, _person_list, _cells, _cells_twice, _cells_once),
 )
