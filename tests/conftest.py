@@ -1,8 +1,8 @@
 """Real models for every test that asks for one, loaded once; and a watch over the privileged prompts of all tests.
 
-Properties are tried on the same examples each time, so that a change is what makes a test fail: few in an ordinary run,
-many in `make check`; and on thousands of others with `--hypothesis-profile explore` (see `property_examples`). How long
-one example takes says more about the machine than about the code.
+Properties are tried on the same examples each time, so that a change is what makes a test fail, and on thousands of
+others with `--hypothesis-profile explore` (see `property_examples`). How long one example takes says more about the
+machine than about the code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bicameral.secrets import isolate_secrets
 from canaries import Watch, watching
 from canaries_plugin import CanaryReport
 from postgres import new_database, running_server
-from property_examples import CHECK, EXPLORE, MANY, QUICK, THOUSAND
+from property_examples import EXPLORE, QUICK, THOUSAND
 from recordings_plugin import (
     pytest_addoption as pytest_addoption,
     pytest_configure as configure_recordings,
@@ -41,7 +41,6 @@ from recordings_plugin import (
 PHASES = [each for each in Phase if each is not Phase.explain]
 EITHER = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True, phases=PHASES)
 settings.register_profile(EXPLORE, EITHER, max_examples=THOUSAND)
-settings.register_profile(CHECK, EITHER, max_examples=MANY, derandomize=True)
 settings.register_profile("same", EITHER, max_examples=QUICK, derandomize=True)
 settings.load_profile("same")
 

@@ -6,11 +6,15 @@ name of a file.
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 
-from bicameral.planning import asked_effects
+from bicameral.planning import asked_effects, check_against_intent, understand
 from bicameral.planning._clauses import ordering_clauses
+from bicameral.planning._effect_words import effects_in_words
 from bicameral.planning._target_orders import effects_in_targets
+from bicameral.plans import parse
 from bicameral.tools import Registry, tool
 
 ENGLISH = """\
@@ -99,6 +103,12 @@ Is there milk on the shopping list?
 What is in my calendar tomorrow?
 Let me know what goes on the shopping list
 Remind me which people should get a mail
+Remind me what the code of the shed is
+Remind me whether the milk goes on the shopping list
+Could you remind me when the class moved to Tuesday?
+Kim said: remind me to buy milk
+Who set a reminder?
+Don't remind me tomorrow
 I think Kim should know that the lift is broken, what do you think?
 Do you think the neighbours should get a mail?
 Suppose I take physio out of my calendar, what is left?
@@ -136,6 +146,10 @@ Proofread: Write back to Kaito that I bring the salad
 """
 GERMAN = """\
 Was steht morgen im Kalender?
+Erinnere mich, wie der Code vom Schuppen war
+Erinnere mich daran, wann der Kurs in den Kalender kam
+Kannst du mich nochmal erinnern, wie der Code war?
+Kim schrieb: erinnere mich an die Milch
 Zeig die Mails an Kim
 Zeig die Mails an Kim und die Termine im Kalender
 Schick es Kim nicht per Mail
@@ -260,6 +274,9 @@ Affiche un mail à Kim
 Un mail à Kim d'hier, que dit-il ?
 Seulement un brouillon : mail à Kim
 Dis-moi qui doit recevoir un mail
+Rappelle-moi la quantité de sucre de la confiture
+Rappelle-moi le code du cabanon
+Peux-tu me rappeler quand commence le cours ?
 Relis : un mail à Malik pour le dire
 rendez-vous dans mon agenda
 premier rendez-vous dans l'agenda
@@ -311,6 +328,8 @@ Nada de correo a Kim
 Deja la clase en la agenda
 ¿Cómo escribo un correo a Olga?
 Dime quiénes deben recibir un correo
+Recuérdame cuál es el código del trastero
+Recuérdame qué dijo Kim
 Me dijeron: pasa la cita al lunes
 Enséñame un correo a Kim
 Un correo a Kim de ayer, ¿qué dice?
@@ -391,6 +410,24 @@ def test_of_these_requests_few_order_something_by_their_verbs() -> None:
         ("mail a Amara: ¿puedes hacer mi guardia?", {"send"}),
         ("total de donativos por correo a la gestoría", {"send"}),
         ("Atrasa mi cita de mañana", {"write"}),
+        ("Remind me tomorrow at 8 to water the plants", {"write"}),
+        ("Find out when the museum card runs out and remind me that day at 9:00 to renew it", {"write"}),
+        ("Look up until when the card is valid and set a reminder to renew it", {"write"}),
+        ("Friday at 9:00 I want to be reminded to call Kim", {"write"}),
+        ("Set a reminder to mail Kim", {"write"}),
+        ("Les factures impayées : un rappel par mail à chaque client, avec le montant.", {"send"}),
+        ("Can you set me a reminder on Friday at 8:00 to call Kim?", {"write"}),
+        ("reminder: return the library books, Friday 9:00", {"write"}),
+        ("Morgen um 7 muss der Müll raus, erinner mich bitte daran.", {"write"}),
+        ("Erinnere mich am Freitag daran, die Pflanzen zu düngen.", {"write"}),
+        ("Stell mir für morgen 7 Uhr eine Erinnerung: Müll rausstellen.", {"write"}),
+        ("Crée un rappel : retirer le colis, après-demain à 16 h 30.", {"write"}),
+        ("Rappelle-moi le 12 mai de payer le loyer", {"write"}),
+        ("Mañana a las 8 tengo que sacar la basura, recuérdamelo", {"write"}),
+        ("Recuérdame el lunes a las 17:00 que llame a Kim", {"write"}),
+        ("Erinnere mich morgen um 7 an den Müll", {"write"}),
+        ("Rappelle-moi demain à 7 h de sortir les poubelles", {"write"}),
+        ("Recuérdame mañana a las 8 sacar la basura", {"write"}),
     ],
 )
 def test_a_place_or_a_person_is_an_order(request_text: str, effects: set[str]) -> None:
@@ -410,6 +447,21 @@ def test_the_text_of_a_mail_orders_nothing_more(request_text: str) -> None:
     assert effects_in_targets(request_text) == {"send"}
 
 
+@pytest.mark.parametrize(
+    "request_text",
+    [
+        "Remind me tomorrow at 8: mail to Kim",
+        "Remind me tomorrow to call the practice and write back to Kim",
+        "Reminder tomorrow at 8: take physio out of my calendar",
+        "Erinnere mich morgen um 8: Mail an Kim",
+        "Rappelle-moi demain : un mail à Malik pour le dire",
+        "Recuérdame mañana: mail a Amara",
+    ],
+)
+def test_what_one_is_reminded_of_orders_nothing_more(request_text: str) -> None:
+    assert effects_in_targets(request_text) == {"write"}
+
+
 def test_quotations_over_several_lines_and_lines_of_another_mail_order_nothing() -> None:
     assert effects_in_targets('Summarise "Hello,\nMilk on the shopping list\nKim"') == frozenset()
     assert effects_in_targets("Summarise this:\n> Milk on the shopping list\n> mail to Kim") == frozenset()
@@ -419,3 +471,42 @@ def test_quotations_over_several_lines_and_lines_of_another_mail_order_nothing()
 def test_clauses_without_their_politeness() -> None:
     clauses = list(ordering_clauses("Hey, please take it out, and then milk on the list, thanks", "en"))
     assert [clause.text for clause in clauses] == ["take it out", "milk on the list"]
+
+
+@pytest.mark.parametrize(
+    "request_text",
+    [
+        "Erinnere mich morgen um 7 an den Müll",
+        "Rappelle-moi demain à 7 h de sortir les poubelles",
+        "Recuérdame mañana a las 8 sacar la basura",
+    ],
+)
+def test_whoever_wants_to_be_reminded_asks_for_no_mail(request_text: str) -> None:
+    assert "send" not in effects_in_words(request_text)
+
+
+@pytest.mark.parametrize(
+    "request_text", ["Erinnere Kim an den Müll", "Rappelle à Kim de venir", "Recuérdale a Kim venir"]
+)
+def test_whoever_has_somebody_reminded_asks_for_one(request_text: str) -> None:
+    assert "send" in effects_in_words(request_text)
+
+
+@tool(effect="write", words=("move", "archive"))
+def move_file(path: str, folder: str) -> None:
+    "Move a file."
+
+
+@pytest.mark.parametrize(
+    ("request_text", "codes"),
+    [
+        ("packing list sorted -> archive_2025.txt", set[str]()),
+        ("archive the packing list -> list.txt", {"plan.other-tool"}),
+    ],
+)
+def test_the_name_of_a_file_asks_for_no_other_tool(request_text: str, codes: set[str]) -> None:
+    registry = Registry([write_text, move_file])
+    name = request_text.rsplit(" ", 1)[1]
+    plan = parse(f'write_text("{name}", "a")\nanswer("Wrote it")\n', registry).plan
+    found = check_against_intent(plan, understand(request_text, registry, dt.date(2026, 3, 2)), registry)
+    assert {each.code for each in found} & {"plan.other-tool"} == codes

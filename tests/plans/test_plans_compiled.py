@@ -12,7 +12,7 @@ from plan_strategies import expressions
 from typed_plans import VARIABLES, typed_expressions, values_of
 
 import bicameral.plans.evaluate._bounds as bounds
-from bicameral.plans import Answer, Compute, EvaluationError, evaluate_expr, parse
+from bicameral.plans import Compute, EvaluationError, evaluate_expr, parse
 from bicameral.plans.evaluate._bounds import WORK_KEY, LoopWork, measure
 from bicameral.tools import Registry
 from property_examples import examples
@@ -118,18 +118,3 @@ def test_values_weigh_the_same_at_once_and_one_by_one(value: Any, most: int, mos
         patch.setattr(bounds, "_FEW_VALUES", 0 if most < 16 or most_text < 16 * 4 else 16)
         found = weighed(lambda: measure(value))
     assert found == weighed(lambda: plain_weigh(value, most, most_text, deepest))
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "[[] == at for v in dict(counts)]",
-        "[{} == v for v in [1, 2]]",
-        '{"".x: None.x for x in [""]}',
-        "{x: None.x for x in [1]}",
-    ],
-)
-def test_the_work_and_the_order_of_errors_are_those_of_the_expression(source: str) -> None:
-    (step,) = parse(f"answer({source})").plan.steps
-    assert isinstance(step, Answer)
-    alike(step.value, {"at": 1, "counts": {"": 0}}, None)

@@ -35,21 +35,14 @@ def test_a_run_means_what_its_steps_mean_one_after_the_other(journal: Journal) -
     law()
 
 
-_BOUNDS = {"run.cap", "run.too-large"}
-
-
 async def _same(plan: Plan, yields: list[int], journal: Journal) -> None:
     there, here = World(), World(yields)
     expected = await meaning(plan, there.registry)
     outcome = await run_plan(plan, here.registry, journal=journal)
     effects = [done.step for done in outcome.effects]
-    failed = outcome.error.code if isinstance(outcome, Failed) else None
-    if failed in _BOUNDS or (expected.failure and expected.failure[0] in _BOUNDS):
-        assert failed in _BOUNDS, "the reference became too large, and the run did not"
-        # A list that is added to itself in nested loops becomes too large, or too much work. The reference does not
-        # count work, and the size of a growing list is measured from time to time: one of the two ends a little later.
-        least = min(len(effects), len(expected.effects))
-        assert effects[:least] == expected.effects[:least]
+    if isinstance(outcome, Failed) and outcome.error.code == "run.cap":
+        # A list that is added to itself in nested loops is more work than a run may do, and the reference has no limit.
+        assert effects == expected.effects[: len(effects)]
         return
     assert effects == expected.effects
     assert here.cells == there.cells
@@ -74,7 +67,7 @@ async def _answer(source: str, world: World) -> object:
     return outcome.answer
 
 
-async def test_a_list_that_doubles_in_a_loop_ends_the_run_at_a_bound(journal: Journal) -> None:
+async def test_a_list_that_grows_without_end_ends_at_the_limit_on_work(journal: Journal) -> None:
     source = """
 xs = [1, 2, 3]
 for a in range(20):
@@ -85,9 +78,8 @@ answer(len(xs))
 """
     outcome = await run_plan(plan_of(source, World().registry), World().registry, journal=journal)
     assert isinstance(outcome, Failed)
-    assert outcome.error.code in _BOUNDS
+    assert outcome.error.code in ("run.cap", "run.too-large")
     steps = [done.step for done in outcome.effects]
-    assert steps
     assert steps == [f"1[{turn}]/0" for turn in range(len(steps))]
 
 

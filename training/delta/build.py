@@ -30,6 +30,7 @@ from .absent import draw_absence
 from .blocks import CORPUS, Block, language_of, read_blocks
 from .check import against_evaluation
 from .compose import compose_blocks
+from .guards import guarded_plan
 from .references import UnnamedError, in_own_words
 from .sample import Sample, foreign_registry, make_sample, standard_registry
 
@@ -52,7 +53,7 @@ def all_blocks(composed: int = 0, seed: int = 1) -> list[Block]:
 
 
 def _block(number: int, example: PlanExample) -> Block:
-    return Block(f"examples:{number}", None, (example.request,), example.plan)
+    return Block(f"examples:{number}", None, (example.request,), guarded_plan(example.plan, "en"))
 
 
 def is_held_back(block: Block) -> bool:

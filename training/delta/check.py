@@ -1,4 +1,4 @@
-"""Every block of the corpus against the planner's own checks: parser, checker, grammar, intent.
+"""Every block of the corpus against the planner's own checks (parser, checker, grammar, intent) and its one form.
 
 And it is nowhere near the evaluation: no request of `benchmarks/planning` or `benchmarks/everyday` in other words, no
 file of its world, and no plan with the structure of one that `benchmarks/planning` keeps unseen.
@@ -29,8 +29,10 @@ from bicameral.plans import check, parse
 from bicameral.text import text_stems
 from bicameral.tools import Registry
 
-from .blocks import CORPUS, Block, read_blocks
+from .blocks import CORPUS, Block, language_of, read_blocks
 from .canonical import canonical_plan
+from .guards import unguarded_results
+from .places import misplaced_lookups
 from .sample import Sample, make_sample
 from .slots import SLOT
 
@@ -43,11 +45,15 @@ def problems(block: Block) -> Iterator[str]:
     """What is wrong with a block, a line each."""
     if block.plan != canonical_plan(block.plan):
         yield f"{block.place}: the plan has another form ({canonical_plan.__module__}):\n{canonical_plan(block.plan)}"
+    if block.toolbox is None and (taken := unguarded_results(block.plan)):
+        yield f"{block.place}: {', '.join(taken)} may be empty: python -m training.delta.guards"
     decoded: set[tuple[str, ...]] = set()
     for phrasing in block.phrasings:
         try:
             made = _filled(block, phrasing)
             found = [*against_evaluation(made), *_problems(made)]
+            if block.toolbox is None:
+                found += misplaced_lookups(block.plan, phrasing, language_of(block))
             # Phrasings have the same plan with other values: its grammar differs only by which kinds of objects the
             # request names.
             kinds = tuple(kind for kind, names in named_objects(made.intent.request).items() if names)

@@ -7,6 +7,8 @@ build gives each phrasing the plan in its own words:
 - A column of days that the phrasing does not name is `column("date")`, in the language of the request: *bills of May*
   says nothing of a *due date*. The binder takes the only column with days for it.
 - Other columns keep the block's word: *who paid most* means an amount, whatever it is called.
+- A search over everything has those of the block's words that the phrasing has, in the spelling of the block: a word of
+  the plan's own would find what nobody asked for, and a slip of the phrasing nothing. With none of them it stays.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ _COLUMN = re.compile(r"""\bcolumn\((["'])([^"']+)\1\)""")
 _COMPARED = re.compile(
     r"""column\(["']([^"']+)["']\)(?:\]\s*(?:[<>]=?|==)\s*|,\s*"(?:[<>]=?|==)",\s*)(?:date\(|today\(\))"""
 )
+_FIND = re.compile(r"""\bfind\("([^"<>]+)"\)""")
 _DATE = {"en": "date", "de": "Datum", "fr": "date", "es": "fecha"}
 _SHORTEST = 4
 
@@ -43,6 +46,7 @@ def in_own_words(plan: str, request: str, language: str) -> str:
     """
     said = words_of(request)
     plan = _FILE.sub(lambda match: f'file("{_named_part(match[1], said)}")', plan)
+    plan = _FIND.sub(lambda match: f'find("{_said_words(match[1], said)}")', plan)
     days = {name for name in _day_columns(plan, language) if not _is_named(name, said)}
     # Two columns of days would become one.
     if len(days) == 1:
@@ -93,13 +97,21 @@ def _named_part(words: str, said: tuple[str, ...]) -> str:
     return " ".join(kept)
 
 
+def _said_words(words: str, said: tuple[str, ...]) -> str:
+    """The words of a search that a request has, with what stands between two of them."""
+    try:
+        return _named_part(words, said)
+    except UnnamedError:
+        return words
+
+
 def _is_named(name: str, said: tuple[str, ...]) -> bool:
     return any(_is_said(part, said) for part in words_of(name) if part not in vocabulary().empty)
 
 
 def _is_said(word: str, said: tuple[str, ...]) -> bool:
     """Whether a form of a word is among those of the request: the same beginning, or a part of a compound."""
-    if word in said or any(same_stem(word, each) for each in said):
+    if word in said or f"{word}s" in said or any(same_stem(word, each) for each in said):
         return True
     start = word[: max(_SHORTEST, len(word) - 3)]
     return len(word) >= _SHORTEST and any(each.startswith(start) or (len(each) > 5 and each in word) for each in said)

@@ -145,7 +145,7 @@ MUTANTS = (
     ),
     Mutant(
         "binding.disguised-person",
-        SCREENING,
+        MATCHING,
         "candidate_suspicions",
         'found["disguised"] = None\n    if candidate.kind == "mail"',
         'pass\n    if candidate.kind == "mail"',

@@ -8,6 +8,7 @@ is joined to a question belongs to the question (`Show the mails to Kim and the 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -150,12 +151,36 @@ _SPEECH: dict[Language, re.Pattern[str]] = {
 # Who wants to know something asks: `I'd like to know the number of lines`.
 _WONDERING: dict[Language, re.Pattern[str]] = {
     "en": re.compile(
-        r"\b(?:(?:like|want|need|love)\s+to\s+(?:know|see|hear|read)|wonder(?:ing)?|curious|(?:let|remind)\s+(?:me|us))\b"
+        r"\b(?:(?:like|want|need|love)\s+to\s+(?:know|see|hear|read)|wonder(?:ing)?|curious|let\s+(?:me|us))\b"
     ),
     "de": re.compile(r"\b(?:(?:mochte|will|wurde|wusste)\b.*\b(?:wissen|sehen|horen|gern)|frage\s+mich)\b"),
     "fr": re.compile(r"\b(?:savoir|voir|me\s+demande)\b"),
     "es": re.compile(r"\b(?:saber|ver|me\s+pregunto)\b"),
 }
+# Whoever wants to be reminded of something he knew asks: `Remind me what the code is`, `Rappelle-moi la quantité`. The
+# question word may follow a comma, so that the rest of the sentence is looked at.
+_RECALLING: dict[Language, re.Pattern[str]] = {
+    "en": re.compile(
+        r"(?:(?:can|could|would|will)\s+(?:you|u)\s+)?(?:please\s+)?remind\s+(?:me|us)(?:\s+(?:again|please|of|about))*,?\s+"
+        r"(?:what|which|who|whose|whom|where|when|why|how|whether|if)\b"
+    ),
+    "de": re.compile(
+        r"(?:erinn?ere?\s+(?:mich|mi|uns)|(?:kannst|konntest|wurdest)\s+du\s+(?:mich|uns))"
+        r"(?:\s+(?:bitte|mal|nochmals?|noch|daran|dran|erinnern))*,?\s+"
+        r"(?:was|wer|wen|wem|wessen|wie|wieviele?|wo|wohin|wann|warum|ob|welche\w*)\b"
+    ),
+    "fr": re.compile(
+        r"(?:rappelle(?:z)?[-\s](?:moi|nous)|(?:peux|pourrais)[-\s]tu\s+(?:me|nous)\s+rappeler)(?:\s+(?:encore|stp|svp))*,?\s+"
+        r"(?:ce|quel\w*|qui|ou|quand|comment|combien|pourquoi|si|mon|ma|mes|la(?!\s+veille\b)|les|l'|"
+        r"le(?!\s+(?:\d|premier\b|lundi\b|mardi\b|mercredi\b|jeudi\b|vendredi\b|samedi\b|dimanche\b|lendemain\b|jour\b)))"
+    ),
+    "es": re.compile(
+        r"(?:recuerda(?:me|nos)|(?:puedes|podrias)\s+recordar(?:me|nos))(?:\s+(?:otra\s+vez|por\s+favor))*,?\s+"
+        r"(?:cual\w*|quien\w*|donde|cuando|como|cuant\w+|por\s+que|si|que\s+\w+\s+es)\b"
+    ),
+}
+# Only the accent tells `recuérdame qué dijo` from `recuérdame que llame`.
+_RECALLING_SPELLED = re.compile(r"[Rr]ecu[eé]rda(?:me|nos)\s+(?:en\s+|de\s+|a\s+|con\s+)?qu[é]\b")
 # A finite verb tells how things are: `Milk is on the list` is no order, and `Milk on the list` is one.
 _FINITE: dict[Language, re.Pattern[str]] = {
     "en": re.compile(
@@ -243,7 +268,8 @@ def _clauses_of_sentence(text: str, spelled: str, language: Language, number: in
             return
         if opens and _OF_TEXTS.match(clause):
             return
-        if _asks(clause, language, first=first):
+        rest = start + lead
+        if _asks(clause, language, first=first) or _recalls(text[rest:], spelled[rest:], language):
             bound = True
             continue
         if bound and not stands and not _stands_alone(clause, language):
@@ -265,6 +291,7 @@ def _begins_with_request(text: str, language: Language) -> bool:
 
 
 # `liste de courses`: a noun, and no order to list something.
+_GIVE_REMINDER = re.compile(r"give\s+(?:me|us)\s+an?\s+(?:\w+\s+)?reminder\b(?!\s+(?:of|about)\b)")
 _NOUNS = re.compile(r"(?:list|liste|lista|compte|cuenta)\s+(?:of|de|d|du|des|del|der|d')\b")
 
 
@@ -278,9 +305,22 @@ def _asks(clause: str, language: Language, *, first: bool) -> bool:
         return True
     rest = re.sub(rf"^(?:{_REQUESTS[language]})\s*", "", clause)
     word = _first_word(rest)
-    if (word in _MODALS and not first) or _NOUNS.match(rest) or re.match(r"hay\s+que\b", rest):
+    if (
+        (word in _MODALS and not first)
+        or _NOUNS.match(rest)
+        or _GIVE_REMINDER.match(rest)
+        or re.match(r"hay\s+que\b", rest)
+    ):
         return False
     return word in _ASKING_WORDS[language] or (language == "de" and _ASKING_AT_END.search(clause) is not None)
+
+
+def _recalls(text: str, spelled: str, language: Language) -> bool:
+    languages: tuple[Language, ...] = ("fr", "es") if language in ("fr", "es") else (language,)
+    return (
+        any(_RECALLING[each].match(text) for each in languages)
+        or _RECALLING_SPELLED.match(unicodedata.normalize("NFC", spelled)) is not None
+    )
 
 
 def _begins_with_order(clause: str, language: Language) -> bool:
@@ -289,10 +329,13 @@ def _begins_with_order(clause: str, language: Language) -> bool:
 
 # Declarations of what shall be need no verb of order: `…, Kim should get a mail`, `…, bekommt Noor die Mail`.
 _DECLARES: dict[Language, str] = {
-    "en": r".*\b(?:should|goes|belongs)\b|(?:take|write|pass|move|swap|switch|put|add|mail|send|file|attach|fill)\b",
-    "de": r".*\bsoll(?:en)?\b|(?:bekommt|kriegt|bekommen|nimm|trag\w*|schieb\w*|schreib\w*|leg\w*|raus|weg)\b",
-    "fr": r".*\bdoi(?:t|vent)\b|(?:corrige|adapte|remplace|rajoute|decale|mets|vire|vide|classe|convertis)\w*\b",
-    "es": r".*\bdeben?\b|(?:pon|pone|pasa|corrige|retrasa|atrasa|sustituye|reemplaza|convierte|escrib)\w*\b",
+    "en": r".*\b(?:should|goes|belongs)\b|(?:take|write|pass|move|swap|switch|put|add|mail|send|file|attach|fill|"
+    r"remind)\b|(?:set|make|create)\s+(?:(?:me|us)\s+)?an?\s+(?:\w+\s+)?reminder\b",
+    "de": r".*\bsoll(?:en)?\b|(?:bekommt|kriegt|bekommen|nimm|trag\w*|schieb\w*|schreib\w*|leg\w*|raus|weg|"
+    r"erinn?ere?)\b",
+    "fr": r".*\bdoi(?:t|vent)\b|(?:corrige|adapte|remplace|rajoute|decale|mets|vire|vide|classe|convertis|"
+    r"rappelle)\w*\b",
+    "es": r".*\bdeben?\b|(?:pon|pone|pasa|corrige|retrasa|atrasa|sustituye|reemplaza|convierte|escrib|recuerda)\w*\b",
 }
 
 

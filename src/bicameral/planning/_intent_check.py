@@ -100,7 +100,8 @@ def _effect_mismatches(plan: Plan, intent: Intent, registry: Registry, earlier: 
 def _has_words(request: str, tool: Tool) -> bool:
     """Whether a request has a word that a tool declares. The words are English: elsewhere only the same form counts."""
     if guess_language(request) == "en":
-        return has_any_phrase(request, tool.words)
+        # The name of a file is no order: nothing is to be archived in `archive_2025.txt`.
+        return has_any_phrase(FILE_PATTERN.sub(" ", request), tool.words)
     return has_declared_word(request, tool.words)
 
 

@@ -108,19 +108,22 @@ _REPORTS: dict[Language, tuple[re.Pattern[str], ...]] = {
     ),
     "de": _compiled(
         r"\b(?:wer|der|die|das|er|sie|es|man|welche[rs]?)\s+(?:mir\s+|uns\s+)?(?:schickt|sendet|schreibt|mailt|loscht)\b",
-        r"\bsage?\s+(?:mir|uns)\b",
+        # Whoever wants to be reminded wants no mail.
+        r"\bsage?\s+(?:mir|uns)\b|\berinnere?\s+(?:mich|mi|uns)\b",
+        r"(?<=\bdu\s)(?:mich|uns)\b[^.,;:!?\n]*\berinnern\b",
     ),
     "fr": _compiled(
         r"\b(?:qui|il|elle|on|ils|elles|je)\s+(?:me\s+|m'|nous\s+|lui\s+|l'|t')?\w+",
         r"\b(?:m|t|l|s)'(?:envoie|ecrit|ajoute|annule|informe|efface|enregistre)\b",
-        r"\bdi(?:s|tes)-(?:moi|nous)\b",
+        r"\bdi(?:s|tes)-(?:moi|nous)\b|\brappelle(?:z)?[-\s](?:le[-\s])?(?:moi|nous)\b",
+        r"\b(?:me|nous)\s+rappeler\b",
         # A noun in the form of a verb: mes notes.
         r"\b(?:les|des|mes|tes|ses|nos|vos|leurs|ces|la|une|ma|sa|cette|chaque)\s+notes?\b",
     ),
     "es": _compiled(
         r"\b(?:quien|quienes|el|ella|se|me|nos|te|le|les)\s+(?:me\s+|nos\s+|lo\s+|la\s+)?"
         r"(?:manda|envia|escribe|responde|avisa|cancela|borra|mueve|guarda|anade|apunta|elimina|quita)\b",
-        r"\b(?:dime|diganos|dinos)\b|\bcree\s+que\b",
+        r"\b(?:dime|diganos|dinos)\b|\bcree\s+que\b|\brecuerda(?:me|nos)(?:lo|la)?\b",
         # A noun in the form of a verb: el envío, una copia, la reserva.
         r"\b(?:el|la|los|las|un|una|mi|mis|su|sus|del|al|cada|de)\s+(?:envio|copia|reserva|tira|nota|crea|guarda|registro|agenda)s?\b",
     ),

@@ -121,7 +121,7 @@ _ORDERS: dict[Language, dict[Effect, _Orders]] = {
                 rf"{_SUBJECT_DE}\bsoll(?:en)?\b.*\b(?:heissen|heisen|dauern)\b|aus\s+dem\s+termin\b.*\bwird\b",
                 r"(?:kannst\s+(?:du\s+)?|konntest\s+du\s+)?(?:ver)?schieb(?:e|en|t)?\b",
                 r"(?:trags|trage?\s+(?:es|das|sie|ihn))\b.*\b(?:ein|nach)\b|schreibe?\s+(?:es|das|sie|ihn)\b.*\bdazu\b",
-                r"schreibe?\b.*\bauf\s+die\s+\w*liste\b|erinn?ere?\s+mich\b",
+                r"schreibe?\b.*\bauf\s+die\s+\w*liste\b",
                 rf"(?:\w+\s+){{0,4}}komm(?:t|en)\s+(?:\w+\s+){{0,3}}in\s+{_FILE}",
                 r"(?:\w+\s+)?(?:gehort|gehoren)\s+in\s+(?:den|die|das)\s+(?:\w+\s+)?\w*(?:ordner|liste|kalender)\b",
                 rf"{_SUBJECT_DE}\bsoll(?:en)?\b.*\bim\s+ordner\b.*\bliegen\b",
@@ -212,7 +212,7 @@ _ORDERS: dict[Language, dict[Effect, _Orders]] = {
                 r"(?:quita|elimina|borra|deja)\b.*\b(?:lista|tabla)\b|crea(?:lo|la)\b",
                 rf"en\s+{_FILE}\s+(?:quiero|dejame|pon)\b|(?:lista|numera|resume|convierte\w*)\b.*\ben\s+{_FILE}",
                 rf"quiero\b.*\b(?:archivo|nombre)\s+{_FILE}|prepara\b.*\ben\s+{_FILE}|tabla\s+{_FILE}\s+con\b",
-                r"(?:recordatorio|evento)\s+(?!con\s+mas\b|que\b|mas\b)\w|[^,]*\btiene\s+que\s+llamarse\b",
+                r"evento\s+(?!con\s+mas\b|que\b|mas\b)\w|[^,]*\btiene\s+que\s+llamarse\b",
             ),
             places=(
                 rf"\ba\s+{_FILE}|\barchivo\s+nuevo\s+{_FILE}|\bjuntos\s+en\s+{_FILE}|{_SHIFT}|{_ARROW_PLACE}",
@@ -235,6 +235,52 @@ _ORDERS: dict[Language, dict[Effect, _Orders]] = {
         ),
         "irreversible": _Orders(),
     },
+}
+
+_DAYS_EN = r"(?:(?:tomorrow|tmrw|today|tonight|on|at|in|next|the|\w+day|\d[\d:.]*|am|pm|o'clock)\s+)*"
+_DAYS_DE = r"(?:(?:morgen|heute|ubermorgen|am|um|in|nachste[nr]?|\w+tag|\d[\d:.]*|uhr|h|fruh|abend)\s+)*"
+_DAYS_FR = r"(?:(?:demain|apres-demain|aujourd'hui|ce|soir|matin|a|\w+di|prochain|\d[\d:.]*|h)\s+)*"
+_DAYS_ES = r"(?:(?:manana|pasado|hoy|el|a|las|la|lunes|martes|miercoles|jueves|viernes|sabado|domingo|\d[\d:.]*)\s+)*"
+# A mail that reminds somebody is none of these; `Set a reminder to mail Kim` is one.
+_NO_MAIL = r"(?!.*\b(?:by|per|par|por|x|via)\s+(?:e-?)?(?:mails?|correos?|courriels?)\b)"
+# A reminder is an event. What asks for something that the user forgot (`Remind me what the code is`) is no order, and
+# no such clause comes here.
+_REMINDERS: dict[Language, _Orders] = {
+    "en": _Orders(
+        begins=(
+            rf"{_DAYS_EN}(?:can\s+(?:you|u)\s+|could\s+you\s+)?remind\s+(?:me|us)\b",
+            rf"{_SUBJECT_EN}\bi(?:'d|\s+would)?\s+(?:want|like|need)\s+to\s+be\s+reminded\b",
+            rf"{_NO_MAIL}(?:can\s+(?:you|u)\s+|could\s+you\s+)?(?:set|give|make|create|put|add)\s+(?:(?:me|us|in|up)\s+)*"
+            r"(?:an?|another)\s+(?:\w+\s+)?reminder\b",
+            rf"{_NO_MAIL}i(?:'d|\s+would)?\s+(?:need|want|like)\s+(?:an?|another)\s+(?:\w+\s+)?reminder\b",
+        ),
+        places=(rf"^(?:an?\s+)?reminder\b(?!\s+(?:from|of|by|that|with|about)\b){_NO_MAIL}",),
+    ),
+    "de": _Orders(
+        begins=(
+            rf"{_DAYS_DE}erinn?ere?\s+(?:mich|mi|uns)\b|ich\s+(?:will|mochte)\b[^,]*\berinnert\s+werden\b",
+            r"(?:kannst|konntest)\s+du\s+(?:mich|uns)\b[^,]*\berinnern\b",
+            rf"{_NO_MAIL}(?:kannst\s+(?:du\s+)?)?(?:stelle?|mache?|lege?|setze?|trage?)\b[^,]*\beine?\s+erinnerung\b",
+            rf"{_NO_MAIL}ich\s+brauche?\b[^,]*\beine?\s+erinnerung\b",
+        ),
+        places=(rf"^(?:eine\s+)?erinnerung\b(?!\s+(?:von|vom|aus|mit)\b){_NO_MAIL}",),
+    ),
+    "fr": _Orders(
+        begins=(
+            rf"{_DAYS_FR}rappelle(?:z)?[-\s](?:le[-\s])?(?:moi|nous)\b|fais(?:-|\s)moi\s+penser\b",
+            r"(?:peux|pourrais)-tu\s+(?:me|nous)\s+rappeler\b",
+            rf"{_NO_MAIL}(?:mets|cree|ajoute)(?:[-\s](?:moi|nous))?\s+un\s+rappel\b",
+            rf"{_NO_MAIL}(?:je\s+(?:veux|voudrais)|il\s+(?:me\s+)?faut)\s+un\s+rappel\b",
+        ),
+        places=(rf"^(?:un\s+)?rappel\b(?!\s+(?:du|de\s+la|des|recu)\b){_NO_MAIL}",),
+    ),
+    "es": _Orders(
+        begins=(
+            rf"{_DAYS_ES}recuerda(?:me|nos)(?:lo|la)?\b|(?:me\s+)?(?:puedes|podrias)\s+recordar(?:me|nos)?\b",
+            rf"{_NO_MAIL}(?:pon|ponme|crea|creame|anade|haz|hazme|quiero|necesito)\s+(?:un|otro)\s+recordatorio\b",
+        ),
+        places=(rf"^(?:un\s+)?recordatorio\s+(?!con\s+mas\b|que\b|mas\b|del\b){_NO_MAIL}\w",),
+    ),
 }
 
 # A clause that lists, counts or looks for what is somewhere: `the number of things in my calendar`.
@@ -263,13 +309,14 @@ def _compiled(forms: tuple[str, ...]) -> re.Pattern[str] | None:
     return re.compile("|".join(forms)) if forms else None
 
 
+def _patterns(orders: _Orders) -> _Patterns:
+    return _Patterns(_compiled(orders.begins), _compiled(orders.places), _compiled(orders.stays))
+
+
 _PATTERNS: dict[Language, dict[Effect, _Patterns]] = {
-    language: {
-        effect: _Patterns(_compiled(each.begins), _compiled(each.places), _compiled(each.stays))
-        for effect, each in orders.items()
-    }
-    for language, orders in _ORDERS.items()
+    language: {effect: _patterns(each) for effect, each in orders.items()} for language, orders in _ORDERS.items()
 }
+_REMINDER_PATTERNS: dict[Language, _Patterns] = {language: _patterns(each) for language, each in _REMINDERS.items()}
 
 
 def effects_in_targets(request: str) -> frozenset[Effect]:
@@ -288,6 +335,11 @@ def effects_in_targets(request: str) -> frozenset[Effect]:
         # What follows `mail to Kim:` in the sentence is the text of the mail, whatever it tells Kim to do.
         if clause.sentence == message:
             continue
+        # A reminder as well: `Remind me tomorrow: mail to Kim` sends nothing, and neither does what is joined to it.
+        if _is_reminder(clause, language):
+            found.add("write")
+            message = clause.sentence
+            continue
         ordered = _effects_in_clause(clause, language)
         if "send" in ordered and clause.opens:
             message = clause.sentence
@@ -295,11 +347,21 @@ def effects_in_targets(request: str) -> frozenset[Effect]:
     return frozenset(found)
 
 
-def _effects_in_clause(clause: Clause, language: Language) -> set[Effect]:
+def _languages(language: Language) -> tuple[Language, ...]:
     # A short Spanish request may have only words that are French as well.
-    languages: tuple[Language, ...] = ("fr", "es") if language in ("fr", "es") else (language,)
+    return ("fr", "es") if language in ("fr", "es") else (language,)
+
+
+def _is_reminder(clause: Clause, language: Language) -> bool:
+    return any(_matches(_REMINDER_PATTERNS[each], clause) for each in _languages(language))
+
+
+def _effects_in_clause(clause: Clause, language: Language) -> set[Effect]:
     found: set[Effect] = {
-        effect for each in languages for effect, patterns in _PATTERNS[each].items() if _matches(patterns, clause)
+        effect
+        for each in _languages(language)
+        for effect, patterns in _PATTERNS[each].items()
+        if _matches(patterns, clause)
     }
     if clause.follows and clause.elliptical and _ADDED.match(clause.text):
         found.add("write")

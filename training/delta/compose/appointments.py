@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..places import named_places
 from .errands import Occasion, occasion_words
 from .making import Draft, Maker, Unfit, quoted
 from .phrases import Topic
@@ -23,9 +24,16 @@ class _Moment:
     plan: str
 
 
-def _occasion(make: Maker) -> tuple[Occasion, dict[str, str]]:
-    occasion = make.picks.choice(make.language.errands.occasions)
-    return occasion, occasion_words(occasion, make.language.code)
+def _occasion(make: Maker, *, of_calendar: bool | None = None) -> tuple[Occasion, dict[str, str]]:
+    """An occasion; one whose noun names the calendar, or does not, where that decides where it is looked up."""
+    code = make.language.code
+    fitting = [
+        each
+        for each in make.language.errands.occasions
+        if of_calendar is None or ("calendar" in named_places(each.noun, code)) == of_calendar
+    ]
+    occasion = make.picks.choice(fitting)
+    return occasion, occasion_words(occasion, code)
 
 
 def _moment(make: Maker, *, moved: bool = False) -> _Moment:
@@ -48,7 +56,7 @@ def _shown(make: Maker, event: str) -> str:
 
 
 def next_event(make: Maker) -> Draft:
-    occasion, said = _occasion(make)
+    occasion, said = _occasion(make, of_calendar=True)
     frame, told = make.picks.choice(
         (
             ("next_when", f'f"{_shown(make, "events[0]")}"'),
@@ -62,7 +70,7 @@ def next_event(make: Maker) -> Draft:
 
 
 def last_event(make: Maker) -> Draft:
-    occasion, said = _occasion(make)
+    occasion, said = _occasion(make, of_calendar=True)
     frame, told = make.picks.choice(
         (("last_when", f'f"{_shown(make, "events[-1]")}"'), ("last_where", "events[-1].location"))
     )
@@ -70,8 +78,19 @@ def last_event(make: Maker) -> Draft:
     return Draft((frame,), plan, {}, said)
 
 
+def event_found(make: Maker) -> Draft:
+    """When something is that no word calls an appointment: it may stand in a mail, a note or the calendar."""
+    occasion, said = _occasion(make, of_calendar=False)
+    plan = (
+        f'found = find("{occasion.noun}")',
+        f"start = extract(found.passages, {make.text('moment_of', o=said['o_next'])}, datetime)",
+        f'answer(f"{{start:{make.language.texts["moment"]}}}")',
+    )
+    return Draft(("event_found",), plan, {}, said, kept=(occasion.noun,))
+
+
 def events_counted(make: Maker) -> Draft:
-    occasion, said = _occasion(make)
+    occasion, said = _occasion(make, of_calendar=True)
     period = make.period(tense="future")
     start, end = (f'date("<d.{part}:{period.phrase}>")' for part in ("start", "end"))
     plan = (f'events = search_events("{occasion.key}", start={start}, end={end})', "answer(len(events))")

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from ..blocks import Block
 from ..canonical import canonical_plan
+from ..guards import guarded_plan
+from ..places import misplaced_lookups
 from .domains import LANGUAGES, Frames, Language, load_language
 from .making import Draft, Maker, Unfit
 from .operations import OPERATIONS
@@ -124,14 +126,17 @@ def compose_operation(language: Language, name: str, picks: random.Random) -> Co
 
 def _worded(language: Language, name: str, draft: Draft, picks: random.Random) -> Composition | None:
     say, sloppy = _frames(language, draft)
-    plan = canonical_plan("".join(f"{line}\n" for line in draft.plan))
+    plan = guarded_plan(canonical_plan("".join(f"{line}\n" for line in draft.plan)), language.code)
     days = list(dict.fromkeys(_DAYS.findall(plan)))
     phrasings = _filled(language, draft, picks.sample(say, min(len(say), picks.choice((3, 3, 4)))), picks)
     hasty = _filled(language, draft, picks.sample(sloppy, min(len(sloppy), picks.choice((1, 2, 2)))), picks)
     wanted = set(_SLOT.findall(plan))
 
     def is_whole(text: str) -> bool:
-        return wanted <= set(_SLOT.findall(text)) and all(day in text for day in days)
+        if not wanted <= set(_SLOT.findall(text)) or not all(day in text for day in days):
+            return False
+        # A word for the place may be missing, or have a slip.
+        return not any(misplaced_lookups(plan, text, language.code))
 
     # Not before the sloppy ones have lost their marks: a phrasing must not be there twice.
     keep = (*days, *draft.kept)

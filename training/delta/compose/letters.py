@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
+
+from ..places import named_places
+from .domains import load_language
+from .errands import Question
 from .making import Draft, Maker, Unfit, cells, fact_text, need_sum, quoted
 
 
@@ -166,9 +171,21 @@ def noted(make: Maker) -> Draft:
     return Draft(("note_add",), plan, {}, {"onto": note.onto, "text": note.text}, kept=(note.text, note.onto))
 
 
+@cache
+def _placeless_questions(code: str) -> tuple[Question, ...]:
+    """The questions that name no place. Those that a mail answers are among them, in the words that name no mail."""
+    errands = load_language(code).errands
+    found = list(errands.questions)
+    for each in errands.mail_questions:
+        plain = tuple(way for way in each.asked if "mail" not in named_places(way, code))
+        if plain:
+            found.append(Question(f"{each.sender} {each.text}".strip(), each.instruction, each.type, plain))
+    return tuple(found)
+
+
 def questioned(make: Maker) -> Draft:
     """A question that names no place, as people ask it."""
-    asked = make.picks.choice(make.language.errands.questions)
+    asked = make.picks.choice(_placeless_questions(make.language.code))
     lines = [f'found = find("{asked.key}")', f'fact = extract(found.passages, "{asked.instruction}", {asked.type})']
     shown = fact_text(asked.type)
     choices = {"question": asked.asked}

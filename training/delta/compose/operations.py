@@ -105,6 +105,7 @@ _FEW: Mapping[Operation, float] = {
     letters.mail_day: 1.5,
     letters.noted: 2,
     appointments.asked_event: 0.3,
+    appointments.event_found: 1,
 }
 """Operations with few words of their own: there are not so many different blocks of them."""
 

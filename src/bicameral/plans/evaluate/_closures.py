@@ -233,9 +233,7 @@ def _nested_loops_code(expr: object, element: Code, key: Code | None, clauses: l
             if key is None:
                 items.append(element(inner))
             else:
-                # In a statement of its own: an assignment would evaluate the value before the key.
-                name = check_dict_key(key(inner))
-                entries[name] = element(inner)
+                entries[check_dict_key(key(inner))] = element(inner)
 
         go(0, outermost(env))
         if filters and (counter := CURRENT_RUN.run) is not None:

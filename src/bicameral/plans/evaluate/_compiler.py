@@ -188,10 +188,9 @@ def value_comparison(op: str, *, in_loop: bool) -> ValueComparison:
             bounds.charge_run(bounds.flat_cost(left) + bounds.flat_cost(right))
             return holds(left, right)
         # Looking for a number or text in a list is quick; comparing lists with each other is not.
-        if isinstance(left, list | tuple | dict):
-            env[bounds.WORK_KEY].spend(bounds.deep_cost(cast("object", left)) + bounds.deep_cost(right))
-        elif op in ("in", "not in"):
-            env[bounds.WORK_KEY].spend(bounds.flat_cost(right) // 16)
+        cost = bounds.deep_cost(cast("object", left)) if isinstance(left, list | tuple | dict) else 0
+        if cost or op in ("in", "not in"):
+            env[bounds.WORK_KEY].spend(cost + (bounds.deep_cost(right) if cost else bounds.flat_cost(right) // 16))
         return holds(left, right)
 
     return run
