@@ -21,7 +21,7 @@ from ._person import Person
 from ._requests import REQUESTS, SEED, content_of, expected_of
 from ._scenario import Request, World
 
-TOOLBOXES = ("files", "lines", "tables", "mail", "calendar", "clock")
+TOOLBOXES = ("files", "lines", "tables", "mail", "calendar", "clock", "find")
 """The toolboxes of every run; the web is off, since nothing of it is in the folders."""
 REFUSAL_FAMILIES = ("find.", "policy.")
 """Errors that tell the person honestly why nothing was done, beside those that `ending_of_code` knows."""

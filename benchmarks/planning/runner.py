@@ -23,7 +23,7 @@ from .person import Person
 from .request import Request
 from .world import World
 
-TOOLBOXES = ("files", "lines", "tables", "mail", "calendar", "web", "clock")
+TOOLBOXES = ("files", "lines", "tables", "mail", "calendar", "web", "clock", "find")
 
 Ending = Literal["finished", "asked", "refused", "failed"]
 """`finished`: the run ended well; `asked` and `refused`: it said why it does not; `failed`: something broke."""
@@ -70,6 +70,8 @@ class Run:
     approvals: int = 0
     doubts: int = 0
     tokens: int = 0
+    told: str = ""
+    """What the person was told or asked when it ended without an answer."""
 
     @property
     def wrong_confident(self) -> bool:
@@ -195,11 +197,12 @@ async def _run_in(
     text = request.text.replace("{site}", world.site)
     person = Person(request, world.data)
     plan, repairs, outcome, error = source or "", 0, None, None
+    written: list[str] = []
     try:
         if source is not None:
             outcome = await agent.run(parse(source, agent.registry).plan, approver=person, asker=person)
         else:
-            planned = await agent.plan(text, deterministic=deterministic, asker=person)
+            planned = await agent.plan(text, deterministic=deterministic, asker=person, watch=written.append)
             plan, repairs = planned.source, planned.repairs
             outcome = await agent.run(planned, approver=person, asker=person)
     except BicameralError as failure:
@@ -217,12 +220,14 @@ async def _run_in(
         verdict.why if error is None or verdict.ok else f"{error.code}: {verdict.why}",
         ending,
         time.perf_counter() - started,
-        plan,
+        # Of a request that was not planned, the statements of all attempts.
+        plan or "\n".join(written),
         repairs,
         person.questions,
         person.approvals,
         len(getattr(outcome, "doubts", ())),
         agent.ledger.tokens,
+        told or "",
     )
 
 
