@@ -229,7 +229,7 @@ MUTANTS = (
         "binding.cells-trusted",
         PLANS,
         "PlanBinder._cells",
-        "label = tool.result_labels(None, _STEP, arguments=literals).flat",
+        "label = tool.result_labels(None, BIND_STEP, arguments=literals).flat",
         "label = TRUSTED_USER",
         "a cell that a stranger wrote would count as the user's word",
         (f"{PLAN_TESTS}::test_a_cell_has_the_label_of_its_table",),

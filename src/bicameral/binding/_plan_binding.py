@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from bicameral.binding._binder import Binder, Binding, Question, show_candidate
-from bicameral.binding._candidates import Candidate, Kind, joined_label
+from bicameral.binding._candidates import BIND_STEP, Candidate, Kind, joined_label
 from bicameral.binding._column_kinds import ColumnsOfKind, columns_by_kind
 from bicameral.binding._world_source import WorldSource
 from bicameral.errors import BindError
@@ -38,8 +38,6 @@ from bicameral.runs import Doubt
 from bicameral.tools import CellLookup, Registry
 from bicameral.types import Type
 
-_STEP = "bind"
-"""The step in the labels of candidates: they are read before the first step of the plan."""
 _GUESSED = {
     "model": "as the quarantined model chose",
     "meaning": "by its meaning",
@@ -161,7 +159,7 @@ class PlanBinder:
                 continue
             literals = literal_arguments(step.args)
             texts = tool.column_texts(literals).get(column, frozenset())
-            label = tool.result_labels(None, _STEP, arguments=literals).flat
+            label = tool.result_labels(None, BIND_STEP, arguments=literals).flat
             for text in sorted(texts):
                 cells.setdefault(text, Candidate("value", text, (text,), label=label))
         return tuple(cells.values())

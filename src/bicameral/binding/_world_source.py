@@ -15,7 +15,7 @@ from datetime import date, datetime, timedelta
 from pathlib import PurePosixPath
 from typing import Any, cast
 
-from bicameral.binding._candidates import Candidate, Kind, SourceLimits
+from bicameral.binding._candidates import BIND_STEP, Candidate, Kind, SourceLimits
 from bicameral.binding._people import (
     CARD_ENDING,
     FOUND_CONTACTS,
@@ -30,8 +30,6 @@ from bicameral.errors import BindError, ToolError, nearest_name
 from bicameral.labels import NOTHING, Label, LabelTree, join
 from bicameral.tools import TABLE_SUFFIXES, Folders, Registry
 
-_STEP = "bind"
-"""The step in the labels of candidates: they are read before the first step of the plan."""
 _JSON_TABLES = (".json", ".jsonl", ".ndjson")
 _TEXT_ENDINGS = (".md", ".txt", ".rst", ".org")
 _NOTHING_THERE = frozenset({"mail.no-folder", "calendar.no-file", "files.missing"})
@@ -143,7 +141,7 @@ class WorldSource:
         tool = self.registry.get("list_files")
         if self.folders is not None and tool is not None:
             for root in within[:1] or self._roots():
-                label = tool.result_labels(None, _STEP, arguments={"folder": root}).flat
+                label = tool.result_labels(None, BIND_STEP, arguments={"folder": root}).flat
                 # Empty folders: no file lists them.
                 for folder in self.folders.list_folders(root):
                     shown = PurePosixPath(self.folders.display_path(folder))
@@ -288,7 +286,7 @@ class WorldSource:
         if tool is None:
             return (), NOTHING.flat
         bound = tool.bind({"path": path})
-        before = tool.result_labels(None, _STEP, arguments=bound).flat
+        before = tool.result_labels(None, BIND_STEP, arguments=bound).flat
         file = None if self.folders is None or named else self.folders.resolve_readable(path)
         info = None if file is None else file.stat()
         if file is not None and info is not None and (kept := FOUND_CONTACTS.get(str(file), info)) is not None:
@@ -377,7 +375,7 @@ class WorldSource:
             if error.code in _NOTHING_THERE and name in ("search_mail", "search_events", "list_files"):
                 return [], NOTHING
             raise
-        return value, tool.result_labels(value, _STEP, arguments=bound)
+        return value, tool.result_labels(value, BIND_STEP, arguments=bound)
 
 
 def _required(within: tuple[str, ...], count: int, kind: Kind) -> tuple[str, ...]:
