@@ -361,7 +361,6 @@ WEEKDAY_NUMBERS = {name: number for number, names in enumerate(_WEEKDAYS) for na
 """Weekdays in the same way; Monday is 0."""
 
 ENGLISH_MONTHS = tuple(names.split()[0] for names in _MONTHS)
-ENGLISH_WEEKDAYS = tuple(names.split()[0] for names in _WEEKDAYS)
 ENGLISH_MONTH_NUMBERS = {
     **{name: number for number, name in enumerate(ENGLISH_MONTHS, 1)},
     **{name[:3]: number for number, name in enumerate(ENGLISH_MONTHS, 1)},

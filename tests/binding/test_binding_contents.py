@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bicameral.binding import Binder, Binding, Kind, Question, WorldSource
-from bicameral.binding._contents import cell_words
-from bicameral.binding._doubts import binding_doubts
+from bicameral.binding import Binder, Binding, Kind, Question, WorldSource, binding_doubts
+from bicameral.binding._world_source import cell_words
 from bicameral.toolboxes import files, tables
 from bicameral.tools import Registry, Surroundings
 

@@ -12,8 +12,8 @@ from hypothesis import given, strategies as st
 
 from bicameral.cli import _prompts as _approving
 from bicameral.cli._output import Output
+from bicameral.cli._plain_values import column_width
 from bicameral.cli._prompts import TerminalApprover
-from bicameral.cli._render import column_width
 from bicameral.cli._values import calls_text
 from bicameral.labels import Label, Source
 from bicameral.runs import Answers, ApprovalQuestion, Grant, PendingCall, UntrustedPart
@@ -168,7 +168,7 @@ def replies(monkeypatch: pytest.MonkeyPatch) -> Say:
     def say(*given: str | None) -> list[str]:
         left, prompts = list(given), list[str]()
 
-        async def read(out: Output, prompt: str) -> str | None:
+        async def read(prompt: str) -> str | None:
             prompts.append(prompt)
             return left.pop(0)
 

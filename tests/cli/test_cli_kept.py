@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from hypothesis import given, strategies as st
 
 from bicameral.cli import main
-from bicameral.cli._main import parse_seconds
+from bicameral.cli._options import parse_seconds
 from bicameral.config import Config
 
 SECRET = "the whale sings at midnight"

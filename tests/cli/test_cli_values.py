@@ -8,22 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from bicameral.cli._plain_values import answer_text, render_table, to_plain_json
 from bicameral.cli._prompts import parse_reply
-from bicameral.cli._render import answer_text, render_table, to_plain_json
 from bicameral.display import make_visible
-from bicameral.types import (
-    BOOL,
-    DATE,
-    DATETIME,
-    FLOAT,
-    INT,
-    STR,
-    TIME,
-    ListType,
-    LiteralType,
-    OptionalType,
-    Type,
-)
+from bicameral.types import BOOL, DATE, DATETIME, FLOAT, INT, STR, TIME, ListType, LiteralType, OptionalType, Type
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from bicameral.plans import (
     evaluate_expr,
     iterable_items,
     unpack_item,
+    walk,
 )
 from bicameral.plans.labels._transfer import (
     call_facts,
@@ -38,7 +39,7 @@ from bicameral.plans.labels._transfer import (
     pc_inside,
     turn_labels,
 )
-from bicameral.plans.labels._walker import is_local_step, labels_after_local_step
+from bicameral.plans.labels._walker import labels_after_local_step
 from bicameral.policy import CallFacts, Mode
 from bicameral.tools import Origin, Participants, Registry, tool
 from bicameral.types import IntType
@@ -211,7 +212,7 @@ class LabelledRun:
                 self._bind(step.name, value, labels_after_update(step, self.shades, pc, self.mode))
             case When():
                 return self._when(step, pc, path)
-            case Each() if self.quick and is_local_step(step):
+            case Each() if self.quick and _is_local(step):
                 return self._pure(step, pc, path)
             case Each():
                 return self._each(step, pc, path)
@@ -284,6 +285,11 @@ class LabelledRun:
 
     def _shade(self, expr: Any, pc: Label) -> LabelTree:
         return labels_of(expr, self.shades, pc, self.mode)
+
+
+def _is_local(step: Each) -> bool:
+    """Whether a loop calls no tool or model and asks nobody."""
+    return not any(isinstance(inner, Call | Extract | Ask) for _, inner in walk((step,)))
 
 
 def _asked(values: dict[str, Any]) -> int:

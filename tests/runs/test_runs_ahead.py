@@ -28,8 +28,8 @@ from bicameral.runs import (
     run_plan,
 )
 from bicameral.runs._call_gate import MAX_CALLS_AHEAD
+from bicameral.runs._lookahead import MAX_LOOKAHEAD_STEPS
 from bicameral.runs._scheduler import Activity
-from bicameral.runs._step_evaluation import MAX_LOOKAHEAD_STEPS
 from bicameral.tools import Origin, Tool, tool
 from bicameral.types import Type
 

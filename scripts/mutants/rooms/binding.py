@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from scripts.mutants.mutant import Mutant
 
+FITS = "binding/_fits.py"
 MATCHING = "binding/_matching.py"
 BINDER = "binding/_binder.py"
 SCREENING = "binding/_screening.py"
@@ -64,7 +65,7 @@ MUTANTS = (
     ),
     Mutant(
         "binding.some-of-the-words",
-        MATCHING,
+        FITS,
         "_fit_name",
         "if not missing and query.required:",
         "if query.required:",
@@ -73,7 +74,7 @@ MUTANTS = (
     ),
     Mutant(
         "binding.small-part",
-        MATCHING,
+        FITS,
         "_choose_band",
         "kind not in _LONG_NAMED and len(words) > used",
         "kind is None",
@@ -136,7 +137,7 @@ MUTANTS = (
     ),
     Mutant(
         "binding.synonyms-of-people",
-        MATCHING,
+        FITS,
         "_level",
         'if kind == "person":',
         "if kind is None:",
@@ -145,7 +146,7 @@ MUTANTS = (
     ),
     Mutant(
         "binding.disguised-person",
-        MATCHING,
+        SCREENING,
         "candidate_suspicions",
         'found["disguised"] = None\n    if candidate.kind == "mail"',
         'pass\n    if candidate.kind == "mail"',
@@ -228,7 +229,7 @@ MUTANTS = (
         "binding.cells-trusted",
         PLANS,
         "PlanBinder._cells",
-        "label = tool.result_labels(None, _STEP, arguments=literals).flat",
+        "label = tool.result_labels(None, BIND_STEP, arguments=literals).flat",
         "label = TRUSTED_USER",
         "a cell that a stranger wrote would count as the user's word",
         (f"{PLAN_TESTS}::test_a_cell_has_the_label_of_its_table",),
@@ -264,7 +265,7 @@ MUTANTS = (
         "binding.written-cells-by-name",
         "plans/check/_cells.py",
         "bind_cells",
-        "_refuse_written_calls(plan)",
+        "refuse_written_calls(plan)",
         "pass",
         "a cell call with named arguments would get through",
         (f"{SUBMITTED}::test_a_written_cell_in_no_form_of_binding_is_refused",),

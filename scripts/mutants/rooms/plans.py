@@ -44,7 +44,7 @@ MUTANTS = (
     ),
     Mutant(
         "proof.branch-forgotten-in-the-run",
-        "runs/_step_evaluation.py",
+        "runs/_local_steps.py",
         "LocalSteps.leave_branch",
         "frame.taint(branch_names(step), inside.pc)",
         "pass",

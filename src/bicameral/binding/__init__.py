@@ -24,10 +24,8 @@ from bicameral.binding._candidates import (
     FixedSource as FixedSource,
     Kind as Kind,
     SourceLimits as SourceLimits,
-    WorldSource as WorldSource,
 )
 from bicameral.binding._choosers import ModelChooser as ModelChooser, PersonChooser as PersonChooser
-from bicameral.binding._doubts import binding_doubts as binding_doubts, planning_doubts as planning_doubts
 from bicameral.binding._matching import (
     Ambiguous as Ambiguous,
     Bound as Bound,
@@ -41,6 +39,8 @@ from bicameral.binding._plan_binding import (
     PlanBinder as PlanBinder,
     PlanBinding as PlanBinding,
     bind_by_rules as bind_by_rules,
+    binding_doubts as binding_doubts,
+    planning_doubts as planning_doubts,
 )
 from bicameral.binding._screening import (
     SUSPICIONS as SUSPICIONS,
@@ -49,4 +49,5 @@ from bicameral.binding._screening import (
     display_name as display_name,
     name_suspicions as name_suspicions,
 )
+from bicameral.binding._world_source import WorldSource as WorldSource
 from bicameral.errors import BindError as BindError

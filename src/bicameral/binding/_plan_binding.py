@@ -2,21 +2,24 @@
 
 What a column can be is known only once the file before it is bound, and what a table is after a step that selects or
 joins only once the columns of that step are. So the plan is bound in rounds; each asks the check of plans which
-references are open and what is known of their candidates.
+references are open and what is known of their candidates. What a bound plan rests on is told as doubts to the person
+who reads its answer.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from bicameral.binding._binder import Binder, Binding, Question, show_candidate
-from bicameral.binding._candidates import Candidate, Kind, WorldSource, joined_label
+from bicameral.binding._candidates import BIND_STEP, Candidate, Kind, joined_label
 from bicameral.binding._column_kinds import ColumnsOfKind, columns_by_kind
+from bicameral.binding._world_source import WorldSource
 from bicameral.errors import BindError
 from bicameral.labels import TRUSTED_USER, join, label_tree_to_json
+from bicameral.planning import Intent, invented_constants
 from bicameral.plans import (
     BoundTo,
     Call,
@@ -31,11 +34,17 @@ from bicameral.plans import (
     reference_sites,
     walk,
 )
+from bicameral.runs import Doubt
 from bicameral.tools import CellLookup, Registry
 from bicameral.types import Type
 
-_STEP = "bind"
-"""The step in the labels of candidates: they are read before the first step of the plan."""
+_GUESSED = {
+    "model": "as the quarantined model chose",
+    "meaning": "by its meaning",
+    "newest": "since it is the newest",
+    "cells": "by what it contains",
+}
+"""The ways of binding that may be wrong though only one candidate was left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +159,7 @@ class PlanBinder:
                 continue
             literals = literal_arguments(step.args)
             texts = tool.column_texts(literals).get(column, frozenset())
-            label = tool.result_labels(None, _STEP, arguments=literals).flat
+            label = tool.result_labels(None, BIND_STEP, arguments=literals).flat
             for text in sorted(texts):
                 cells.setdefault(text, Candidate("value", text, (text,), label=label))
         return tuple(cells.values())
@@ -173,6 +182,36 @@ async def bind_by_rules(plan: Plan, registry: Registry, *, today: dt.date | None
     bound = await PlanBinder(registry, Binder(WorldSource(registry, today=today))).bind(plan)
     bound.require()
     return bound
+
+
+def planning_doubts(
+    plan: Plan, intent: Intent, bindings: Sequence[Binding], registry: Registry, own: Collection[str]
+) -> tuple[Doubt, ...]:
+    """What is not sure about a plan: words that were bound by a guess, and constants that nobody gave.
+
+    Args:
+        plan: The plan as it was written, with its references.
+        intent: What it is for.
+        bindings: What its words were bound to.
+        registry: The tools.
+        own: Values of the user's settings, such as the own addresses.
+    """
+    return (*binding_doubts(bindings), *_constant_doubts(plan, intent, registry, own))
+
+
+def binding_doubts(bindings: Sequence[Binding]) -> tuple[Doubt, ...]:
+    """The words of a plan that were bound by a guess; for a plan that a person wrote, whose constants are given."""
+    return tuple(
+        Doubt("unbound-word", f"{binding}, {_GUESSED[binding.how]}", binding.label)
+        for binding in bindings
+        if binding.how in _GUESSED
+    )
+
+
+def _constant_doubts(plan: Plan, intent: Intent, registry: Registry, own: Collection[str]) -> Iterator[Doubt]:
+    for constant in invented_constants(plan, intent, registry, own):
+        text = f"the plan selects by {constant.value!r}, which the request does not say"
+        yield Doubt("invented-constant", text, TRUSTED_USER, constant.path)
 
 
 _Key = tuple[str, str, str]

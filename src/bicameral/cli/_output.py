@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
+from bicameral.cli._plain_values import cell_text
 from bicameral.display import escape_json, make_visible
 from bicameral.errors import BicameralError, ConfigError, IntentError, PolicyError, ToolError
 from bicameral.secrets import mask, mask_json
@@ -305,8 +306,6 @@ def _step_label(progress: StepProgress) -> str:
 def _argument_text(name: str, value: Any) -> str:
     if isinstance(value, list):
         return f"{name}: {len(cast('list[Any]', value))}"
-    from bicameral.cli._render import cell_text
-
     text = cell_text(value)
     return f"{name}={text[:40] + '…' if len(text) > 40 else text}"
 

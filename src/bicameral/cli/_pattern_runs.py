@@ -10,16 +10,9 @@ from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from bicameral.cli._output import (
-    EXIT_CODES,
-    FAILED,
-    Output,
-    ProgressDisplay,
-    open_display,
-    terminal_people,
-)
+from bicameral.cli._output import EXIT_CODES, FAILED, Output, ProgressDisplay, open_display, terminal_people
+from bicameral.cli._plain_values import answer_text, to_plain_json
 from bicameral.cli._render import (
-    answer_text,
     checked_json,
     effects_before_text,
     effects_done_text,
@@ -28,7 +21,6 @@ from bicameral.cli._render import (
     show_intent,
     show_plan,
     show_report,
-    to_plain_json,
     tokens_text,
     usage_json,
 )

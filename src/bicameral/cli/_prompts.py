@@ -45,7 +45,7 @@ class TerminalAsker:
             asked = question_text(question, shutil.get_terminal_size().columns)
             asked += "\n " if "\n" in asked else ""
             for _ in range(_MAX_ATTEMPTS):
-                reply = await read_line(self._out, f"{asked}{hint} ")
+                reply = await read_line(f"{asked}{hint} ")
                 if reply is None:
                     break
                 try:
@@ -55,12 +55,12 @@ class TerminalAsker:
         raise RunError("run.needs-answer", f"there was no usable reply to: {question}", expected=_type_hint(type))
 
 
-async def confirm_yes(out: Output, question: str) -> bool:
+async def confirm_yes(question: str) -> bool:
     """Whether the person says yes; an empty reply is no."""
-    return ((await read_line(out, f"{question} [y/N] ")) or "").lower() in ("y", "yes")
+    return ((await read_line(f"{question} [y/N] ")) or "").lower() in ("y", "yes")
 
 
-async def read_line(out: Output, prompt: str) -> str | None:
+async def read_line(prompt: str) -> str | None:
     """One line from the terminal, stripped; None at the end of input."""
     from bicameral.display import make_visible
 
@@ -178,7 +178,7 @@ class TerminalApprover:
 
     async def _reply(self, prompt: str) -> str:
         _discard_typed_input()
-        return (await read_line(self._out, f"{prompt} ") or "").lower()
+        return (await read_line(f"{prompt} ") or "").lower()
 
 
 def _approval_prompt(calls: tuple[PendingCall, ...]) -> str:

@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from bicameral.cli._render import column_width, to_plain_json
+from bicameral.cli._plain_values import column_width, to_plain_json
 from bicameral.display import fold_lines, make_visible
 
 if TYPE_CHECKING:

@@ -36,8 +36,9 @@ from bicameral.planning._claim_support import (
     unsupported_claims as unsupported_claims,
 )
 from bicameral.planning._claims import Claim as Claim, claims_of as claims_of
+from bicameral.planning._compiled_plan import CompiledPlan as CompiledPlan, PlanCheck as PlanCheck
 from bicameral.planning._decode import Sampling as Sampling
-from bicameral.planning._delta import CompiledPlan as CompiledPlan, Delta as Delta, PlanCheck as PlanCheck
+from bicameral.planning._delta import Delta as Delta
 from bicameral.planning._directives import (
     UngroundedDirective as UngroundedDirective,
     ungrounded_directives as ungrounded_directives,

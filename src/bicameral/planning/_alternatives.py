@@ -18,8 +18,9 @@ from typing import Any, cast
 from bicameral.errors import BicameralError
 from bicameral.limits import open_ledger
 from bicameral.planning._cascade import MIN_CONFIDENCE, DoubtCriteria, DoubtKind, PlanDoubt
+from bicameral.planning._compiled_plan import CompiledPlan
 from bicameral.planning._decode import Sampling
-from bicameral.planning._delta import CompiledPlan, Delta
+from bicameral.planning._delta import Delta
 from bicameral.planning._intent_check import find_omissions, serves_intent
 from bicameral.planning._intent_document import Intent, Mention
 from bicameral.plans import Call, Plan, print_plan, walk

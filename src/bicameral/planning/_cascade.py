@@ -18,7 +18,8 @@ from typing import Any, Literal, Protocol, cast
 
 from bicameral.errors import BicameralError, ModelError
 from bicameral.models import Provider, ReplyToken, Route
-from bicameral.planning._delta import CompiledPlan, Delta
+from bicameral.planning._compiled_plan import CompiledPlan
+from bicameral.planning._delta import Delta
 from bicameral.planning._intent_check import find_omissions
 from bicameral.planning._intent_document import Intent
 from bicameral.planning._rounds import EarlierRounds

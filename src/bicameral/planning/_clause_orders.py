@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 
-from bicameral.planning._language import fold, guess_language
+from bicameral.planning._language import Language, fold, guess_language
 from bicameral.planning._non_orders import without_drafts_and_prohibitions
-from bicameral.planning._order_verbs import Language
 from bicameral.tools import Effect
 
 # Where an order may begin: at the start of a clause, after politeness, after a conjunction.

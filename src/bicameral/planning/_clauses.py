@@ -12,8 +12,8 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from bicameral.planning._language import ORDERS, Language
 from bicameral.planning._non_orders import VERBS_OF_TEXTS, without_drafts_and_prohibitions
-from bicameral.planning._order_verbs import ORDERS, Language
 
 MOST_LETTERS = 2000
 """Patterns look at the rest of a clause from every place in it: quadratic, so only for what people type."""

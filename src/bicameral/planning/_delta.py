@@ -6,13 +6,14 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 from bicameral.errors import BicameralError, Place, PlanError
 from bicameral.limits import open_ledger
-from bicameral.models import Provider, ReplyToken, Route
+from bicameral.models import Provider
+from bicameral.planning._compiled_plan import PLAN_CACHE_FORM, CompiledPlan, PlanCheck, parse_entry, render_entry
 from bicameral.planning._decode import (
     GREEDY,
     PREFILL,
@@ -28,13 +29,13 @@ from bicameral.planning._decode import (
     repair_text,
     setup_messages,
 )
-from bicameral.planning._intent_check import Mismatch, check_against_intent, drop_unasked_steps
+from bicameral.planning._intent_check import check_against_intent, drop_unasked_steps
 from bicameral.planning._intent_document import Intent
 from bicameral.planning._matching import load_examples, named_objects, nearest_tools, relevant_examples, relevant_tools
 from bicameral.planning._neutral_names import NeutralNames
 from bicameral.planning._rounds import EarlierRounds, PlannerCode, replace_look, with_left_variables
 from bicameral.planning._statement_grammar import statement_grammar
-from bicameral.plans import Call, Plan, PlanLimits, Report, check, open_references, parse, plan_references, walk
+from bicameral.plans import Call, Plan, PlanLimits, Report, check, parse, plan_references, walk
 from bicameral.sessions import Listener, Session
 from bicameral.tools import Registry
 from bicameral.types import Type
@@ -44,64 +45,6 @@ EXAMPLE_COUNT = 3
 PLAN_TOKENS = 700
 ADAPTER_JOB = "delta"
 """The job of the adapter for writing plans; a model with it needs no examples."""
-PLAN_CACHE_FORM = "plan-cache/1"
-"""The format of a cache entry; entries of another format are ignored."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlanCheck:
-    """The report of `plans.check` on a plan, with all inputs of the check.
-
-    The registry is the planner's, which knows nothing of the world. `report_for` returns the report where the same
-    check is needed again, and only if what the plan uses is the same.
-    """
-
-    plan: Plan
-    registry: Registry
-    limits: PlanLimits
-    scope: Mapping[str, Type]
-    report: Report
-
-    def report_for(
-        self, plan: Plan, registry: Registry, limits: PlanLimits, scope: Mapping[str, Type]
-    ) -> Report | None:
-        """The report, if it is of this plan, these tools, limits and variables; None if the plan must be checked."""
-        # Plan and tools by identity: an equal object may still check differently. A tool that reads files for the check
-        # is another object in the planner's registry.
-        calls = {step.tool for _, step in walk(plan.steps) if isinstance(step, Call)}
-        if plan is not self.plan or any(self.registry.get(name) is not registry.get(name) for name in calls):
-            return None
-        # The planner's check lets references be open; a plan with one is never run.
-        if open_references(plan):
-            return None
-        if limits != self.limits or dict(scope) != dict(self.scope):
-            return None
-        # The lines are those of the model's text, which nobody is shown.
-        return replace(self.report, findings=tuple(replace(each, place=None) for each in self.report.findings))
-
-
-@dataclass(frozen=True, slots=True)
-class CompiledPlan:
-    """A plan that passes the check, and how it was made."""
-
-    plan: Plan
-    report: Report
-    mismatches: tuple[Mismatch, ...]
-    repairs: int
-    cached: bool
-    seconds: float
-    looks: tuple[str, ...] | None = None
-    """The variables that the planner asks to see before the next plan; None if the plan answers."""
-    confidence: tuple[ReplyToken, ...] = ()
-    """The probability of each token, if it was asked for and the provider reports it."""
-    route: Route | None = None
-    """The model that wrote it and why, where there was a choice."""
-    draft: Plan | None = None
-    """The plan as the model wrote it, with neutral names for tools that describe themselves."""
-    draft_types: Mapping[str, Type] = field(default_factory=dict[str, Type])
-    """The types of the draft's variables, as a planner may read them."""
-    check: PlanCheck | None = field(default=None, repr=False, compare=False)
-    """The check that the plan passed, so that it is not repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +188,7 @@ class Delta:
         # The plan of a substitute model is not cached: an entry could not say that it is one. Neither is a plan that
         # untrusted text influenced, which may have happened only while it was written.
         if self._cache is not None and key is not None and not ledger.degraded and not writing.is_influenced:
-            self._cache[key] = _render_entry(key, compiled)
+            self._cache[key] = render_entry(key, compiled)
         return replace(compiled, repairs=repairs, seconds=time.perf_counter() - started)
 
     async def draw(self, intent: Intent, registry: Registry, sampling: Sampling) -> CompiledPlan | None:
@@ -341,7 +284,7 @@ class Delta:
         if text is None or key is None or self._cache is None:
             return None
         compiled = None
-        if (found := _parse_entry(key, text)) is not None:
+        if (found := parse_entry(key, text)) is not None:
             plan, looks = found
             plan = plan.model_copy(update={"goal": writing.intent.request})
             asked = drop_unasked_steps(plan, writing.intent, writing.registry)
@@ -475,35 +418,6 @@ def _with_left_variables(
     plan: Plan, looks: tuple[str, ...] | None, registry: Registry, earlier: EarlierRounds | None
 ) -> Plan:
     return plan if looks is None or earlier is None else with_left_variables(plan, looks, registry, earlier)
-
-
-def _render_entry(key: str, compiled: CompiledPlan) -> str:
-    """A plan as a cache entry. It contains its key, so that an entry that was copied to another key is not used."""
-    if compiled.draft is None:
-        raise AssertionError("only a usable attempt is kept")
-    # The draft of a plan in rounds has its left variables already; judging it again does not change it.
-    draft = compiled.draft.to_json()
-    return json.dumps({"form": PLAN_CACHE_FORM, "key": key, "looks": compiled.looks, "plan": draft})
-
-
-def _parse_entry(key: str, text: str) -> tuple[Plan, tuple[str, ...] | None] | None:
-    """The plan of a cache entry; None if it is damaged, of another format, or of another key."""
-    try:
-        entry: Any = json.loads(text)
-        if (entry["form"], entry["key"]) != (PLAN_CACHE_FORM, key):
-            return None
-        looks = entry["looks"]
-        plan = Plan.model_validate_json(entry["plan"])
-        # A model cannot write what a reference is bound to, so neither can an entry: it would choose value and label.
-        if any(each.bound is not None for each in plan_references(plan)):
-            return None
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    if looks is None:
-        return plan, None
-    if not isinstance(looks, list) or not all(isinstance(name, str) for name in cast("list[object]", looks)):
-        return None
-    return plan, tuple(cast("list[str]", looks))
 
 
 def _unused_results(plan: Plan, report: Report, registry: Registry) -> list[str]:

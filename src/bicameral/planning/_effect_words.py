@@ -12,9 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from bicameral.planning._language import fold, guess_language
+from bicameral.planning._language import ORDERS, Language, fold, guess_language
 from bicameral.planning._non_orders import without_drafts, without_non_orders
-from bicameral.planning._order_verbs import ORDERS, Language
 from bicameral.tools import Effect
 
 # German nouns and French or Spanish words that are English verbs: Tag (day), comment (how), antes (before).

@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 
-from bicameral.planning._language import fold
+from bicameral.planning._language import Language, fold
 from bicameral.planning._lexicon import DELETABLE
-from bicameral.planning._order_verbs import Language
 
 # What is no order, although it has the words of one. Each pattern is matched against the folded request, and what it
 # matches is replaced by blanks.

@@ -283,9 +283,6 @@ _PLACE_PARAMETERS = frozenset(
 )
 
 
-_TEXT_ACTIONS = TEXT_PARTS | {"grep", "uniq", "dedupe", "deduplicate"}
-
-
 def step_questions(intent: Intent) -> tuple[OpenQuestion, ...]:
     """What steps with parameters leave open: the text that they work on, and the recipient of what is sent."""
     said = {name for step in intent.steps for name in step.parameters}

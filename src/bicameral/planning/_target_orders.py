@@ -12,8 +12,7 @@ import re
 from dataclasses import dataclass
 
 from bicameral.planning._clauses import Clause, ordering_clauses
-from bicameral.planning._language import guess_language
-from bicameral.planning._order_verbs import Language
+from bicameral.planning._language import Language, guess_language
 from bicameral.tools import Effect
 
 _FILE = r"q{3,}\w*"

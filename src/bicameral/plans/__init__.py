@@ -51,7 +51,8 @@ from bicameral.plans._plan import (
     walk as walk,
 )
 from bicameral.plans._type_rules import LibraryFunction as LibraryFunction
-from bicameral.plans.check._cells import bind_cells as bind_cells, unbind_cells as unbind_cells
+from bicameral.plans.check._cell_calls import unbind_cells as unbind_cells
+from bicameral.plans.check._cells import bind_cells as bind_cells
 from bicameral.plans.check._checker import (
     check as check,
     check_step as check_step,

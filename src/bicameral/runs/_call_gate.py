@@ -40,8 +40,8 @@ from bicameral.runs._call_policy import (
     possible_grant,
 )
 from bicameral.runs._effects import EffectHandler
+from bicameral.runs._lookahead import CallRequest, FutureCallVisitor
 from bicameral.runs._observability import record_decision
-from bicameral.runs._step_evaluation import CallRequest, FutureCallVisitor
 from bicameral.telemetry import span
 from bicameral.tools import Tool, bind_attached_files, describe_changes
 from bicameral.types import to_plain

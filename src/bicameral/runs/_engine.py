@@ -32,18 +32,10 @@ from bicameral.runs._citations import Citation
 from bicameral.runs._doubts import Doubt, find_resting_steps, merge_doubts
 from bicameral.runs._effects import EffectHandler
 from bicameral.runs._inputs import StartState
+from bicameral.runs._local_steps import ControlFlow, LocalSteps
+from bicameral.runs._lookahead import FutureCallVisitor, Lookahead, RunningBlock, RunningLoop, RunPosition, copy_frame
 from bicameral.runs._observability import record_step_result, step_span
 from bicameral.runs._scheduler import Footprints, Job, JobOrder, run_concurrently
-from bicameral.runs._step_evaluation import (
-    ControlFlow,
-    FutureCallVisitor,
-    LocalSteps,
-    Lookahead,
-    RunningBlock,
-    RunningLoop,
-    RunPosition,
-    copy_frame,
-)
 from bicameral.runs._variables import VariableFrame, add_step_to_error
 from bicameral.tools import Registry
 

@@ -19,7 +19,7 @@ from bicameral.catalog.advice import (
     questions,
     rulebook,
 )
-from bicameral.catalog.advice._facts import condition_facts
+from bicameral.catalog.advice._facts import describe_tests
 from bicameral.catalog.lint import lint, rules as lint_rules
 from bicameral.catalog.stacks import parse_stack
 from bicameral.errors import CatalogError
@@ -329,7 +329,7 @@ def test_the_facts_are_those_that_can_be_asked_for() -> None:
         TaskFacts(tolls=3)
     with pytest.raises(AttributeError, match="tolls"):
         TaskFacts().value("tolls")
-    used = {fact for rule in rulebook().rules.values() for fact in condition_facts(rule.condition)}
+    used = {fact for rule in rulebook().rules.values() for fact in questions() if describe_tests(rule.condition, fact)}
     told = {"money_budget", "structured_output", "window_tokens", "schema_tokens"}
     assert set(questions()) - used <= told
     for question in questions().values():

@@ -304,11 +304,6 @@ def _tested_facts(test: Binary) -> tuple[str, ...]:
     return DERIVED_FACTS.get(name, (name,))
 
 
-def condition_facts(tree: Node) -> frozenset[str]:
-    """The facts that a condition depends on."""
-    return frozenset(name for node in walk(tree) if isinstance(node, Binary) for name in _tested_facts(node))
-
-
 def describe_tests(tree: Node, fact: str) -> str:
     """The tests of one fact in a condition, in words."""
     tests = (node for node in walk(tree) if isinstance(node, Binary) and fact in _tested_facts(node))

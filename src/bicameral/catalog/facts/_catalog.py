@@ -245,10 +245,6 @@ class Catalog:
         """The conflicts that a pattern is part of."""
         return [each for each in self.conflicts.values() if pattern in each.patterns]
 
-    def patterns_by(self, mechanism: str) -> list[PatternFacts]:
-        """The patterns that rest on a mechanism."""
-        return [pattern for pattern in self.patterns.values() if mechanism in pattern.mechanisms]
-
     @cached_property
     def _index(self) -> PatternIndex:
         return PatternIndex(self.patterns.values())

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._main import CommonOptions, common_options, completer
+from bicameral.cli._options import CommonOptions, common_options, completer
 from bicameral.cli._output import OK, Output
+from bicameral.cli._plain_values import cell_text
 from bicameral.cli._prompts import read_line
-from bicameral.cli._render import cell_text, money_text
+from bicameral.cli._render import money_text
 from bicameral.cli.commands.estimate import TokenSpeeds, tier_rates
 from bicameral.errors import BicameralError, CatalogError, Place
 
@@ -76,7 +77,7 @@ async def _read_reply(out: Output, question: OpenQuestion) -> str | None:
     out.say("")
     for line in textwrap.wrap(f"why: {question.question.why}", _TEXT_WIDTH):
         out.say(f"  {line}", style="dim")
-    reply = await read_line(out, f"? {question.question.ask} ({question.question.expected_input}) ")
+    reply = await read_line(f"? {question.question.ask} ({question.question.expected_input}) ")
     return None if reply is None or reply.lower() in _END_WORDS else reply
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._main import CommandFunction, CommonOptions, common_options, complete_approvals, local_time_text
+from bicameral.cli._options import CommandFunction, CommonOptions, common_options, complete_approvals
 from bicameral.cli._output import OK
-from bicameral.cli._render import render_table
+from bicameral.cli._plain_values import local_time_text, render_table
 from bicameral.cli._run_records import current_user, has_submitted_runs, open_submitted_runs
 from bicameral.cli._values import calls_text, question_text
 from bicameral.display import make_visible

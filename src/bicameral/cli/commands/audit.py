@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bicameral.cli._main import CommonOptions, common_options
+from bicameral.cli._options import CommonOptions, common_options
 from bicameral.cli._output import FAILED, OK
 
 _LEGS = {"private": "private data", "untrusted": "untrusted content", "outbound": "ways out"}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._main import CommonOptions, common_options
+from bicameral.cli._options import CommonOptions, common_options
 from bicameral.cli._output import NO_PLAN, OK
 from bicameral.cli._render import checked_json, effects_text, show_bindings, show_finding, show_verdicts
 from bicameral.errors import Place, PlanError

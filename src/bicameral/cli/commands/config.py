@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._main import CommonOptions, common_options
+from bicameral.cli._options import CommonOptions, common_options
 from bicameral.cli._output import OK
 from bicameral.errors import ConfigError
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bicameral.cli._main import CommonOptions, common_options
+from bicameral.cli._options import CommonOptions, common_options
 from bicameral.cli._output import FAILED, OK
 from bicameral.cli._run_records import has_submitted_runs, open_submitted_runs
 from bicameral.config import HealthCheck

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._main import CommonOptions, common_options
+from bicameral.cli._options import CommonOptions, common_options
 from bicameral.cli._output import OK, Output
-from bicameral.cli._render import money_text, render_table
+from bicameral.cli._plain_values import render_table
+from bicameral.cli._render import money_text
 from bicameral.errors import CatalogError, PlanError, nearest_name
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bicameral.cli._main import CommonOptions, common_options, planning_options, run_until_terminated
-from bicameral.cli._output import Output
+from bicameral.cli._command_agent import run_until_terminated
+from bicameral.cli._options import CommonOptions, common_options, planning_options
 from bicameral.cli._prompts import confirm_yes
 from bicameral.cli._values import break_line
 from bicameral.cli.commands.run import RunCommand, RunOptions
@@ -39,7 +39,7 @@ def command(chosen: CommonOptions, run: str, deterministic: bool, fresh: bool, d
         journal, found = find_recorded_run(known, run)
         shown = _load_endorsement(journal, found)
     chosen.out.say(_endorsement_text(shown, found))
-    endorser = TerminalEndorser(chosen.out) if chosen.out.is_interactive else None
+    endorser = TerminalEndorser() if chosen.out.is_interactive else None
     request = asyncio.run(endorse_text(shown, endorser))
     runner = RunCommand(chosen, config, RunOptions(deterministic, fresh, dry_run))
     runner.fetch_weights()
@@ -62,11 +62,8 @@ def _load_endorsement(journal: Journal, run: str) -> Endorsement:
 class TerminalEndorser:
     """Asks the person at the terminal. Without a person nothing is endorsed."""
 
-    def __init__(self, out: Output) -> None:
-        self._out = out
-
     async def endorse(self, shown: Endorsement) -> bool:
-        return await confirm_yes(self._out, "Follow this as your own request?")
+        return await confirm_yes("Follow this as your own request?")
 
 
 def _endorsement_text(shown: Endorsement, run: str) -> str:

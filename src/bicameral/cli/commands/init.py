@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bicameral.cli._main import CommonOptions, common_options
+from bicameral.cli._options import CommonOptions, common_options
 from bicameral.errors import ConfigError, Place
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bicameral.cli._main import CommonOptions, common_options, fetch_missing_weights, open_agent
+from bicameral.cli._command_agent import fetch_missing_weights, open_agent
+from bicameral.cli._options import CommonOptions, common_options
 from bicameral.cli._output import OK, Output, open_display, terminal_people
 from bicameral.cli._render import intent_text
 

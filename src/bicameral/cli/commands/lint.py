@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._main import CommonOptions, common_options
+from bicameral.cli._options import CommonOptions, common_options
 from bicameral.cli._output import FAILED, OK, Output, exit_code
 from bicameral.errors import BicameralError, CatalogError, describe_error, nearest_name
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._main import CommonOptions, common_options, completer
+from bicameral.cli._options import CommonOptions, common_options, completer
 from bicameral.cli._output import FAILED, OK
-from bicameral.cli._render import render_table
+from bicameral.cli._plain_values import render_table
 
 if TYPE_CHECKING:
     from bicameral.models import ProgressReporter, Weights

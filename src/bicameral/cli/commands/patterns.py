@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._main import CommonOptions, common_options, completer
+from bicameral.cli._options import CommonOptions, common_options, completer
 from bicameral.cli._output import Output
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ def run_pattern(chosen: CommonOptions, id: str, request: str | None, knobs: tupl
     import asyncio
 
     from bicameral.catalog import catalog
-    from bicameral.cli._main import fetch_missing_weights, open_agent, run_until_terminated
+    from bicameral.cli._command_agent import fetch_missing_weights, open_agent, run_until_terminated
     from bicameral.cli._pattern_runs import PatternRunner, parse_pattern_knobs
     from bicameral.patterns import pattern_class
 

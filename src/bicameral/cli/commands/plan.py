@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._main import (
-    CommonOptions,
-    common_options,
-    fetch_missing_weights,
-    open_agent,
-    planning_options,
-    plans_option,
-)
+from bicameral.cli._command_agent import fetch_missing_weights, open_agent
+from bicameral.cli._options import CommonOptions, common_options, planning_options, plans_option
 from bicameral.cli._output import NO_PLAN, OK, Output, open_display, terminal_people
 from bicameral.cli._render import (
     planned_json,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bicameral.cli._main import CommonOptions, common_options
+from bicameral.cli._options import CommonOptions, common_options
 from bicameral.cli._output import FAILED, NO_PLAN, OK, Output
 from bicameral.cli._render import verdict_lines
 

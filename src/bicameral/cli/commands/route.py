@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._main import CommonOptions, common_options
+from bicameral.cli._options import CommonOptions, common_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,7 +62,7 @@ def explain_route(config: Config, role: str, **facts: Any) -> tuple[str, dict[st
     identity = router.aliases[route.alias].identity
     reason = route.why if route.by == "rule" else f"{route.by}: {route.why}"
     lines = [f"{route.alias} ({identity}), by {reason}"]
-    lines += [f"  not {passed}" for passed in _skipped_choices(router, request, here, route)]
+    lines += [f"  not {passed}" for passed in _skipped_choices(router, here, route)]
     route_facts = {"role": role, "chamber": chamber, "model": identity, "route": route.to_json()}
     return "\n".join(lines), route_facts
 
@@ -79,7 +79,7 @@ def route_line(call: Mapping[str, Any]) -> str:
     return line + (f"\n    degraded: {call['degraded']}" if call.get("degraded") else "")
 
 
-def _skipped_choices(router: Router, request: ModelRequest, here: CallContext, route: Route) -> list[str]:
+def _skipped_choices(router: Router, here: CallContext, route: Route) -> list[str]:
     """The choices with precedence over the one that was made, which did not apply."""
     if route.by == "call":
         return []

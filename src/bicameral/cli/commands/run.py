@@ -9,24 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._main import (
-    CommonOptions,
-    common_options,
-    fetch_missing_weights,
-    open_agent,
-    planning_options,
-    plans_option,
-    run_until_terminated,
-)
-from bicameral.cli._output import (
-    EXIT_CODES,
-    FAILED,
-    NO_PLAN,
-    OK,
-    ProgressDisplay,
-    open_display,
-    terminal_people,
-)
+from bicameral.cli._command_agent import fetch_missing_weights, open_agent, run_until_terminated
+from bicameral.cli._options import CommonOptions, common_options, planning_options, plans_option
+from bicameral.cli._output import EXIT_CODES, FAILED, NO_PLAN, OK, ProgressDisplay, open_display, terminal_people
 from bicameral.cli._prompts import confirm_yes
 from bicameral.cli._render import (
     checked_json,
@@ -304,7 +289,7 @@ class RunCommand:
         grave = [use.path for use in checked.report.effects if use.effect in ("send", "irreversible")]
         if self._wishes.yes or not self._out.is_interactive or all(_is_asked_about(checked, path) for path in grave):
             return True
-        return await confirm_yes(self._out, f"This plan {effects_text(checked.report)}. Run it?")
+        return await confirm_yes(f"This plan {effects_text(checked.report)}. Run it?")
 
     async def _fetch_quarantined(self, plan: Plan) -> None:
         from bicameral.plans import Extract, walk

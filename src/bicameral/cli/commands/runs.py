@@ -8,26 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._main import (
-    CommonOptions,
-    PeriodType,
-    common_options,
-    complete_runs,
-    fetch_missing_weights,
-    open_agent,
-    run_until_terminated,
-)
+from bicameral.cli._command_agent import fetch_missing_weights, open_agent, run_until_terminated
+from bicameral.cli._options import CommonOptions, PeriodType, common_options, complete_runs
 from bicameral.cli._output import FAILED, OK, Output, open_display, terminal_people
-from bicameral.cli._render import (
-    answer_text,
-    outcome_json,
-    recorded_usage_json,
-    recorded_usage_text,
-    render_table,
-    say_doubts,
-    show_outcome,
-    to_plain_json,
-)
+from bicameral.cli._plain_values import answer_text, render_table, to_plain_json
+from bicameral.cli._render import outcome_json, recorded_usage_json, recorded_usage_text, say_doubts, show_outcome
 from bicameral.cli._run_records import (
     FoundRun,
     RunRecords,
@@ -335,7 +320,7 @@ async def _confirm_erasure(out: Output, question: str, yes: bool) -> bool:
         raise RunError("run.needs-answer", f"nobody is there to be asked: {question}", fix="--yes says yes.")
     from bicameral.cli._prompts import confirm_yes
 
-    if await confirm_yes(out, question):
+    if await confirm_yes(question):
         return True
     out.say("nothing was erased")
     return False

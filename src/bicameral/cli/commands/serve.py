@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._main import CommonOptions, common_options, fetch_missing_weights, on_signals, open_agent
+from bicameral.cli._command_agent import fetch_missing_weights, on_signals, open_agent
+from bicameral.cli._options import CommonOptions, common_options
 from bicameral.cli._output import OK
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bicameral.cli._main import CommonOptions, MomentType, PeriodType, common_options, open_agent, run_until_terminated
+from bicameral.cli._command_agent import open_agent, run_until_terminated
+from bicameral.cli._options import CommonOptions, MomentType, PeriodType, common_options
 from bicameral.cli._output import NO_PLAN, OK, terminal_people
 from bicameral.cli._render import checked_json, say_doubts, show_bindings, show_plan, show_report
 from bicameral.cli._run_records import (

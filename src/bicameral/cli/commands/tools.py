@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._main import CommonOptions, common_options, completer, load_config_quietly
+from bicameral.cli._options import CommonOptions, common_options, completer, load_config_quietly
 
 if TYPE_CHECKING:
     from bicameral.tools import Tool

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from bicameral.cli._main import CommonOptions, common_options
+from bicameral.cli._options import CommonOptions, common_options
 from bicameral.cli._output import OK
-from bicameral.cli._render import money_text, render_table, say_degraded
+from bicameral.cli._plain_values import render_table
+from bicameral.cli._render import money_text, say_degraded
 
 if TYPE_CHECKING:
     from bicameral.limits import CostEntry, CostGrouping, CostReport, CostTotals

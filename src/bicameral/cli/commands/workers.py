@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._main import CommonOptions, common_options, local_time_text
-from bicameral.cli._render import render_table
+from bicameral.cli._options import CommonOptions, common_options
+from bicameral.cli._plain_values import local_time_text, render_table
 from bicameral.cli._run_records import NO_WORKER, has_submitted_runs, open_submitted_runs
 
 if TYPE_CHECKING:

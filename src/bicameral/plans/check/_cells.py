@@ -12,24 +12,25 @@ added, and a comparison that cannot match anything is an error that names the co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from bicameral import types as t
 from bicameral.columns import Amount, ColumnKind, describe_kind, kind_of_notation, parse_number, parse_yes_no
 from bicameral.errors import BindError, Place
 from bicameral.plans import _expressions as ir, _plan as ps
+from bicameral.plans.check._cell_calls import (
+    cell_call,
+    cell_comparison,
+    refuse_written_calls,
+    unbind_cells,
+    written_calls,
+)
 from bicameral.plans.check._checker import StepChecker
 from bicameral.plans.check._scope import Scope
 from bicameral.plans.evaluate._closures import bind_arguments
 from bicameral.plans.evaluate._library import FUNCTIONS
-from bicameral.plans.evaluate._library_cells import (
-    CELL_COMPARISONS,
-    CELL_FUNCTIONS,
-    is_readable,
-    notation_type,
-    wanted_value,
-)
+from bicameral.plans.evaluate._library_cells import CELL_COMPARISONS, is_readable, notation_type, wanted_value
 from bicameral.plans.evaluate._library_scalars import DATE_FIELDS_BY_TYPE
 from bicameral.plans.evaluate._values import spec_problem
 from bicameral.tools import Registry
@@ -47,7 +48,6 @@ _NEVER_TEXT = (t.BoolType, t.IntType, t.FloatType, t.DateType, t.DateTimeType)
 _CONVERSIONS = {"int": _NUMBERS, "float": _NUMBERS, "date": ("date",), "datetime": ("date",), "parse_date": ("date",)}
 """Functions that also take text, which would read a cell without the notation of its column."""
 _NO_CONSTANT = object()
-_CELL_NAMES = frozenset(function.name for function in CELL_FUNCTIONS)
 
 
 def bind_cells(plan: ps.Plan, registry: Registry, scope: Mapping[str, t.Type] | None = None) -> ps.Plan:
@@ -62,11 +62,11 @@ def bind_cells(plan: ps.Plan, registry: Registry, scope: Mapping[str, t.Type] | 
         BindError: A comparison cannot match anything, a column cannot be computed with, or the plan calls a function
             that only binding writes in a way that binding does not.
     """
-    if next(_written_calls(plan), None) is not None:
+    if next(written_calls(plan), None) is not None:
         # Whoever writes such a call chooses the notation, and it is shown as a plain comparison. So none is taken over:
         # they are undone and made anew from the table that is there.
         plan = unbind_cells(plan)
-        _refuse_written_calls(plan)
+        refuse_written_calls(plan)
     tools = (registry.get(step.tool) for _, step in ps.walk(plan.steps) if isinstance(step, ps.Call))
     if not scope and not any(tool is not None and tool.refine is not None for tool in tools):
         # Without a table nothing has columns, and most plans need no second look at their types.
@@ -76,50 +76,6 @@ def bind_cells(plan: ps.Plan, registry: Registry, scope: Mapping[str, t.Type] | 
     checker.check_block(plan.steps, Scope.from_types(scope or {}))
     steps = _CellBinder(registry, checker.expression_types).bind_steps(plan.steps, "")
     return plan if steps == plan.steps else plan.model_copy(update={"steps": steps})
-
-
-def unbind_cells(node: Any) -> Any:
-    """A plan or expression as it was written: without what `bind_cells` put around its cells.
-
-    Example:
-        >>> render_expr(unbind_cells(parse_expression('cell_matches(row["paid"], "==", False, "yes/no", "paid")')))
-        'row["paid"] == False'
-    """
-    if isinstance(node, ps.Plan):
-        return node.model_copy(update={"steps": tuple(map(unbind_cells, node.steps))})
-    match node:
-        case ir.Apply(function="cell_matches", args=(cell, ir.Const(value=str() as op), value, _, _)) if (
-            op in CELL_COMPARISONS
-        ):
-            return ir.Compare(first=unbind_cells(cell), rest=((op, unbind_cells(value)),))  # type: ignore[arg-type]
-        case ir.Apply(function="cell_value" | "cell_values" | "cell_order", args=(cell, *_)):
-            return unbind_cells(cell)
-        case _:
-            return ir.map_children(node, unbind_cells)
-
-
-def _written_calls(plan: ps.Plan) -> Iterator[tuple[str, str]]:
-    """The calls in a plan of functions that only binding writes, with the paths of their steps."""
-    for path, step in ps.walk(plan.steps):
-        # The steps inside it are walked as well, with a path of their own.
-        inner = {id(each) for name in ("steps", "otherwise") for each in getattr(step, name, ())}
-        nodes: list[Any] = [child for child in ir.children(step) if id(child) not in inner]
-        while nodes:
-            node = nodes.pop()
-            if isinstance(node, ir.Apply) and node.function in _CELL_NAMES:
-                yield path, node.function
-            nodes += ir.children(node)
-
-
-def _refuse_written_calls(plan: ps.Plan) -> None:
-    for path, function in _written_calls(plan):
-        raise BindError(
-            "bind.written-cells",
-            f"the plan calls {function}(), which is written only when a plan is bound",
-            place=Place(step=path),
-            expected="a plain comparison, sum or order of the cells",
-            fix='Write it as if the cell were what it says, such as `row["paid"] == False`.',
-        )
 
 
 class _CellBinder:
@@ -250,7 +206,7 @@ class _CellBinder:
     def _value(self, expr: Any, cell: t.CellType) -> Any:
         """A cell as the value that it says."""
         self._require_one_reading(cell)
-        return _apply("cell_value", self._visit(expr), cell)
+        return cell_call("cell_value", self._visit(expr), cell)
 
     # -- calls
 
@@ -289,7 +245,7 @@ class _CellBinder:
         changed = ir.map_children(expr, self._visit)
         first, *rest = changed.args or (changed.named[0][1],)
         named = changed.named if changed.args else changed.named[1:]
-        return changed.model_copy(update={"args": (_apply("cell_values", first, cell), *rest), "named": named})
+        return changed.model_copy(update={"args": (cell_call("cell_values", first, cell), *rest), "named": named})
 
     def _order(self, expr: ir.Apply) -> Any:
         named = dict(expr.named)
@@ -309,7 +265,7 @@ class _CellBinder:
         if cell is None:
             return ir.map_children(expr, self._visit)
         self._require_one_reading(cell)
-        by = ir.Lambda(names=("cell",), body=_apply("cell_order", ir.Ref(name="cell"), cell, last))
+        by = ir.Lambda(names=("cell",), body=cell_call("cell_order", ir.Ref(name="cell"), cell, last))
         changed = ir.map_children(expr, self._visit)
         return changed.model_copy(update={"named": (*changed.named, ("key", by))})
 
@@ -320,7 +276,7 @@ class _CellBinder:
         if cell is None:
             return self._visit(body)
         self._require_one_reading(cell)
-        return _apply("cell_order", self._visit(body), cell, last)
+        return cell_call("cell_order", self._visit(body), cell, last)
 
     def _plain_call(self, expr: ir.Apply, args: tuple[Any, ...]) -> Any:
         """A call: a cell is read where the function takes what it says, and takes no text."""
@@ -357,7 +313,7 @@ class _CellBinder:
         """One comparison in the kind of the column on one of its sides; None if it is made as it is."""
         cell, other = self._cell(left), self._cell(right)
         if op in ("in", "not in"):
-            return None if cell is None else self._membership(left, op, right, cell)
+            return None if cell is None else self._membership(left, op, right)
         if op not in CELL_COMPARISONS:
             return None
         if cell is None and other is not None:
@@ -408,13 +364,13 @@ class _CellBinder:
             raise self._error(cell, f"{_name(other)} is {_describe(other)}, and they cannot be compared")
         if set(cell.units) != set(other.units) and cell.units and other.units:
             raise self._error(cell, f"{_name(other)} is {_describe(other)}, and they cannot be compared")
-        read = _apply("cell_value", self._visit(right), other, ir.Const(value=None))
-        return _comparison(self._visit(left), op, read, cell)
+        read = cell_call("cell_value", self._visit(right), other, ir.Const(value=None))
+        return cell_comparison(self._visit(left), op, read, cell)
 
     def _matches(self, left: Any, op: str, right: Any, cell: t.CellType) -> Any:
-        return _comparison(self._visit(left), op, self._visit(right), cell)
+        return cell_comparison(self._visit(left), op, self._visit(right), cell)
 
-    def _membership(self, left: Any, op: str, right: Any, cell: t.CellType) -> Any:
+    def _membership(self, left: Any, op: str, right: Any) -> Any:
         """`cell in [a, b]` as one comparison for each item, if the items are written in the plan."""
         if not isinstance(right, ir.ListOf | ir.TupleOf) or not right.items:
             return None
@@ -470,16 +426,6 @@ class _CellBinder:
     def _error(self, cell: t.CellType, what: str) -> BindError:
         fitting = describe_kind(kind_of_notation(cell.notation))[1]
         return _bind_error(self._path, cell.column, _describe(cell), fitting, what)
-
-
-def _comparison(left: Any, op: str, right: Any, cell: t.CellType) -> ir.Apply:
-    notation, column = ir.Const(value=cell.notation), ir.Const(value=cell.column)
-    return ir.Apply(function="cell_matches", args=(left, ir.Const(value=op), right, notation, column))
-
-
-def _apply(function: str, expr: Any, cell: t.CellType, *more: Any) -> ir.Apply:
-    notation, column = ir.Const(value=cell.notation), ir.Const(value=cell.column)
-    return ir.Apply(function=function, args=(expr, notation, column, *more))
 
 
 def _constant(expr: Any) -> object:

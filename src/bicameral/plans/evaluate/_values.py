@@ -131,7 +131,6 @@ _FORMAT_SPEC = re.compile(
 )
 _DATE_PATTERN = re.compile(r"(?:[^%\0]|%-?[aAbBcdeDfFGHIjmMpSTuUVwWxXyYzZ]|%%)*", re.DOTALL)
 _FLOAT_FORMATS = frozenset("fFeEgG%")
-_INT_FORMATS = frozenset("dxXbo")
 
 
 def format_value(value: object) -> str:

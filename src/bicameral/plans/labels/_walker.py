@@ -14,7 +14,7 @@ from typing import Any
 
 from bicameral import labels as lb
 from bicameral.plans import _expressions as ir
-from bicameral.plans._plan import Answer, Ask, Call, Compute, Each, Extract, Update, When, walk
+from bicameral.plans._plan import Answer, Ask, Call, Compute, Each, Extract, Update, When
 from bicameral.plans.check._checker import literal_arguments
 from bicameral.plans.labels import _rules as rules, _transfer as tf
 from bicameral.plans.labels._storage import places_after_call, recall_stored_labels
@@ -173,11 +173,6 @@ class LocalStepLabels:
     changed: MutableLabelEnv
     pc: lb.Label
     answer: lb.LabelTree | None
-
-
-def is_local_step(step: Any) -> bool:
-    """Whether a step, with all steps in it, calls no tool or model and asks nobody."""
-    return not any(isinstance(inner, Call | Extract | Ask) for _, inner in walk((step,)))
 
 
 @ir.memoize_by_identity
