@@ -17,7 +17,7 @@ from typing import Any
 from bicameral.agent import Agent
 from bicameral.config import Config
 from bicameral.durable import Runs, Worker
-from bicameral.models import ModelRequest, ScriptedProvider
+from bicameral.models import ModelReply, ModelRequest, ScriptedProvider
 from bicameral.plans import Plan, parse
 from bicameral.tools import Origin, Registry, Tool, call_key, tool
 
@@ -114,7 +114,11 @@ def agent(folder: Path, config: Config | None = None, without: str = "") -> Agen
 
 
 def planner(folder: Path, rules: list[list[str]]) -> ScriptedProvider:
-    """A planner that replies by what the prompt has, writes the prompt down, and dies once of the words in `die-of`."""
+    """A planner that replies by what the prompt has and writes the prompt down.
+
+    It dies once of the words in the file `die-of`. Of those in `hold` it renames the file to `held`, and waits until
+    that is gone.
+    """
 
     def reply(request: ModelRequest) -> str:
         prompt = "\n".join(message.text for message in request.messages)
@@ -126,7 +130,16 @@ def planner(folder: Path, rules: list[list[str]]) -> ScriptedProvider:
             os.kill(os.getpid(), signal.SIGKILL)
         return next(text for words, text in rules if words in prompt)
 
-    return ScriptedProvider(reply, grammars=False)
+    class Planner(ScriptedProvider):
+        async def generate(self, request: ModelRequest) -> ModelReply:
+            hold = folder / "hold"
+            if hold.exists() and hold.read_text() in "\n".join(message.text for message in request.messages):
+                hold.rename(folder / "held")
+                while (folder / "held").exists():  # noqa: ASYNC110 (a file, since workers are processes)
+                    await asyncio.sleep(0.02)
+            return await super().generate(request)
+
+    return Planner(reply, grammars=False)
 
 
 def prompts(folder: Path) -> list[str]:

@@ -202,20 +202,67 @@ async def test_a_worker_that_leaves_within_a_round_ends_nothing(runs: Runs, hous
     assert [line["place"] for line in named(house.folder, "put")] == ["x", "y"]
 
 
-async def test_rounds_are_not_continued_under_other_policies(runs: Runs, house: House) -> None:
-    script(house, (LATER, SEND_AGAIN), (FIRST, READ))
-    run = await submit(runs, 'Read letter 1 and post it to "kim@example.com"')
+async def test_a_worker_that_was_taken_for_dead_writes_no_plan_and_does_nothing_more(runs: Runs, house: House) -> None:
+    """It is still asking for the plan of the second round when another worker has done that round."""
+    script(house, (LATER, PUT), (FIRST, LOOK))
+    (house.folder / "hold").write_text(LATER)
+    run = await submit(runs)
+    lease = Lease(run, 1, "frozen")
+    row = await runs.dispatch.run(claim_run, lease, PATIENCE)
+    assert row is not None
+    async with agent(house.folder, config({})) as who:
+        frozen = asyncio.create_task(Attempt(runs, lease, row, who, lambda: False).run())
+        await until((house.folder / "held").exists)
+        await runs.dispatch.run(release_run, lease, "taken for dead")
+        assert isinstance(await attempt(runs, house, run), RunEnd)
+        (house.folder / "held").unlink()
+        result = await frozen
+    assert isinstance(result, AttemptBroken)
+    assert result.error.code == "journal.fenced"
+    assert [line["place"] for line in named(house.folder, "put")] == ["x", "y"]
+    assert kinds(runs, run).count("reason-planned") == 2
+    assert kinds(runs, run)[-1] == "run-finished"
+
+
+async def test_a_question_of_a_later_plan_waits_for_its_reply(runs: Runs, house: House) -> None:
+    script(house, (LATER, 'name = ask("What is it called?", str)\nput("x", count)\nanswer(name)\n'), (FIRST, LOOK))
+    run = await submit(runs)
     assert isinstance(await attempt(runs, house, run), AttemptWaits)
-    await runs.answer((await open_question(runs, run)).id, "all")
+    asked = await open_question(runs, run)
+    assert (asked.kind, asked.question) == ("ask", "What is it called?")
+    await runs.reply(asked.id, "the tally")
+    await attempt(runs, house, run)
+    view = await runs.get(run)
+    assert (view.state, view.answer) == ("finished", "the tally"), view
+    assert len(named(house.folder, "tally")) == 1
+    assert len(prompts(house.folder)) == 3
+
+
+async def test_rounds_are_not_continued_under_other_policies(runs: Runs, house: House) -> None:
+    """A worker leaves while the second round is planned, and one with other policies finds the run."""
+    script(house, (LATER, PUT), (FIRST, LOOK))
+    (house.folder / "hold").write_text(LATER)
+    run = await submit(runs)
+    task = asyncio.create_task(attempt(runs, house, run, leaving=lambda: True))
+    await until((house.folder / "held").exists)
+    task.cancel()
+    left = await task
+    assert isinstance(left, AttemptBroken)
+    assert left.error.code == "run.left"
+    assert kinds(runs, run) == ["reason-started", "reason-planned", "reason-round"]
     lease = Lease(run, 2, "w2")
     row = await runs.dispatch.run(claim_run, lease, PATIENCE)
     assert row is not None
     async with agent(house.folder, config({})) as who:
         who.policy.mode = "normal"
         result = await Attempt(runs, lease, row, who, lambda: False).run()
-    assert isinstance(result, AttemptBroken)
-    assert result.error.code == "run.other-code"
-    assert not named(house.folder, "post")
+        assert isinstance(result, AttemptBroken)
+        assert result.error.code == "run.other-code"
+        assert not named(house.folder, "put")
+        # With those it was begun with it goes on.
+        who.policy.mode = "strict"
+        assert isinstance(await Attempt(runs, lease, row, who, lambda: False).run(), RunEnd)
+    assert [line["place"] for line in named(house.folder, "put")] == ["x", "y"]
 
 
 SEND = 'text = letter(1)\npost("kim@example.com", text)\nlook(text)\n'

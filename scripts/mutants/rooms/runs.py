@@ -35,7 +35,7 @@ MUTANTS = (
         "if planned is not None or number in self.recorded.ended:",
         "if False:",
         "a run that goes on would plan and run its rounds again",
-        (f"{ROUNDS}::test_a_worker_that_leaves_within_a_round_ends_nothing",),
+        (f"{ROUNDS}::test_a_question_of_a_later_plan_waits_for_its_reply",),
     ),
     Mutant(
         "leases.rounds-under-other-policies",
