@@ -17,7 +17,7 @@ from typing import Any
 from bicameral.agent import Agent
 from bicameral.config import Config
 from bicameral.durable import Runs, Worker
-from bicameral.models import ScriptedProvider
+from bicameral.models import ModelReply, ModelRequest, ScriptedProvider
 from bicameral.plans import Plan, parse
 from bicameral.tools import Origin, Registry, Tool, call_key, tool
 
@@ -44,7 +44,9 @@ def tools(folder: Path) -> list[Tool]:
         await asyncio.sleep(slow())
         return number * 10
 
-    @tool(effect="write", idempotent=True, origins=OWN, purpose={"place": "directs", "number": "carries"})
+    @tool(
+        effect="write", idempotent=True, origins=OWN, purpose={"place": "directs", "number": "carries"}, words=("put",)
+    )
     async def put(place: str, number: int) -> int:
         """Put a number into a place."""
         trace("begun", number=number, place=place, key=call_key())
@@ -52,7 +54,7 @@ def tools(folder: Path) -> list[Tool]:
         trace("put", number=number, place=place, key=call_key())
         return number
 
-    @tool(effect="send", origins=OWN, purpose={"to": "directs", "text": "carries"}, receivers=("to",))
+    @tool(effect="send", origins=OWN, purpose={"to": "directs", "text": "carries"}, receivers=("to",), words=("post",))
     async def post(to: str, text: str) -> bool:
         """Post a text to somebody."""
         trace("begun", to=to)
@@ -88,7 +90,13 @@ def tools(folder: Path) -> list[Tool]:
         """A long text."""
         return "x" * number
 
-    return [look, put, post, burn, die, letter, much]
+    @tool(effect="read", outbound=False, origins=OWN, purpose={"number": "selects"}, words=("tally",))
+    async def tally(number: int) -> int:
+        """Tally a number."""
+        trace("tally", number=number)
+        return number * 10
+
+    return [look, put, post, burn, die, letter, much, tally]
 
 
 def registry(folder: Path) -> Registry:
@@ -96,9 +104,48 @@ def registry(folder: Path) -> Registry:
 
 
 def agent(folder: Path, config: Config | None = None, without: str = "") -> Agent:
-    privileged, quarantined = ScriptedProvider([]), ScriptedProvider([])
+    script = folder / "plans.json"
+    privileged = planner(folder, json.loads(script.read_text())) if script.exists() else ScriptedProvider([])
+    # In rounds `look` is the word with which a plan asks to see a result.
+    without = "look" if script.exists() else without
     own = [each for each in tools(folder) if each.name != without]
+    quarantined = ScriptedProvider([("", '{"value": "no"}')], grammars=False)
     return Agent(own, config=config, privileged=privileged, quarantined=quarantined, cache={})
+
+
+def planner(folder: Path, rules: list[list[str]]) -> ScriptedProvider:
+    """A planner that replies by what the prompt has and writes the prompt down.
+
+    It dies once of the words in the file `die-of`. Of those in `hold` it renames the file to `held`, and waits until
+    that is gone.
+    """
+
+    def reply(request: ModelRequest) -> str:
+        prompt = "\n".join(message.text for message in request.messages)
+        with (folder / "prompts.jsonl").open("a") as file:
+            file.write(json.dumps({"pid": os.getpid(), "prompt": prompt}) + "\n")
+        deadly = folder / "die-of"
+        if deadly.exists() and deadly.read_text() in prompt:
+            deadly.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return next(text for words, text in rules if words in prompt)
+
+    class Planner(ScriptedProvider):
+        async def generate(self, request: ModelRequest) -> ModelReply:
+            hold = folder / "hold"
+            if hold.exists() and hold.read_text() in "\n".join(message.text for message in request.messages):
+                hold.rename(folder / "held")
+                while (folder / "held").exists():  # noqa: ASYNC110 (a file, since workers are processes)
+                    await asyncio.sleep(0.02)
+            return await super().generate(request)
+
+    return Planner(reply, grammars=False)
+
+
+def prompts(folder: Path) -> list[str]:
+    """What the planner was asked, by any process."""
+    file = folder / "prompts.jsonl"
+    return [json.loads(line)["prompt"] for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def plan(source: str, folder: Path) -> Plan:

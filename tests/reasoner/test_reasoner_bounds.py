@@ -9,7 +9,17 @@ from reasoner_world import Direct, Office, note, planner
 
 from bicameral import Failed, ScriptedProvider
 from bicameral.config import Config
-from bicameral.limits import ChamberPrices, Limits, Price, reasoning_limits
+from bicameral.limits import (
+    REASONING,
+    ChamberPrices,
+    ChamberUsage,
+    LimitReached,
+    Limits,
+    LimitUsage,
+    Meter,
+    Price,
+    reasoning_limits,
+)
 from bicameral.patterns.reasoner import Exhausted, GaveUp, ReasoningCallbacks, WrittenRound
 from bicameral.runs import Stopped
 from bicameral.tools import Origin, Tool, tool
@@ -135,3 +145,17 @@ def test_a_plan_that_nobody_wants_is_not_run(office: Office) -> None:
 def test_a_bound_of_nothing_is_refused(name: str) -> None:
     with pytest.raises(Exception, match="more than 0"):
         reasoning_limits(**{name: 0})  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("bounds", [{"calls": 2}, {"tokens": 90}, {"money": 0.5}])
+def test_what_earlier_attempts_have_taken_counts(bounds: dict[str, float]) -> None:
+    spent = ChamberUsage(reasoner_tokens=90, reasoner_calls=2)
+    taken = LimitUsage.of_models(spent, REASONING, money=0.5, seconds=3.0)
+    before = LimitUsage.from_json(taken.to_json(), REASONING)
+    limits = reasoning_limits(**bounds)  # pyright: ignore[reportArgumentType]
+    Meter(limits).start_reply("delta")
+    meter = Meter(limits, before=before)
+    assert (meter.usage.tokens, meter.usage.calls, meter.usage.money) == (90, 2, 0.5)
+    assert meter.usage.seconds >= 3.0
+    with pytest.raises(LimitReached):
+        meter.start_reply("delta")

@@ -16,7 +16,36 @@ PERMITS = "tests/runs/test_runs_permits.py"
 AHEAD = "tests/runs/test_runs_ahead.py"
 CAPS = "tests/runs/test_runs_caps.py"
 
+ROUNDS = "tests/durable/test_durable_rounds.py"
+
 MUTANTS = (
+    Mutant(
+        "approvals.of-another-round",
+        "durable/_answers.py",
+        "StoredAnswers.from_rows",
+        'if question.get("part", "") != part:',
+        "if False:",
+        "a yes in one round would be a yes to the same call in the next",
+        (f"{ROUNDS}::test_answers_of_another_round_do_not_count",),
+    ),
+    Mutant(
+        "leases.rounds-planned-again",
+        "patterns/reasoner.py",
+        "_ReasoningRun._round",
+        "if planned is not None or number in self.recorded.ended:",
+        "if False:",
+        "a run that goes on would plan and run its rounds again",
+        (f"{ROUNDS}::test_a_question_of_a_later_plan_waits_for_its_reply",),
+    ),
+    Mutant(
+        "leases.rounds-under-other-policies",
+        "patterns/_reasoner_record.py",
+        "ReasoningRecord.record_start",
+        "self._check_same_policy(self._events[0], policy)",
+        "pass",
+        "ended rounds would be computed again with the labels of other policies",
+        (f"{ROUNDS}::test_rounds_are_not_continued_under_other_policies",),
+    ),
     Mutant(
         "approvals.hash-without-arguments",
         APPROVALS,

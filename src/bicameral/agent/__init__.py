@@ -6,7 +6,12 @@ agent.
 """
 
 from bicameral.agent._agent import Agent as Agent
-from bicameral.agent._automatic_rounds import FirstLook as FirstLook, plan_or_look as plan_or_look
+from bicameral.agent._automatic_rounds import (
+    FirstLook as FirstLook,
+    outcome_of_rounds as outcome_of_rounds,
+    plan_or_look as plan_or_look,
+    rounds_led_to_nothing as rounds_led_to_nothing,
+)
 from bicameral.agent._escalation import Planned as Planned
 from bicameral.agent._requests import (
     Endorsement as Endorsement,

@@ -36,7 +36,7 @@ from bicameral.runs import (
 
 if TYPE_CHECKING:
     from bicameral.patterns import Outcome
-    from bicameral.patterns.reasoner import ReasoningCallbacks
+    from bicameral.patterns.reasoner import ReasoningCallbacks, ResumableRounds
     from bicameral.patterns.strategies import ConversationObserver, Runtime, StrategyParams
 
 
@@ -169,6 +169,8 @@ class Agent(AgentPlanning):
         deterministic: bool = False,
         fresh: bool = False,
         why: str = "",
+        caps: Limits | None = None,
+        resumable: ResumableRounds | None = None,
     ) -> Outcome[Any]:
         """Work on a request in rounds: plan, run, look at what may be seen of the results, plan again.
 
@@ -185,6 +187,9 @@ class Agent(AgentPlanning):
             deterministic: As in `plan`.
             fresh: Do not use cached plans.
             why: Recorded: why there are rounds, where nobody asked for them.
+            caps: How much the run of one round may take, by default as configured.
+            resumable: Makes it a reasoning that any process can continue, see `ResumableRounds`. If it is not over when
+                this process is done with it, `RoundsSuspended` is raised.
         """
         from bicameral.config import bounds_of
         from bicameral.patterns.reasoner import Reasoner, ReasoningCallbacks
@@ -203,12 +208,12 @@ class Agent(AgentPlanning):
             journal=self._journal,
             bounds=bounds if rounds is None else replace(bounds, rounds=rounds),
             level=self.config.reason.level,
-            caps=self.config.caps,
+            caps=caps or self.config.caps,
             bind=lambda plan, scope, asker: self.bind(plan, asker=asker, scope=scope),
         )
         if not isinstance(request, Intent):
             request = await self.intent(request, deterministic=deterministic, asker=given.asker)
-        return await reasoner.reason(request, given, fresh=fresh, why=why)
+        return await reasoner.reason(request, given, fresh=fresh, why=why, resumable=resumable)
 
     @within_budget
     async def work(

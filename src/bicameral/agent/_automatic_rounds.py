@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bicameral.errors import BicameralError, PlanError, RunError
 from bicameral.labels import Labelled
 from bicameral.planning import LOOK, Intent, look_after_refusal, look_before_plan
-from bicameral.runs import Approver, Asker, Failed, Finished, Observer, RunOutcome
+from bicameral.runs import Approver, Asker, Failed, Finished, Observer, RunOutcome, RunUsage, Stopped
 
 if TYPE_CHECKING:
     from bicameral.agent._agent import Agent
@@ -31,27 +31,36 @@ class FirstLook:
     error: BicameralError | None = None
 
     def fall_back(self, reasoned: Outcome[Any]) -> Planned | None:
-        """The plan to run instead, if the rounds led to nothing and changed nothing; None if they count.
-
-        Without a plan the error of planning is raised: a refusal stays what it is, and rounds that find nothing must
-        not turn it into another error.
-        """
-        if reasoned.ok or reasoned.effects:
-            return None
-        if self.error is not None:
-            raise self.error
-        return None if _was_ended_by_person(reasoned) else self.planned
+        """The plan to run instead, if the rounds led to nothing and changed nothing; None if they count."""
+        return self.planned if rounds_led_to_nothing(reasoned, self.error) else None
 
 
-async def plan_or_look(agent: Agent, request: str | Labelled[str], **options: Any) -> Planned | FirstLook:
+def rounds_led_to_nothing(reasoned: Outcome[Any], error: BicameralError | None) -> bool:
+    """Whether what there was before the rounds counts: they have no answer, and have changed nothing.
+
+    That was a plan, or the `error` that there is none, which is then raised: a refusal stays what it is, and rounds
+    that find nothing must not turn it into another error. A person's no is an end of its own.
+    """
+    if reasoned.ok or reasoned.effects or _was_ended_by_person(reasoned):
+        return False
+    if error is not None:
+        raise error
+    return True
+
+
+async def plan_or_look(
+    agent: Agent, request: str | Labelled[str], *, rounds: int | None = None, **options: Any
+) -> Planned | FirstLook:
     """The plan for a request, or the reason for which a first look is needed.
 
     Args:
         agent: Whose models and settings are used.
         request: What is to be done.
+        rounds: The most rounds, by default as configured; with one round there is no first look.
         options: Further arguments of `Agent.plan`.
     """
-    may_look = agent.config.planning.rounds > 1 and LOOK not in agent.registry
+    most = agent.config.planning.rounds if rounds is None else rounds
+    may_look = most > 1 and LOOK not in agent.registry
     intents: list[Intent] = []
     try:
         planned = await agent.plan(request, understood=intents.append, **options)
@@ -86,6 +95,7 @@ class RequestRun:
             approver=self.approver,
             observer=self.observer,
             why=found.reason,
+            caps=self.caps,
         )
         instead = found.fall_back(reasoned)
         return outcome_of_rounds(reasoned) if instead is None else await self._run_planned(instead)
@@ -110,15 +120,18 @@ def outcome_of_rounds(reasoned: Outcome[Any]) -> RunOutcome:
     runs = [each.outcome for each in reasoned.rounds if each.outcome is not None]
     common: dict[str, Any] = {
         "effects": reasoned.effects,
+        "usage": sum((run.usage for run in runs), RunUsage()),
         "alerts": tuple(alert for run in runs for alert in run.alerts),
         "doubts": tuple(dict.fromkeys(doubt for run in runs for doubt in run.doubts)),
         "citations": tuple(dict.fromkeys(citation for run in runs for citation in run.citations)),
     }
     last = runs[-1] if runs else None
-    if last is not None and (reasoned.ok or not isinstance(last, Finished)):
-        return replace(last, **common)
-    # The last plan only looked: its answer is no answer to the request.
     error = getattr(reasoned, "error", None)
     if not isinstance(error, BicameralError):
         error = RunError("reason.exhausted", "there is no answer within the bounds of the rounds", fix="Allow more.")
+    # A run that was stopped since the bounds of the rounds were reached was not stopped by anybody.
+    stopped_by_bounds = isinstance(last, Stopped) and error.code == "reason.exhausted"
+    if last is not None and not stopped_by_bounds and (reasoned.ok or not isinstance(last, Finished)):
+        return replace(last, **common)
+    # The last plan only looked: its answer is no answer to the request.
     return Failed(reasoned.run, error, "", reasoned.taken.seconds, **common)

@@ -67,6 +67,8 @@ def _event_gist(event: Event) -> str:
             text = json.dumps(body.get("answer"), ensure_ascii=False)
         case "approval":
             text = f"asked about {len(body.get('calls', []))}, approved {len(body.get('approved', []))}"
+        case "reason-planned":
+            text = f"round {body.get('round')} (run {body.get('run')})"
         case "reason-round":
             told = body.get("failed") or "told: " + ("; ".join(body.get("told", [])) or "nothing")
             text = f"round {body.get('round')} (run {body.get('run')}) {told}"

@@ -1,8 +1,10 @@
 """One attempt of a run by a worker: plan it if there is no plan yet, run or resume it, and return how that ended.
 
 All state is in the database and the journal, so an attempt may break off anywhere. The next one finds a plan or makes
-one, finds journal entries and resumes the run, or finds the end of the run and only stores it. People answer later: the
-deferred approver and asker use the stored answers, and suspend the run for everything else.
+one, finds journal entries and resumes the run, or finds the end of the run and only stores it.
+
+A request that needs a first look is worked on in rounds, by the same reasoner as everywhere. Then the journal of the
+run is that of the reasoning, and each of its plans is a run of its own.
 """
 
 from __future__ import annotations
@@ -10,180 +12,54 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
-from bicameral.agent import Agent, Planned
+from bicameral.agent import Agent, FirstLook, Planned, outcome_of_rounds, plan_or_look, rounds_led_to_nothing
 from bicameral.binding import binding_doubts
+from bicameral.config import bounds_of
+from bicameral.durable._answers import DeferredApprover, DeferredAsker, RequestSuspended, StoredAnswers
 from bicameral.durable._leases import Lease, keep_plan, record_progress
-from bicameral.durable._queries import MAX_REPLY, answered_questions, parse_answer
-from bicameral.durable._views import RunEnd, failed_end, recorded_end, run_end
-from bicameral.errors import BicameralError, DurableError, RunError
+from bicameral.durable._queries import answered_questions
+from bicameral.durable._views import (
+    RunEnd,
+    end_facts,
+    end_kind,
+    failed_end,
+    is_ended,
+    recorded_end,
+    run_end,
+    run_of_fallback,
+    runs_of_rounds,
+)
+from bicameral.errors import BicameralError, DurableError
 from bicameral.labels import user_input
 from bicameral.limits import RUN, ChamberUsage, Limits
+from bicameral.patterns.reasoner import ResumableRounds, RoundsSuspended
 from bicameral.planning import Intent
 from bicameral.plans import Plan, drop_bindings
 from bicameral.runs import (
-    Answers,
-    ApprovalQuestion,
+    RESUMABLE,
     Doubt,
     Event,
     Failed,
     Finished,
     Interrupted,
-    PendingCall,
     RunOutcome,
     ShouldLeave,
     StartState,
     Stopped,
-    Suspend,
     Waiting,
+    recorded_error,
     resume_plan,
     run_plan,
-    shown_hash,
 )
-from bicameral.tools import CHANGING, AttachedFile, call_key, describe_changes
-from bicameral.types import Type, mismatch, to_plain, type_from_json, type_to_json, value_from_json, value_to_json
+from bicameral.tools import CHANGING
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
     from bicameral.durable._runs import Runs
-    from bicameral.durable._views import Approval
-
-
-_ShownCall = tuple[str, str]
-"""A step, and the hash of the call as it was shown to the person."""
-
-
-@dataclass(slots=True)
-class StoredAnswers:
-    """Answers that were not acted on yet: calls with yes or no, and replies by the key of their question."""
-
-    calls: dict[_ShownCall, bool] = field(default_factory=dict["_ShownCall", bool])
-    granted: set[_ShownCall] = field(default_factory=set["_ShownCall"])
-    """The calls whose offer for the rest of the run was accepted."""
-    files: dict[tuple[str, str], tuple[AttachedFile, ...]] = field(
-        default_factory=dict[tuple[str, str], tuple[AttachedFile, ...]]
-    )
-    """The files that were attached to a tool's call at a step when it was last asked about."""
-    replies: dict[str, Any] = field(default_factory=dict[str, Any])
-    unanswered: set[str] = field(default_factory=set[str])
-    """The keys of questions that expired without a reply."""
-
-    @classmethod
-    def from_rows(cls, rows: Sequence[sa.RowMapping], events: Sequence[Event]) -> Self:
-        """From the questions of a run and its journal. An approval in the journal was used, and counts no more."""
-        answers = cls()
-        for row in rows:
-            question, answer = json.loads(row["question"]), json.loads(row["answer"] or "null")
-            if row["kind"] == "ask":
-                if row["state"] == "replied":
-                    answers.replies[question["key"]] = answer
-                else:
-                    answers.unanswered.add(question["key"])
-                continue
-            later = [event for event in events if event.kind == "approval" and event.number >= row["number"]]
-            used = {
-                (step, call["hash"]) for event in later for call in event.body["calls"] for step in _call_steps(call)
-            }
-            approved, for_run = parse_answer(answer)
-            for call in question["calls"]:
-                for step in _call_steps(call):
-                    answers.files[step, call["tool"]] = tuple(map(AttachedFile.from_json, call.get("files", ())))
-                    if (step, call["hash"]) not in used:
-                        answers.calls[step, shown_hash(call)] = call["hash"] in approved
-                        if call["hash"] in for_run:
-                            answers.granted.add((step, shown_hash(call)))
-        return answers
-
-
-class DeferredApprover:
-    """Approver that gives the stored answers, and suspends the run for calls that have none."""
-
-    def __init__(self, answered: StoredAnswers) -> None:
-        self._answered = answered
-
-    async def approve(self, question: ApprovalQuestion) -> Answers:
-        keys = {call.hash: _shown_calls(call) for call in question.calls}
-        missing = tuple(each for call in question.calls if (each := self._missing(call)) is not None)
-        if missing:
-            raise Suspend(ApprovalQuestion(missing, question.before))
-        known, granted = self._answered.calls, self._answered.granted
-        # One entry may stand for the same call at several steps: a no at any of them denies the entry.
-        approved = [call for call in question.calls if all(known[key] for key in keys[call.hash])]
-        offers = [call.offer for call in approved if granted.intersection(keys[call.hash])]
-        return Answers.yes(approved, for_run=[offer for offer in offers if offer is not None])
-
-    def _missing(self, call: PendingCall) -> PendingCall | None:
-        """The call, reduced to the steps that have no answer; None if all have one."""
-        steps = [step for step, shown in _shown_calls(call) if (step, shown) not in self._answered.calls]
-        if not steps:
-            return None
-        before = self._answered.files.get((steps[0], call.tool), call.files)
-        return replace(call.at_steps(steps), changed=call.changed or describe_changes(before, call.files))
-
-
-class RequestSuspended(Suspend):
-    """A request leaves something open: the run waits for the reply before it has a plan."""
-
-    def __init__(self, question: str, type: Type) -> None:
-        super().__init__()
-        self.asked: dict[str, Any] = {"question": question, "type": type_to_json(type), "key": question, "step": ""}
-
-
-class DeferredAsker:
-    """Asker that gives the stored replies, and suspends the run for the others."""
-
-    def __init__(self, answered: StoredAnswers) -> None:
-        self._answered = answered
-
-    async def ask(self, question: str, type: Type) -> Any:
-        # A step of a plan has a call key. A question about the request has none, and is identified by its text.
-        key = call_key() or question
-        if key in self._answered.replies:
-            return value_from_json(self._answered.replies[key])
-        if key in self._answered.unanswered:
-            raise RunError("run.needs-answer", f"nobody replied in time to: {question}")
-        raise RequestSuspended(question, type)
-
-
-def _shown_calls(call: PendingCall) -> list[_ShownCall]:
-    """The keys of an approval: it holds for this call at this step, with the reason and the labels that were shown."""
-    shown = shown_hash(call.to_json())
-    return [(step, shown) for step in call.steps]
-
-
-def _call_steps(call: Mapping[str, Any]) -> Sequence[str]:
-    """The steps of a call; a question stored by an earlier version has only the first."""
-    return call.get("steps", (call["step"],))
-
-
-def validate_reply(value: Any, asked: Approval) -> Any:
-    """A reply as it is stored, as JSON; `durable.wrong-answer` if it does not have the type of the question."""
-    try:
-        wanted = type_from_json(asked.type)
-        reply = _parse_reply(value, wanted)
-        reason = mismatch(reply, wanted, "the reply")
-        reply_json = value_to_json(reply)
-    except (TypeError, ValueError, BicameralError) as error:
-        raise DurableError("durable.wrong-answer", f"the reply is no value a plan can use: {error}") from None
-    if reason:
-        raise DurableError("durable.wrong-answer", reason, expected=str(wanted))
-    if len(json.dumps(reply_json)) > MAX_REPLY:
-        raise DurableError("durable.wrong-answer", f"the reply is longer than {MAX_REPLY:,} characters")
-    return reply_json
-
-
-def _parse_reply(value: Any, wanted: Type) -> Any:
-    """A Python value as it is; a value from JSON, such as a date in its JSON form, as the value it stands for."""
-    plain = to_plain(value)
-    if mismatch(plain, wanted, "the reply") is None:
-        return plain
-    try:
-        return value_from_json(value)
-    except (TypeError, ValueError, KeyError, BicameralError):
-        return plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +94,8 @@ class Attempt:
         self._agent = agent
         self._leaving = leaving
         self._submission = cast("dict[str, Any]", json.loads(row["submission"]))
+        self._questions: Sequence[sa.RowMapping] = ()
+        """The questions of the run that are no longer open."""
 
     @property
     def answer_seconds(self) -> float:
@@ -234,18 +112,28 @@ class Attempt:
             return await asyncio.to_thread(self._stop_cancelled, events)
         if not await self._made_progress(events) and self._row["deaths"] >= self._runs.config.durable.deaths:
             return await asyncio.to_thread(self._give_up, events)
-        answered = StoredAnswers.from_rows(await self._runs.dispatch.run(answered_questions, run), events)
+        self._questions = await self._runs.dispatch.run(answered_questions, run)
         try:
-            outcome = await (self._resume_run(answered) if events else self._start_run(answered))
+            if events and events[0].kind == "run-started":
+                outcome = await self._resume_run(run)
+            else:
+                facts = await self._plan(StoredAnswers.from_rows(self._questions, ()))
+                if "look" in facts:
+                    return await self._run_rounds(facts, events)
+                outcome = await self._start_run(run, facts)
         except RequestSuspended as waits:
             return AttemptWaits("ask", waits.asked, 0)
+        except RoundsSuspended as waits:
+            outcome = waits.outcome
         except BicameralError as error:
             return AttemptBroken(error) if error.code.startswith(_RETRYABLE_CODES) else failed_end(error)
-        return await asyncio.to_thread(self._result_of, outcome, len(events))
+        return await asyncio.to_thread(self._result_of, outcome)
 
     async def _made_progress(self, events: Sequence[Event]) -> bool:
         """Whether more steps have finished than at the start of the last attempt; then the run is not stuck."""
-        reached = sum(1 for event in events if event.kind == "step-finished")
+        records = await asyncio.to_thread(self._records, events)
+        kinds = ("step-finished", "reason-planned", "reason-round")
+        reached = sum(1 for record in records.values() for event in record if event.kind in kinds)
         if reached > self._row["reached"]:
             await self._runs.dispatch.run(record_progress, self._lease, reached)
         return reached > self._row["reached"]
@@ -258,51 +146,124 @@ class Attempt:
             f"{self._row['deaths']} attempts in a row were lost, and the run got no further{last}",
             fix="Look at its last step: `bicameral runs show`. Submit it again when that is mended.",
         )
-        if events:
-            self._runs.run_journal.append(
-                self._lease.run, "run-failed", "", {"error": error.to_json(), "effects": _recorded_effects(events)}
-            )
-        return failed_end(error, {"effects": _recorded_effects(events)})
+        return self._end_unfinished(events, failed_end(error))
 
     def _stop_cancelled(self, events: Sequence[Event]) -> RunEnd:
         """Stop a run that was cancelled before its worker died."""
-        effects = _recorded_effects(events)
-        if events:
-            facts: dict[str, Any] = {"in_flight": [], "why": "it was cancelled", "effects": effects}
-            self._runs.run_journal.append(self._lease.run, "run-stopped", "", facts)
-        return RunEnd("stopped", "it was cancelled", {"effects": effects})
+        return self._end_unfinished(events, RunEnd("stopped", "it was cancelled", {}))
 
-    async def _start_run(self, answered: StoredAnswers) -> RunOutcome:
-        plan, intent, planning = await self._plan(answered)
+    def _end_unfinished(self, events: Sequence[Event], end: RunEnd) -> RunEnd:
+        """Record this end of the run and of those of its rounds that have none, with the effects that they had."""
+        effects: list[dict[str, str]] = []
+        for run, record in reversed(self._records(events).items()):
+            own = _recorded_effects(record)
+            effects += own
+            if record and not is_ended(record):
+                facts = end_facts(end) | {"effects": effects if run == self._lease.run else own}
+                self._runs.run_journal.append(run, end_kind(end), "", facts)
+        return replace(end, outcome=end.outcome | {"effects": effects})
+
+    def _records(self, events: Sequence[Event]) -> dict[str, Sequence[Event]]:
+        """The journal of the run, and those of its rounds, the newest first."""
+        parts = reversed(runs_of_rounds(self._lease.run, events))
+        return {self._lease.run: events} | {part: self._runs.run_journal.events_after(part, -1) for part in parts}
+
+    def _people(self, run: str) -> tuple[DeferredAsker, DeferredApprover]:
+        """Who is asked in this run, or in the run of a round: an approval in one round is none in another."""
+        events = self._runs.run_journal.events_after(run, -1)
+        answered = StoredAnswers.from_rows(self._questions, events, "" if run == self._lease.run else run)
+        return DeferredAsker(answered), DeferredApprover(answered)
+
+    async def _start_run(self, run: str, facts: Mapping[str, Any], link: Mapping[str, Any] | None = None) -> RunOutcome:
+        plan, intent, planning = _parse_planned(facts)
         # Also a stored plan: another worker, with another policy or version, may have made it.
         self._agent.check(plan, intent=intent, start=planning.get("start")).require()
+        asker, approver = await asyncio.to_thread(self._people, run)
         return await run_plan(
             plan,
             self._agent.registry,
             journal=self._runs.run_journal,
             extractor=self._agent.executor,
-            asker=DeferredAsker(answered),
-            approver=DeferredApprover(answered),
+            asker=asker,
+            approver=approver,
             policy=self._agent.policy,
             intent=intent,
-            run=self._lease.run,
+            run=run,
+            link=link,
             caps=self._caps or self._agent.config.caps,
             leaving=self._leaving,
             **planning,
         )
 
-    async def _resume_run(self, answered: StoredAnswers) -> RunOutcome:
+    async def _resume_run(self, run: str) -> RunOutcome:
+        asker, approver = await asyncio.to_thread(self._people, run)
         return await resume_plan(
             self._runs.run_journal,
-            self._lease.run,
+            run,
             self._agent.registry,
             policy=self._agent.policy,
             extractor=self._agent.executor,
-            asker=DeferredAsker(answered),
-            approver=DeferredApprover(answered),
+            asker=asker,
+            approver=approver,
             caps=self._caps,
             leaving=self._leaving,
         )
+
+    async def _run_rounds(self, facts: Mapping[str, Any], events: Sequence[Event]) -> AttemptResult:
+        """Work on the request in rounds, or continue them. If they lead to nothing, what there was before counts."""
+        look = facts["look"]
+        reasoned = await self._agent.reason(
+            Intent.model_validate_json(facts["intent"]),
+            bounds=self._bounds,
+            asker=DeferredAsker(StoredAnswers.from_rows(self._questions, ())),
+            why=look["reason"],
+            caps=self._caps,
+            resumable=ResumableRounds(
+                self._lease.run, self._runs.run_journal, self._people, events, leaving=self._leaving
+            ),
+        )
+        error = getattr(reasoned, "error", None)
+        if isinstance(error, BicameralError) and error.code == "reason.interrupted":
+            effects = [done.to_json() for done in reasoned.effects]
+            return await self._close_rounds(RunEnd("stopped", "it was cancelled", {"effects": effects}))
+        refusal = recorded_error(look["error"]) if look["error"] else None
+        try:
+            instead = rounds_led_to_nothing(reasoned, refusal)
+            outcome = await self._run_instead(facts) if instead else outcome_of_rounds(reasoned)
+        except BicameralError as failure:
+            if failure.code.startswith(_RETRYABLE_CODES):
+                raise
+            return await self._close_rounds(failed_end(failure))
+        if isinstance(outcome, Waiting | Interrupted):
+            raise RoundsSuspended(outcome)
+        return await self._close_rounds(run_end(outcome))
+
+    async def _run_instead(self, facts: Mapping[str, Any]) -> RunOutcome:
+        """Run the plan that there was before the rounds, or resume it, as one more part of the run."""
+        run = run_of_fallback(self._lease.run)
+        if await asyncio.to_thread(self._runs.run_journal.events_after, run, -1):
+            return await self._resume_run(run)
+        return await self._start_run(run, facts, {"reason": self._lease.run, RESUMABLE: True})
+
+    async def _close_rounds(self, end: RunEnd) -> RunEnd:
+        """Record the end of the whole: whoever finds it there only stores it."""
+        append = self._runs.run_journal.append
+        await asyncio.to_thread(append, self._lease.run, end_kind(end), "", end_facts(end), sync=True)
+        return end
+
+    @property
+    def _rounds(self) -> int:
+        """The most rounds: as configured, and no more than the submission allows."""
+        most = self._agent.config.planning.rounds
+        return most if self._caps is None else min(most, int(self._caps.rounds or most))
+
+    @property
+    def _bounds(self) -> Limits:
+        """The bounds of all rounds together; the caps of the submission hold for the whole, and not only for each."""
+        bounds, caps = replace(bounds_of(self._agent.config), rounds=self._rounds), self._caps
+        names = () if caps is None else ("calls", "tokens", "money", "seconds")
+        both = {name: (getattr(bounds, name), getattr(caps, name)) for name in names}
+        return replace(bounds, **{name: min(each for each in pair if each is not None) for name, pair in both.items()})
 
     @property
     def _caps(self) -> Limits | None:
@@ -313,8 +274,8 @@ class Attempt:
         # A submission that is older than a cap does not have it.
         return Limits.from_json({name: min(given.get(name, most[name]), most[name]) for name in most}, RUN)
 
-    async def _plan(self, answered: StoredAnswers) -> tuple[Plan, Intent | None, dict[str, Any]]:
-        """The plan of the run, its intent, and what planning knows of it, as options of `run_plan`.
+    async def _plan(self, answered: StoredAnswers) -> Mapping[str, Any]:
+        """The plan of the run and what planning knows of it, as it is stored; or why a first look is needed.
 
         The plan is the submitted one, the one an earlier attempt stored, or a new one, which is stored.
         """
@@ -329,18 +290,13 @@ class Attempt:
             asker = DeferredAsker(answered)
             deterministic = bool(self._submission["deterministic"])
             request = user_input(self._submission["request"])
-            planned = await self._agent.plan(request, deterministic=deterministic, asker=asker)
-            planned_json = _planned_json(planned)
+            found = await plan_or_look(
+                self._agent, request, rounds=self._rounds, deterministic=deterministic, asker=asker
+            )
+            facts = _look_facts(found) if isinstance(found, FirstLook) else _planned_facts(found)
+            planned_json = json.dumps(facts, separators=(",", ":"))
             await self._runs.dispatch.run(keep_plan, self._lease, planned_json)
-        facts = json.loads(planned_json)
-        plan = Plan.model_validate_json(facts["plan"])
-        intent = None if facts["intent"] is None else Intent.model_validate_json(facts["intent"])
-        # A plan that an earlier version stored has neither doubts nor a start nor a choice.
-        doubts = tuple(map(Doubt.from_json, facts.get("doubts", ())))
-        spent = ChamberUsage(**facts["spent"])
-        start = None if facts.get("start") is None else StartState.from_json(facts["start"])
-        record = {"planning": spent, "planned_by": facts["calls"], "doubts": doubts, "start": start}
-        return plan, intent, record | {"choice": facts.get("choice")}
+        return json.loads(planned_json)
 
     async def _bind_plan(self, plan: Plan, asker: DeferredAsker) -> str:
         """A submitted plan with its words bound, as it is stored; the questions of binding are questions of the run."""
@@ -355,13 +311,15 @@ class Attempt:
         }
         return json.dumps(facts, separators=(",", ":"))
 
-    def _result_of(self, outcome: RunOutcome, before: int) -> AttemptResult:
+    def _result_of(self, outcome: RunOutcome) -> AttemptResult:
         match outcome:
-            case Waiting(question=question, ask=ask):
-                number = before + len(self._runs.run_journal.events_after(self._lease.run, before - 1))
+            case Waiting(run=run, question=question, ask=ask):
+                number = len(self._runs.run_journal.events_after(run, -1))
+                part = {} if run == self._lease.run else {"part": run}
                 if question is not None:
-                    return AttemptWaits("calls", {"calls": question.to_json(), "before": question.before}, number)
-                return AttemptWaits("ask", {} if ask is None else ask.to_json(), number)
+                    asked = {"calls": question.to_json(), "before": question.before}
+                    return AttemptWaits("calls", asked | part, number)
+                return AttemptWaits("ask", ({} if ask is None else ask.to_json()) | part, number)
             case Interrupted(error=error):
                 return AttemptBroken(error)
             case Finished() | Failed() | Stopped():
@@ -379,8 +337,27 @@ def _recorded_effects(events: Sequence[Event]) -> list[dict[str, str]]:
     ]
 
 
-def _planned_json(planned: Planned) -> str:
-    facts = {
+def _parse_planned(facts: Mapping[str, Any]) -> tuple[Plan, Intent | None, dict[str, Any]]:
+    """A stored plan, its intent, and what planning knows of it, as options of `run_plan`."""
+    plan = Plan.model_validate_json(facts["plan"])
+    intent = None if facts["intent"] is None else Intent.model_validate_json(facts["intent"])
+    # A plan that an earlier version stored has neither doubts nor a start nor a choice.
+    doubts = tuple(map(Doubt.from_json, facts.get("doubts", ())))
+    spent = ChamberUsage(**facts["spent"])
+    start = None if facts.get("start") is None else StartState.from_json(facts["start"])
+    record = {"planning": spent, "planned_by": facts["calls"], "doubts": doubts, "start": start}
+    return plan, intent, record | {"choice": facts.get("choice")}
+
+
+def _look_facts(found: FirstLook) -> dict[str, Any]:
+    """Why the request is worked on in rounds, for every attempt; with the plan that there was before, if any."""
+    error = None if found.error is None else found.error.to_json()
+    before = {"intent": found.intent.to_json()} if found.planned is None else _planned_facts(found.planned)
+    return before | {"look": {"reason": found.reason, "error": error}}
+
+
+def _planned_facts(planned: Planned) -> dict[str, Any]:
+    return {
         "plan": planned.plan.to_json(),
         "intent": planned.intent.to_json(),
         "spent": planned.spent.to_json(),
@@ -389,4 +366,3 @@ def _planned_json(planned: Planned) -> str:
         "start": None if planned.start == StartState() else planned.start.to_json(),
         "choice": dict(planned.choice),
     }
-    return json.dumps(facts, separators=(",", ":"))

@@ -26,6 +26,7 @@ from bicameral.durable._views import (
     RunView,
     Submission,
     is_ended,
+    runs_of_rounds,
     to_datetime,
 )
 from bicameral.errors import DurableError, JournalError, nearest_name
@@ -403,5 +404,7 @@ def record_cancellation(journal: Journal, run: str) -> None:
     """Append the end to the journal of a cancelled run that had begun; one that had not has no journal."""
     with suppress(JournalError):
         events = journal.events_after(run, -1)
-        if events and not is_ended(events):
-            journal.append(run, "run-stopped", "", {"in_flight": [], "why": "it was cancelled"})
+        for part in (*runs_of_rounds(run, events), run):
+            recorded = events if part == run else journal.events_after(part, -1)
+            if recorded and not is_ended(recorded):
+                journal.append(part, "run-stopped", "", {"in_flight": [], "why": "it was cancelled"})

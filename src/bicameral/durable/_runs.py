@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Literal, Self
 
 from bicameral.config import Config
-from bicameral.durable._attempt import validate_reply
+from bicameral.durable._answers import validate_reply
 from bicameral.durable._database import Database
 from bicameral.durable._leases import count_runs_by_state, list_workers
 from bicameral.durable._queries import (

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from bicameral.errors import BicameralError, DurableError, require_extra
+from bicameral.journal import EventKind
 from bicameral.labels import vouched_value
 from bicameral.runs import Ending, Event, Failed, Finished, Stopped, ending_of_code, label_tree_json, recorded_error
 from bicameral.types import value_to_json
@@ -202,7 +203,7 @@ def to_datetime(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-_END_STATES: dict[str, RunState] = {"run-finished": "finished", "run-failed": "failed", "run-stopped": "stopped"}
+_END_STATES: dict[EventKind, RunState] = {"run-finished": "finished", "run-failed": "failed", "run-stopped": "stopped"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +213,21 @@ class RunEnd:
     state: RunState
     why: str | None
     outcome: dict[str, Any]
+
+
+def runs_of_rounds(run: str, events: Sequence[Event]) -> list[str]:
+    """The runs that a request in rounds consists of, by its own record: one a round, and the plan run instead of them.
+
+    The last one may not have begun.
+    """
+    if not events or events[0].kind != "reason-started":
+        return []
+    return [*(str(event.body["run"]) for event in events if event.kind == "reason-planned"), run_of_fallback(run)]
+
+
+def run_of_fallback(run: str) -> str:
+    """The id of the run of the plan that there was before the rounds."""
+    return f"{run}-plan"
 
 
 def is_ended(events: Sequence[Event]) -> bool:
@@ -232,6 +248,17 @@ def recorded_end(events: Sequence[Event]) -> RunEnd | None:
         outcome = {name: body[name] for name in names if name in body}
         return RunEnd(state, why, outcome | ({"error": error} if error else {}))
     return None
+
+
+def end_kind(end: RunEnd) -> EventKind:
+    """The kind of event with which the journal records this end."""
+    return next(kind for kind, state in _END_STATES.items() if state == end.state)
+
+
+def end_facts(end: RunEnd) -> dict[str, Any]:
+    """The body of the event with which the journal records this end, as `recorded_end` reads it."""
+    stopped: dict[str, Any] = {"why": end.why, "in_flight": []} if end.state == "stopped" else {}
+    return end.outcome | stopped
 
 
 def run_end(outcome: Finished | Failed | Stopped) -> RunEnd:

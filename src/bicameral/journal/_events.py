@@ -36,6 +36,7 @@ EventKind = Literal[
     "run-stopped",
     "run-erased",
     "reason-started",
+    "reason-planned",
     "reason-round",
     "reason-ended",
 ]

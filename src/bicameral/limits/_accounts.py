@@ -9,10 +9,10 @@ slot. Without one, as in a single run, every call proceeds at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field, fields
 from operator import add
 from typing import Any, Literal
 
@@ -167,6 +167,12 @@ class LimitUsage:
         taken = {bound: getattr(self, bound) for bound in self.scope.bounds if bound != "work"}
         taken |= {bound: round(taken[bound], digits[bound]) for bound in taken.keys() & digits.keys()}
         return {**taken, **self.models.to_json()}
+
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any], scope: Scope) -> LimitUsage:
+        """The usage of models, and the money and time, that `to_json` wrote; rounds and calls are counted anew."""
+        models = ChamberUsage(**{each.name: int(facts[each.name]) for each in fields(ChamberUsage)})
+        return cls.of_models(models, scope, money=float(facts["money"]), seconds=float(facts["seconds"]))
 
 
 class Account:

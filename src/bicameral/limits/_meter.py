@@ -80,11 +80,11 @@ class Meter(Account):
         if self._counts_requests:
             return replace(self._taken, seconds=self._seconds)
         return LimitUsage.of_models(
-            self._replies.spent,
+            self._before.models + self._replies.spent,
             self._scope,
             rounds=self._taken.rounds,
             tool_calls=self._taken.tool_calls,
-            money=self._replies.cost(self.limits.prices),
+            money=self._before.money + self._replies.cost(self.limits.prices),
             seconds=self._seconds,
         )
 
@@ -159,9 +159,9 @@ class Meter(Account):
     def start_reply(self, role: Role) -> None:
         if not self._counts_requests:
             # Calls that are under way count: several may be made side by side.
-            self._hold("calls", self._replies_begun)
-            self._hold("tokens", self._replies.tokens)
-            self._hold("money", self._replies.cost(self.limits.prices))
+            self._hold("calls", self._before.models.calls + self._replies_begun)
+            self._hold("tokens", self._before.models.tokens + self._replies.tokens)
+            self._hold("money", self._before.money + self._replies.cost(self.limits.prices))
             self._replies_begun += 1
 
     def add_reply(self, call: ModelCall) -> None:

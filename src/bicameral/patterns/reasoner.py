@@ -4,13 +4,13 @@ An intent comes in; out comes `Answered`, `Exhausted` (a limit was reached) or `
 that ends with `look(name)` is followed by another, whose planner reads a view of the results: bounded values and
 counts, and never a free text, which stays a variable. The view has a label, and each later plan carries it: in a strict
 run a person is asked before it does anything with consequences. The journal records which runs are its rounds, and
-every line that the planner has read.
+every line that the planner has read. With `ResumableRounds` any process can continue from there.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from bicameral.binding import PlanBinding, planning_doubts
 from bicameral.boundary import Executor, HandleContent, ViewLevel
 from bicameral.errors import BicameralError, JournalError, PlanError, RunError
-from bicameral.labels import NOTHING, UNKNOWN, Label, LabelTree, join, join_all, label_tree_to_json
+from bicameral.labels import NOTHING, UNKNOWN, Label, LabelTree, join, join_all
 from bicameral.limits import (
     REASONING,
     REASONING_LIMITS,
@@ -37,6 +37,14 @@ from bicameral.patterns._outcome import (
     Exhausted as Exhausted,
     GaveUp as GaveUp,
     Outcome as Outcome,
+)
+from bicameral.patterns._reasoner_record import (
+    PlannedRound,
+    ReasoningRecord,
+    RecordedRounds,
+    ResumableRounds as ResumableRounds,
+    RoundsSuspended as RoundsSuspended,
+    other_code_error,
 )
 from bicameral.patterns._reasoner_types import (
     Round as Round,
@@ -70,6 +78,7 @@ from bicameral.planning import (
 from bicameral.plans import Plan, PlanLimits
 from bicameral.runs import (
     MAX_DOUBTS,
+    RESUMABLE,
     Approver,
     Asker,
     Checked,
@@ -80,11 +89,14 @@ from bicameral.runs import (
     Journal,
     Observer,
     RunOutcome,
+    RunServices,
     StartState,
     Stopped,
     Waiting,
     check_plan,
     new_run_id,
+    recorded_error,
+    resume_plan,
     run_plan,
 )
 from bicameral.telemetry import span
@@ -93,57 +105,6 @@ from bicameral.types import ANY, Type
 
 if TYPE_CHECKING:
     from bicameral.policy import Policy
-
-
-@dataclass(frozen=True, slots=True)
-class ReasoningRecord:
-    """Records one reasoning under its id; without a journal nothing is recorded."""
-
-    id: str
-    journal: Journal | None
-
-    def record_start(self, intent: Intent, bounds: Limits, policy: Policy, why: str = "") -> None:
-        facts = {
-            "request": intent.request,
-            "bounds": bounds.to_json(),
-            "policy": policy.fingerprint,
-            "mode": policy.mode,
-        }
-        self._write("reason-started", facts | ({"why": why} if why else {}))
-
-    def record_round(self, this: Round, calls: Sequence[Mapping[str, Any]] = ()) -> None:
-        """Record a round with the exact lines that the reasoner saw, and their label: nothing else crosses to it."""
-        facts: dict[str, Any] = {
-            "round": this.number,
-            "run": this.run,
-            "told": list(this.told),
-            "left": list(this.left),
-            "read": label_tree_to_json(this.read),
-        }
-        facts |= {"planning_calls": [dict(call) for call in calls]} if calls else {}
-        self._write("reason-round", facts | ({} if this.failure is None else {"failed": str(this.failure)}))
-
-    def record_end(self, reasoned: Outcome[Any]) -> Outcome[Any]:
-        """Record the outcome and return it; a `GaveUp` if the journal fails, since nothing that was done is undone."""
-        facts: dict[str, Any] = {"ok": reasoned.ok, "taken": reasoned.taken.to_json()}
-        facts |= {"doubts": [doubt.to_json() for doubt in reasoned.doubts]} if reasoned.doubts else {}
-        match reasoned:
-            case Exhausted(bound=bound):
-                facts["bound"] = bound
-            case GaveUp(error=error):
-                facts["error"] = error.to_json()
-            case Answered():
-                pass
-        try:
-            self._write("reason-ended", facts)
-        except JournalError as error:
-            common = {name: getattr(reasoned, name) for name in ("run", "way", "taken", "effects", "doubts", "rounds")}
-            return reasoned if isinstance(reasoned, GaveUp) else GaveUp(error=error, **common)
-        return reasoned
-
-    def _write(self, kind: Any, facts: dict[str, Any]) -> None:
-        if self.journal is not None:
-            self.journal.append(self.id, kind, "", facts)
 
 
 _FINAL_CODES = (
@@ -155,6 +116,8 @@ _FINAL_CODES = (
     "run.cap",
 )
 """Failures that end a reasoning: another plan would only ask again."""
+_UNFINISHED_CODES = ("journal.", "run.other-code")
+"""Errors that end an attempt at a resumable reasoning and not the reasoning: a later attempt may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,17 +188,29 @@ class Reasoner:
         self.history = history
 
     async def reason(
-        self, intent: Intent, company: ReasoningCallbacks = NO_CALLBACKS, *, fresh: bool = False, why: str = ""
+        self,
+        intent: Intent,
+        company: ReasoningCallbacks = NO_CALLBACKS,
+        *,
+        fresh: bool = False,
+        why: str = "",
+        resumable: ResumableRounds | None = None,
     ) -> Outcome[Any]:
         """Do what was asked, in as many rounds as it takes. Stopping the task that awaits this gives a `GaveUp`.
 
-        `why` is recorded: why there are rounds, where nobody asked for them.
+        `why` is recorded: why there are rounds, where nobody asked for them. With `resumable` it continues from what is
+        recorded, and raises `RoundsSuspended` if a round waits for a person or is left to another process.
         """
         with span("reason"):
-            course = _ReasoningRun(self, intent, company, Meter(self.bounds), fresh, why)
+            recorded = RecordedRounds.read(resumable)
+            meter = Meter(self.bounds, before=recorded.taken)
+            course = _ReasoningRun(self, intent, company, meter, fresh, why, resumable, recorded)
             task = asyncio.create_task(course.run_rounds())
+            limit = self.bounds.seconds
             try:
-                done, _ = await asyncio.wait({task}, timeout=self.bounds.seconds)
+                done, _ = await asyncio.wait(
+                    {task}, timeout=None if limit is None else max(0.0, limit - recorded.taken.seconds)
+                )
             except asyncio.CancelledError:
                 done = None
                 if (current := asyncio.current_task()) is not None:
@@ -246,7 +221,10 @@ class Reasoner:
             ending = course.exhausted("seconds") if done is not None else course.interrupted()
             if not task.cancelled() and (error := task.exception()) is not None:
                 raise error
-            return course.record.record_end(ending if task.cancelled() else task.result() or ending)
+            if done is None and resumable is not None and resumable.leaving is not None and resumable.leaving():
+                raise RunError("run.left", "the reasoning is left to another process", fix="Continue it.")
+            outcome = ending if task.cancelled() else task.result() or ending
+            return outcome if recorded.end is not None else course.record.record_end(outcome)
 
 
 @dataclass(slots=True)
@@ -258,8 +236,12 @@ class _ReasoningRun:
     company: ReasoningCallbacks
     meter: Meter
     fresh: bool
-    why: str = ""
-    id: str = field(default_factory=new_run_id)
+    why: str
+    resumable: ResumableRounds | None
+    recorded: RecordedRounds
+    id: str = field(init=False)
+    journal: Journal | None = field(init=False)
+    record: ReasoningRecord = field(init=False)
     rounds: list[Round] = field(default_factory=list[Round])
     variables: dict[str, HandleContent] = field(default_factory=dict[str, HandleContent])
     shown: dict[str, Type] = field(default_factory=dict[str, Type])
@@ -276,11 +258,10 @@ class _ReasoningRun:
     """The neutral names of untrusted columns: the same in all rounds."""
 
     def __post_init__(self) -> None:
+        self.id = new_run_id() if self.resumable is None else self.resumable.run
+        self.journal = self.of.journal if self.resumable is None else self.resumable.journal
+        self.record = ReasoningRecord(self.id, self.journal, self.resumable)
         self.names = NeutralNames(self.intent.request)
-
-    @property
-    def record(self) -> ReasoningRecord:
-        return ReasoningRecord(self.id, self.of.journal)
 
     async def run_rounds(self) -> Outcome[Any] | None:
         """The rounds; None if it was stopped in the middle of one."""
@@ -288,40 +269,76 @@ class _ReasoningRun:
             with charge_to(self.meter):
                 self.record.record_start(self.intent, self.of.bounds, self.of.policy, self.why)
                 for number in count(1):
+                    if self.recorded.end is not None and number not in self.recorded.ended:
+                        return self._recorded_end(self.recorded.end)
                     self.meter.count_round()
                     ended, stopped = await self._round(number)
                     if ended is not None or stopped:
                         return ended
         except BicameralError as error:
+            if self.resumable is not None and error.code.startswith(_UNFINISHED_CODES):
+                raise
             return self._end_without_answer(error)
 
     async def _round(self, number: int) -> tuple[Outcome[Any] | None, bool]:
-        start = self._start()
+        start, planned = self._start(), self.recorded.plans.get(number)
+        if planned is not None or number in self.recorded.ended:
+            return await self._continue_round(number, planned, start)
         try:
             compiled, doubts = await self._bound(await self._plan(number), start)
             if compiled.cached and not self._check(compiled.plan, start).ok:
                 # A cached plan is checked by the current policy, like a new one.
                 compiled, doubts = await self._bound(await self._plan(number, fresh=True), start)
         except PlanError as error:
-            self._failed(Round(number), error, None, None)
-            twice = len(self.rounds) > 1 and not self.rounds[-2].source
+            twice = bool(self.rounds) and not self.rounds[-1].source
             # The planner's own word that the request cannot be served is an outcome: asking again would press for one.
             final = twice or self.of.bounds.rounds == 1 or error.code == "plan.cannot"
+            self._failed(Round(number), error, None, None, final=final)
             return (self._end_without_answer(error) if final else None), False
-        source = round_source(compiled.plan, compiled.looks, self.of.registry)
-        checked = self._check(compiled.plan, start)
-        this = Round(
-            number, source, draft=round_source(compiled.draft or compiled.plan, compiled.looks, self.of.registry)
-        )
-        may = self.company.written
-        allowed = may is None or await may(WrittenRound(number, compiled, checked, source))
+        if self.resumable is not None:
+            run = self.resumable.run_of_round(number)
+            # Before it runs: whoever continues must run this plan, with what its words were bound to, and no other.
+            self.record.record_plan(number, run, compiled, doubts, self.calls, self.meter.usage)
+        return await self._run_round(self._written_round(number, compiled), compiled, start, doubts)
+
+    async def _continue_round(
+        self, number: int, planned: PlannedRound | None, start: StartState
+    ) -> tuple[Outcome[Any] | None, bool]:
+        """A round whose plan or end an earlier attempt has recorded: nothing that has ended is done again."""
+        if planned is None:
+            this, compiled = Round(number), None
+        else:
+            compiled = planned.compiled(self._check(planned.plan, start).report)
+            this, self.calls = self._written_round(number, compiled), planned.calls
+        failure = self.recorded.failure(number)
+        if failure is not None or planned is None or compiled is None:
+            self._keep(replace(this, failure=failure))
+            error = self.recorded.final_error(number)
+            return (None if error is None else self._end_without_answer(error)), False
+        return await self._run_round(this, compiled, start, planned.doubts, asked=True)
+
+    def _written_round(self, number: int, compiled: CompiledPlan) -> Round:
+        draft = round_source(compiled.draft or compiled.plan, compiled.looks, self.of.registry)
+        return Round(number, round_source(compiled.plan, compiled.looks, self.of.registry), draft=draft)
+
+    async def _run_round(
+        self, this: Round, compiled: CompiledPlan, start: StartState, doubts: tuple[Doubt, ...], *, asked: bool = False
+    ) -> tuple[Outcome[Any] | None, bool]:
+        """Check and run the plan of a round; with `asked` its being written is not announced again."""
+        number, checked = this.number, self._check(compiled.plan, start)
+        may = None if asked else self.company.written
+        allowed = may is None or await may(WrittenRound(number, compiled, checked, this.source))
         if not checked.ok:
+            if number in self.recorded.ended:
+                raise other_code_error(self.id, f"the plan of round {number} does not pass the check any more")
             first = checked.report.errors[0]
             self._failed(this, PlanError(first.code, first.message), compiled.plan, checked, first.path)
             return None, False
         if not allowed:
             return self._end_without_answer(RunError("reason.declined", "the plan of a round was not wanted")), False
         outcome = await self._run(compiled.plan, start, number, doubts)
+        if self.resumable is not None:
+            self.resumable.raise_unfinished(outcome)
         self.places = {place: tree_of_round(tree, number) for place, tree in outcome.written.items()}
         return self._finish_round(this, compiled, checked, outcome), isinstance(outcome, Stopped)
 
@@ -369,21 +386,36 @@ class _ReasoningRun:
                 self.calls = (*(ledger.records or ()), *ledger.lost)
 
     async def _run(self, plan: Plan, start: StartState, number: int, doubts: tuple[Doubt, ...]) -> RunOutcome:
-        of, company = self.of, self.company
+        of, company, resumable = self.of, self.company, self.resumable
+        services: RunServices = {
+            "extractor": of.executor,
+            "asker": company.asker,
+            "approver": company.approver,
+            "observer": company.observer,
+        }
+        link: dict[str, Any] = {"reason": self.id, "round": number}
+        run = leaving = None
+        if resumable is not None:
+            run, leaving = resumable.run_of_round(number), resumable.leaving
+            link |= {RESUMABLE: True}
+            services["asker"], services["approver"] = resumable.people(run)
+            if await asyncio.to_thread(resumable.journal.events_after, run, -1):
+                return await resume_plan(
+                    resumable.journal, run, of.registry, policy=of.policy, caps=of.caps, leaving=leaving, **services
+                )
         return await run_plan(
             plan,
             of.registry,
-            journal=of.journal,
-            extractor=of.executor,
-            asker=company.asker,
-            approver=company.approver,
-            observer=company.observer,
+            journal=self.journal,
             intent=self.intent,
+            run=run,
             policy=of.policy,
             start=start,
-            link={"reason": self.id, "round": number},
+            link=link,
             caps=of.caps,
+            leaving=leaving,
             doubts=doubts,
+            **services,
         )
 
     def _finish_round(
@@ -400,11 +432,12 @@ class _ReasoningRun:
                 self._keep_results(this, compiled, checked, outcome)
                 return None
             case Failed(error=error):
-                self._failed(this, error, compiled.plan, checked, outcome.step)
                 final = error.code in _FINAL_CODES or isinstance(error, JournalError | BudgetSpent | LimitReached)
+                final = final or self.recorded.final_error(this.number) is not None
+                self._failed(this, error, compiled.plan, checked, outcome.step, final=final)
                 return self._end_without_answer(error) if final else None
             case Interrupted(error=error):
-                self._failed(this, error, compiled.plan, checked)
+                self._failed(this, error, compiled.plan, checked, final=True)
                 return self._end_without_answer(error)
             case Stopped() | Waiting():
                 self._keep(this)
@@ -430,17 +463,26 @@ class _ReasoningRun:
         self._keep(replace(this, told=lines, left=tuple(left), read=read))
 
     def _failed(
-        self, this: Round, error: BicameralError, plan: Plan | None, checked: Checked | None, step: str = ""
+        self,
+        this: Round,
+        error: BicameralError,
+        plan: Plan | None,
+        checked: Checked | None,
+        step: str = "",
+        *,
+        final: bool = False,
     ) -> None:
         failure = round_failure(error, plan, self.of.registry, step)
         ran = this.outcome is not None and checked is not None
         read = label_of_failure(failure, checked.proof, self.of.registry) if ran and checked is not None else NOTHING
-        self._keep(replace(this, failure=failure, read=label_of_round(read, this.number)))
+        this = replace(this, failure=failure, read=label_of_round(read, this.number))
+        self._keep(this, error if final else None)
 
-    def _keep(self, this: Round) -> None:
+    def _keep(self, this: Round, final: BicameralError | None = None) -> None:
         self.rounds.append(this)
         self.read = join(self.read, this.read)
-        self.record.record_round(this, self.calls)
+        if this.number not in self.recorded.ended:
+            self.record.record_round(this, self.calls, self.meter.usage, final)
         self.calls = ()
         if self.company.done is not None:
             # A callback that fails must not change the outcome.
@@ -470,6 +512,14 @@ class _ReasoningRun:
     def exhausted(self, bound: Bound) -> Exhausted:
         spent, limit = float(getattr(self.meter.usage, bound)), float(getattr(self.of.bounds, bound))
         return Exhausted(bound=bound, spent=spent, limit=limit, **self._course)
+
+    def _recorded_end(self, facts: Mapping[str, Any]) -> Outcome[Any]:
+        """The end that an earlier attempt recorded, where the rounds themselves do not say it."""
+        if "bound" in facts:
+            return self.exhausted(facts["bound"])
+        if "error" not in facts:
+            raise JournalError("journal.damaged", f"the record of {self.id} has an answer that its rounds do not have")
+        return self._gave_up(recorded_error(facts["error"]))
 
     def interrupted(self) -> GaveUp:
         return self._gave_up(RunError("reason.interrupted", "the reasoning was stopped"))

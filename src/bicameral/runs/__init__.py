@@ -56,6 +56,7 @@ from bicameral.runs._inputs import (
     check_plan as check_plan,
     recheck as recheck,
 )
+from bicameral.runs._observability import EventWriter as EventWriter
 from bicameral.runs._outcome import (
     EffectDone as EffectDone,
     Failed as Failed,
@@ -70,8 +71,9 @@ from bicameral.runs._outcome import (
     Waiting as Waiting,
 )
 from bicameral.runs._replay import Replayed as Replayed, replay as replay, replay_workload as replay_workload
-from bicameral.runs._resume import resume_plan as resume_plan
+from bicameral.runs._resume import previous_attempts as previous_attempts, resume_plan as resume_plan
 from bicameral.runs._run import (
+    RESUMABLE as RESUMABLE,
     ShouldLeave as ShouldLeave,
     Workload as Workload,
     new_run_id as new_run_id,

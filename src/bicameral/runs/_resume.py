@@ -44,6 +44,7 @@ from bicameral.runs._run import (
     PreviousAttempts,
     ShouldLeave,
     Workload,
+    can_wait,
     claim_doubts,
     plan_telemetry,
     round_number,
@@ -365,7 +366,7 @@ async def resume_plan(
     live = LiveEffectHandler(
         writing,
         meter=Meter(caps, before=cap_usage(events, earlier)),
-        may_wait="part_of" not in events[0].body,
+        may_wait=can_wait(events[0].body.get("part_of")),
         **services,
     )
     attempts = 1 + sum(event.kind == "run-resumed" for event in events)

@@ -301,7 +301,8 @@ async def run_plan(
             it.
         registry: The tools.
         journal: Where the run is recorded. What cannot be recorded is not done. With a journal an approver or asker
-            may `Suspend` the run, unless it has a `link`: the outcome is `Waiting`, and `resume_plan` continues it.
+            may `Suspend` the run, unless it has a `link` that is not `RESUMABLE`: the outcome is `Waiting`, and
+            `resume_plan` continues it.
         intent: What a model wrote the plan for. Then what directs a call must be a whole value, or a person is asked.
         run: The id of the run, by default a new one.
         policy: Decides about every call; by default that of the check. A plan without a check and without a policy
@@ -360,11 +361,20 @@ async def run_plan(
         run=run,
         told=plan_telemetry(plan),
         meter=Meter(caps, before=LimitUsage(rounds=round_number(link))),
-        may_wait=journal is not None and link is None,
+        may_wait=journal is not None and can_wait(link),
         leaving=leaving,
         find_doubts=None if intent is None else claim_doubts(plan, registry),
         **services,
     )
+
+
+RESUMABLE = "resumable"
+"""In the `link` of a run: whoever does the larger work resumes this part of it, so that it may wait for a person."""
+
+
+def can_wait(link: Mapping[str, Any] | None) -> bool:
+    """Whether somebody resumes a run that is suspended: a run of its own, or a part of work that is resumed itself."""
+    return link is None or link.get(RESUMABLE) is True
 
 
 def round_number(link: Mapping[str, Any] | None) -> int:

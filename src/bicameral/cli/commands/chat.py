@@ -13,7 +13,7 @@ import click
 
 from bicameral.cli._command_agent import fetch_missing_weights, open_agent, run_until_terminated
 from bicameral.cli._options import CommonOptions, common_options, planning_options
-from bicameral.cli._output import OK, open_display
+from bicameral.cli._output import OK
 from bicameral.cli._plain_values import answer_text, to_plain_json
 from bicameral.cli._render import planned_json
 from bicameral.cli.commands.run import RunCommand, RunOptions
@@ -22,6 +22,7 @@ from bicameral.errors import BicameralError, ToolError
 if TYPE_CHECKING:
     from bicameral.agent import Agent, Planned
     from bicameral.config import Config
+    from bicameral.patterns import Outcome
 
 _HELP = """\
 Say what you want, one request a line. Each request stands for itself: nothing is remembered but the last answer.
@@ -59,12 +60,15 @@ def command(chosen: CommonOptions, deterministic: bool, fresh: bool, dry_run: bo
 
 
 class ChatSession:
-    """One session: its options, the last plan and the last answer."""
+    """One session: its options, the last plan or rounds, and the last answer."""
 
     def __init__(self, chosen: CommonOptions, config: Config, options: RunOptions) -> None:
         self._chosen, self._config, self._options = chosen, config, options
         self._out = chosen.out
         self._planned: Planned | None = None
+        """The last plan; None if the last request was worked on in rounds."""
+        self._source = ""
+        """The last plan, or the plans of the last rounds, as people read them."""
         self._answer: Any = None
         self._answered = False
 
@@ -105,11 +109,29 @@ class ChatSession:
             self._out.say("stopped")
 
     async def _request(self, request: str, agent: Agent) -> None:
+        from bicameral.agent import FirstLook, Planned
+
         command = self._run_command()
-        with open_display(self._out) as shown:
-            planned = await command.plan(agent, request, shown)
-        self._planned = planned
-        await self._run(command, agent, planned)
+        # One budget for planning and running.
+        with agent.spending():
+            found = await command.plan_or_look(agent, request)
+            if isinstance(found, FirstLook):
+                # Whatever comes of the rounds, the plan of an earlier request is not the last one any more.
+                self._planned, self._source = None, ""
+                found = await command.look_first(agent, found)
+            if isinstance(found, Planned):
+                self._planned, self._source = found, found.source
+                await self._run(command, agent, found)
+            else:
+                self._keep_rounds(found)
+
+    def _keep_rounds(self, reasoned: Outcome[Any]) -> None:
+        """Remember the plans and the answer of rounds."""
+        from bicameral.patterns import Answered
+
+        self._source = "\n".join(f"# round {each.number}\n{each.source}" for each in reasoned.rounds if each.source)
+        if isinstance(reasoned, Answered):
+            self._answer, self._answered = reasoned.value, True
 
     async def _run(self, command: RunCommand, agent: Agent, planned: Planned) -> None:
         from bicameral.runs import Finished
@@ -127,10 +149,12 @@ class ChatSession:
             case "/dry":
                 self._options = replace(self._options, dry_run=not self._options.dry_run)
                 self._out.say("plans are not run now" if self._options.dry_run else "plans are run now")
-            case "/plan" if self._planned is not None:
-                self._out.say(self._planned.source)
+            case "/plan" if self._source:
+                self._out.say(self._source)
             case "/again" if self._planned is not None:
                 runner.run(run_until_terminated(self._run(self._run_command(), agent, self._planned)))
+            case "/again" if self._source:
+                self._out.say("the last request took rounds, each planned after the one before: say it again")
             case "/save" if rest and self._answered:
                 self._save(rest)
             case "/plan" | "/again" | "/save":

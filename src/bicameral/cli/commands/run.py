@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -128,7 +129,7 @@ class RunCommand:
         return None if name == "compiled" else name
 
     async def run_request(self, request: str) -> int:
-        from bicameral.agent import FirstLook
+        from bicameral.agent import FirstLook, Planned
         from bicameral.telemetry import span
 
         async with open_agent(self._config) as agent:
@@ -143,37 +144,43 @@ class RunCommand:
                 if self._wishes.rounds is not None:
                     runner = self._rounds_runner()
                     return runner.report(await self._reason(runner, agent, request, self._wishes.rounds))
-                with open_display(self._out) as shown:
-                    planned = await self._plan_or_look(agent, request, shown)
-                if isinstance(planned, FirstLook):
-                    return await self._look_first(agent, planned)
-                self._show_planned(agent, planned)
-                return (await self.execute(agent, planned, planned_json(planned)))[0]
+                found = await self.plan_or_look(agent, request)
+                if isinstance(found, FirstLook):
+                    found = await self.look_first(agent, found)
+                if isinstance(found, Planned):
+                    return (await self.execute(agent, found, planned_json(found)))[0]
+                return EXIT_CODES[found.ending]
 
-    async def _plan_or_look(self, agent: Agent, request: str, shown: ProgressDisplay) -> Planned | FirstLook:
-        """The plan; or why a first look decides what to do, which a dry run cannot take."""
-        from bicameral.agent import plan_or_look
+    async def plan_or_look(self, agent: Agent, request: str) -> Planned | FirstLook:
+        """The plan, shown as a whole; or why a first look decides what to do, which a dry run cannot take."""
+        from bicameral.agent import FirstLook, plan_or_look
 
-        if self._wishes.dry_run:
-            return await self._write_plan(agent, request, shown)
-        asker, _ = terminal_people(self._out, agent.registry, shown.quiet)
-        shown.phase("planning")
-        found = await plan_or_look(agent, user_input(request), asker=asker, **self._plan_options(shown))
-        shown.close()
+        with open_display(self._out) as shown:
+            asker, _ = terminal_people(self._out, agent.registry, shown.quiet)
+            shown.phase("planning")
+            plan = agent.plan if self._wishes.dry_run else partial(plan_or_look, agent)
+            found = await plan(user_input(request), asker=asker, **self._plan_options(shown))
+            shown.close()
+        if not isinstance(found, FirstLook):
+            self._show_planned(agent, found)
         return found
 
-    async def _look_first(self, agent: Agent, found: FirstLook) -> int:
-        """Rounds by themselves; the plan or the refusal that there was before, if they lead to nothing."""
+    async def look_first(self, agent: Agent, found: FirstLook) -> Outcome[Any] | Planned:
+        """Rounds by themselves, and their outcome, which is shown.
+
+        If they lead to nothing and change nothing: the plan that there was before, shown and to be run; or the refusal.
+        """
         most = self._config.planning.rounds
         self._out.say(f"working in rounds, at most {most}: {found.reason}", style="dim")
         runner = self._rounds_runner()
         reasoned = await self._reason(runner, agent, found.intent, most, found.reason)
         planned = found.fall_back(reasoned)
         if planned is None:
-            return runner.report(reasoned)
+            runner.report(reasoned)
+            return reasoned
         self._out.say("the rounds led to nothing and changed nothing; running the plan at once", style="dim")
         self._show_planned(agent, planned)
-        return (await self.execute(agent, planned, planned_json(planned)))[0]
+        return planned
 
     def _rounds_runner(self) -> RoundsRunner:
         from bicameral.cli._pattern_runs import RoundsRunner
@@ -215,19 +222,6 @@ class RunCommand:
             say_doubts(self._out, doubts)
             facts["doubts"] = [doubt.to_json() for doubt in doubts]
             return (await self.execute(agent, checked, facts, doubts))[0]
-
-    async def plan(self, agent: Agent, request: str, shown: ProgressDisplay) -> Planned:
-        """The plan, written before the person's eyes and then shown as a whole."""
-        planned = await self._write_plan(agent, request, shown)
-        self._show_planned(agent, planned)
-        return planned
-
-    async def _write_plan(self, agent: Agent, request: str, shown: ProgressDisplay) -> Planned:
-        asker, _ = terminal_people(self._out, agent.registry, shown.quiet)
-        shown.phase("planning")
-        planned = await agent.plan(user_input(request), asker=asker, **self._plan_options(shown))
-        shown.close()
-        return planned
 
     def _plan_options(self, shown: ProgressDisplay) -> dict[str, Any]:
         wishes = self._wishes
