@@ -1,10 +1,10 @@
 """The reference plan of every request: what a good planner writes from the words of the request alone.
 
 A plan knows neither of the two worlds and serves both. What is asked without naming a place is looked up with `find`,
-sums and comparisons too, since the figures may stand in a table, a note or mails; a reminder is an event; a note goes to
-a file that is called what it is about; a draft is only the answer; what no tool does is refused. Questions about things
-that are nowhere, and messages to people whom nobody knows, cannot be told from others by their words: their plans are
-those of requests that can be served.
+sums and comparisons too, since the figures may stand in a table, a note or mails. A reminder is an event, a note goes
+to a file that is called what it is about, a draft is only the answer, and what no tool does is refused. Questions about
+things that are nowhere, and messages to people whom nobody knows, cannot be told from others by their words: their
+plans are those of requests that can be served.
 
 Days are slots, filled with what the phrase means in the request on the day of the world: `<d:PHRASE>` is `2026-09-18`,
 `<d,:PHRASE>` is `2026, 9, 18`, and `<d.start:PHRASE>` and `<d.end:PHRASE>` are the ends of a period.

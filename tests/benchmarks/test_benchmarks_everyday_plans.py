@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.everyday import REQUESTS, WORLDS, Household, Request, World, content_of
+from benchmarks.everyday import REQUESTS, WORLDS, Household, Request, World, content_of, expected_of
+from benchmarks.everyday.__main__ import parse_arguments
 from benchmarks.everyday._plans import PLANS, fill_days
 from benchmarks.everyday._run import oracle_planner, registry_for, serve_by_plan
+from bicameral.errors import ModelError
 from bicameral.models import ScriptedProvider
 from bicameral.planning import Delta, Echo
 from bicameral.plans import Call, Plan, parse, walk
 
 REFUSED = [each for each in REQUESTS if PLANS[each.id].lstrip().startswith("cannot(")]
 SERVED = [each for each in REQUESTS if each not in REFUSED]
+LOOKED_UP = [each for each in SERVED if "find(" in PLANS[each.id] and each.kind != "impossible"]
 # Orders that the rules do not know, so that the step which serves them is left out of the plan.
 UNKNOWN_ORDERS = {
     "de-iban": "'lass sie ihm zukommen' is no order of a message",
@@ -51,6 +54,16 @@ async def test_the_reference_plan_is_taken_as_it_is(
         assert tools_of(compiled.plan) == tools_of(parse(source, registry).plan)
 
 
+@pytest.mark.parametrize("request_", LOOKED_UP[::5], ids=lambda request: request.id)
+@pytest.mark.parametrize("world", WORLDS)
+async def test_the_reader_is_shown_the_place_of_the_answer(request_: Request, world: World) -> None:
+    reader = ScriptedProvider(lambda _: ModelError("models.unavailable", "nobody reads"))
+    await serve_by_plan(request_, world, reader)
+    shown = reader.requests[0].messages[-1].text
+    _, _, place = expected_of(request_, world).place.partition(" ")
+    assert place in shown
+
+
 @pytest.mark.parametrize("request_", REFUSED, ids=lambda request: request.id)
 async def test_a_reference_plan_that_refuses_is_a_refusal(request_: Request) -> None:
     assert request_.kind == "impossible"
@@ -86,3 +99,8 @@ def test_days_are_those_of_the_world() -> None:
     assert ["datetime(2026, 9, 18, 8, 0)" in days[0], "datetime(2026, 5, 6, 8, 0)" in days[1]] == [True, True]
     with pytest.raises(StopIteration):
         fill_days("<d:next winter>", called("en-tomatoes"), content_of("en", "a").now.date())
+
+
+def test_the_planner_of_the_command_line_is_the_model_unless_asked_otherwise() -> None:
+    assert parse_arguments([]).planner == "model"
+    assert parse_arguments(["--planner", "oracle"]).planner == "oracle"
