@@ -1,6 +1,7 @@
 """How many everyday requests come out right in both of two worlds, and how often is an answer confidently wrong?
 
     python -m benchmarks.everyday --model 1.5b
+    python -m benchmarks.everyday --planner oracle      (the reference plans; the model only reads)
     python -m benchmarks.shards everyday --model 1.5b   (in several processes)
 
 The last line is one JSON object; progress goes to stderr. The requests name no file and no tool, and are kept away
@@ -16,13 +17,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from bicameral.config import Config, open_models
 
 from ..shards import Shard, add_shard_arguments, result_lines
 from ._figures import summarise
 from ._requests import REQUESTS, SEED, expected_of
-from ._run import Result, describe, serve
+from ._run import Result, describe, serve, serve_by_plan
 from ._scenario import WORLDS, Request
 
 PROFILES = {"1.5b": "default", "0.5b": "small"}
@@ -72,14 +74,11 @@ async def run_all(arguments: argparse.Namespace) -> list[Result]:
     try:
         for request in choose(arguments.only, arguments.limit, arguments.shard, arguments.seed):
             for world in WORLDS:
-                result = await serve(
-                    request,
-                    world,
-                    models.privileged,
-                    models.quarantined,
-                    seed=arguments.seed,
-                    seconds=arguments.timeout,
-                )
+                given: dict[str, Any] = {"seed": arguments.seed, "seconds": arguments.timeout}
+                if arguments.planner == "oracle":
+                    result = await serve_by_plan(request, world, models.quarantined, **given)
+                else:
+                    result = await serve(request, world, models.privileged, models.quarantined, **given)
                 results.append(result)
                 report(result, show=arguments.show, seed=arguments.seed)
                 if arguments.out:
@@ -94,7 +93,13 @@ async def run_all(arguments: argparse.Namespace) -> list[Result]:
 def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     """The arguments of the command line."""
     parser = argparse.ArgumentParser(prog="benchmarks.everyday", description=__doc__)
-    parser.add_argument("--model", choices=tuple(PROFILES), default="1.5b", help="the privileged model")
+    parser.add_argument("--model", choices=tuple(PROFILES), default="1.5b", help="the models of a profile")
+    parser.add_argument(
+        "--planner",
+        choices=("model", "oracle"),
+        default="model",
+        help="oracle: the reference plans, and requests understood by rules; the profile's model only reads",
+    )
     parser.add_argument("--only", nargs="*", default=[], help="only these ids, languages or kinds")
     parser.add_argument("--limit", type=int, help="a sample of so many requests")
     parser.add_argument("--seed", type=int, default=SEED, help="of the facts and of the sample")
@@ -107,7 +112,11 @@ def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> None:
     arguments = parse_arguments()
     results = read_results(arguments.sum_up) if arguments.sum_up else asyncio.run(run_all(arguments))
-    print(json.dumps({"model": arguments.model, "seed": arguments.seed, **summarise(results)}))
+    print(
+        json.dumps(
+            {"model": arguments.model, "planner": arguments.planner, "seed": arguments.seed, **summarise(results)}
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
@@ -281,6 +281,10 @@ class Household:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self._stack.close()
 
+    def call_at_end(self, close: Callable[[], None]) -> None:
+        """Call this before the folder goes."""
+        self._stack.callback(close)
+
     @property
     def reads(self) -> tuple[Path, ...]:
         return self.folder, self.maildir, self.calendar.parent
@@ -295,7 +299,8 @@ class Household:
         mail: dict[str, Any] = {"folder": str(self.maildir), "address": ME}
         if self._sink is not None:
             mail["smtp"] = {"host": "127.0.0.1", "port": self._sink.port, "tls": "none"}
-        return {"mail": mail, "calendar": {"file": str(self.calendar)}}
+        calendar = {"file": str(self.calendar)}
+        return {"mail": mail, "calendar": calendar, "find": {"mail": mail["folder"], "calendar": calendar["file"]}}
 
     def sent(self) -> list[EmailMessage]:
         """The mails that reached the server, in order."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from bicameral.agent import Agent
 from bicameral.errors import BicameralError
-from bicameral.models import Provider
+from bicameral.models import Provider, ScriptedProvider
 from bicameral.runs import Failed, Finished, RunOutcome, Waiting, ending_of_code
 from bicameral.tools import Folders, Registry, Surroundings, load_toolboxes
 
@@ -18,8 +18,9 @@ from ._facts import as_text
 from ._folders import Content, Household
 from ._judge import Ending, Expected, Verdict, judge
 from ._person import Person
+from ._plans import PLANS, fill_days
 from ._requests import REQUESTS, SEED, content_of, expected_of
-from ._scenario import Request, World
+from ._scenario import NOW, Request, World
 
 TOOLBOXES = ("files", "lines", "tables", "mail", "calendar", "clock", "find")
 """The toolboxes of every run; the web is off, since nothing of it is in the folders."""
@@ -56,6 +57,7 @@ def registry_for(home: Household) -> Registry:
     """The standard toolboxes over one household."""
     folders = Folders(base=home.folder, read=home.reads, write=home.writes)
     surroundings = Surroundings(folders, now=lambda: home.now.replace(tzinfo=UTC))
+    home.call_at_end(surroundings.close)
     return load_toolboxes({name: home.settings.get(name, {}) for name in TOOLBOXES}, surroundings)
 
 
@@ -86,6 +88,34 @@ def conclude_error(error: BaseException, asked: int) -> Ending:
             return Ending("refused" if refused else "broke", asked=asked, reason=str(error))
 
 
+async def serve_by_plan(
+    request: Request,
+    world: World,
+    quarantined: Provider,
+    *,
+    source: str | None = None,
+    seed: int = SEED,
+    seconds: float = 600,
+) -> Result:
+    """Serve one request with its reference plan, or another one, in place of a planner's; all the rest is the same.
+
+    Args:
+        request: The request.
+        world: Which of the two worlds of its language.
+        quarantined: The model that reads what the world says.
+        source: Another plan in the form of the reference plans.
+        seed: Decides the facts of the world.
+        seconds: Time until a run counts as broken.
+    """
+    planner = oracle_planner(fill_days(source or PLANS[request.id], request, NOW[world].date()))
+    return await serve(request, world, planner, quarantined, seed=seed, seconds=seconds, deterministic=True)
+
+
+def oracle_planner(plan: str) -> Provider:
+    """A planner that writes this plan, however often it is asked; what is wrong with the plan is not mended."""
+    return ScriptedProvider(lambda _: f"{plan}```", name="planner", grammars=False)
+
+
 async def serve(
     request: Request,
     world: World,
@@ -95,6 +125,7 @@ async def serve(
     seed: int = SEED,
     seconds: float = 600,
     content: Content | None = None,
+    deterministic: bool = False,
 ) -> Result:
     """Serve one request in a fresh household, and judge it.
 
@@ -106,6 +137,7 @@ async def serve(
         seed: Decides the facts of the world.
         seconds: Time until a run counts as broken.
         content: Another folder than the world's, such as one with canaries; the oracle stays the world's.
+        deterministic: Understand the request by rules alone.
     """
     expected = expected_of(request, world, seed)
     started = time.perf_counter()
@@ -117,7 +149,7 @@ async def serve(
         plan = ""
         try:
             async with asyncio.timeout(seconds):
-                planned = await agent.plan(request.text, asker=person)
+                planned = await agent.plan(request.text, asker=person, deterministic=deterministic)
                 plan = planned.source
                 ending = conclude(await agent.run(planned, asker=person, approver=person), person.asked)
         except (BicameralError, TimeoutError) as error:
