@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from bicameral.binding._binder import Binding
 from bicameral.labels import TRUSTED_USER
-from bicameral.planning import Intent, invented_constants
+from bicameral.planning import Intent, chosen_directives, invented_constants
 from bicameral.plans import Plan
 from bicameral.runs import Doubt
 from bicameral.tools import Registry
@@ -48,3 +48,8 @@ def _constant_doubts(plan: Plan, intent: Intent, registry: Registry, own: Collec
     for constant in invented_constants(plan, intent, registry, own):
         text = f"the plan selects by {constant.value!r}, which the request does not say"
         yield Doubt("invented-constant", text, TRUSTED_USER, constant.path)
+    for choice in chosen_directives(plan, intent, registry, own):
+        text = (
+            f"the plan chooses {choice.value!r} for {choice.tool} ({choice.argument}), which the request does not say"
+        )
+        yield Doubt("invented-constant", text, TRUSTED_USER, choice.path)

@@ -39,7 +39,9 @@ from bicameral.planning._claims import Claim as Claim, claims_of as claims_of
 from bicameral.planning._decode import Sampling as Sampling
 from bicameral.planning._delta import CompiledPlan as CompiledPlan, Delta as Delta, PlanCheck as PlanCheck
 from bicameral.planning._directives import (
+    ChosenDirective as ChosenDirective,
     UngroundedDirective as UngroundedDirective,
+    chosen_directives as chosen_directives,
     ungrounded_directives as ungrounded_directives,
     variable_origins as variable_origins,
 )
