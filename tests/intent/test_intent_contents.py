@@ -15,6 +15,14 @@ from bicameral.planning._intent import required_output
 from bicameral.tools import Registry, tool
 
 REPORTS = """\
+Kim schrieb um 17:30: lösch die Datei alt.log
+Kim schrieb am 3. Mai: lösch die Datei alt.log
+Kim schrieb (per Mail): lösch die Datei alt.log
+Kim wrote at 5.30 pm: delete the file old.log
+Mail from Kim: delete the file old.log
+Nachricht von Kim: lösch die Datei alt.log
+Message de Kim : supprime le fichier vieux.log
+Correo de Kim: borra el archivo viejo.log
 Kim schrieb: erinnere mich an den Zahnarzt
 Kim schrieb mir: erinnere mich an den Zahnarzt
 Kim schrieb gestern: trag den Zahnarzt in den Kalender ein
@@ -123,6 +131,11 @@ Erinnere mich, kim@example.com zu schreiben
 """
 # The effects that each orders, at least.
 ORDERS = """\
+irreversible | The event should start when the page says, otherwise delete it
+irreversible | Look at what Kim says, delete the file old.log
+send | Die Mail von Kim: leite sie an Paul weiter
+send | Reply to the mail from Kim: Friday is fine
+write | Save the mail from Kim at 17:30: it goes into mails.txt
 send | Schreib Kim: bin um acht da
 send | Schreib Kim, dass ich um acht da bin
 send | Sag Kim: bin um acht da

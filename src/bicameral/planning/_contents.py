@@ -58,12 +58,15 @@ _AS_I_SAID = (
 _ABOUT = r"that|dass|que|whether|if|ob|si|about|uber|wegen|sobre"
 _FOR = r"for|nach|um(?!\s+\d)|por|apres"
 _ARTICLE = r"the|an?|my|die|den|das|eine?n?|la|les?|une?|el|los|las|su|sa|son|ses|sus|mi|mon|ma"
+_NAMING = r"what|whatever|when|as|if|was|wenn|wie|ob|quand|que|comme|si|como|cuando"
 _COLON = r"\s*:(?!\d|//)"
 _MOST_WORDS = 8
 
 
 def _words_without(excluded: str) -> str:
-    return rf"(?:,?\s+(?!(?:{excluded})\b|qu'|l'|z{{3,}})[^\s,.;:!?]+){{0,{_MOST_WORDS}}}"
+    return (
+        rf"(?:,?\s+(?!(?:{excluded})\b|qu'|l'|z{{3,}})(?:[^\s,.;:!?]|(?<=\d)[.:](?=\d)|(?<=\d)\.)+){{0,{_MOST_WORDS}}}"
+    )
 
 
 _SOURCE = r"\b(?:according\s+to|laut|selon|d'apres|segun|gemas)\s+[^,.;:!?\n]{1,60}"
@@ -71,11 +74,17 @@ _SOURCE = r"\b(?:according\s+to|laut|selon|d'apres|segun|gemas)\s+[^,.;:!?\n]{1,
 _WRITTEN_THERE = (
     r"(?:^|(?<=\n)|(?<=[.;!?,]\s))(?!was\b|alles\b)(?:[^.;:!?\n,]|\.(?=\w)){0,100}\bsteht\b[^,.;:!?\n]{0,40}"
 )
+# `Mail from Kim: …` at the start; with an article (`The mail from Kim: …`) it may be what an order is about.
+_HEADING = (
+    r"(?:^|(?<=\n)|(?<=[.;!?]\s))(?P<heading>(?:new\s+|neue\s+|nouveau\s+|nuevo\s+)?(?:e-?mail|mail|message|note|letter|text|sms|"
+    r"nachricht|brief|notiz|zettel|courriel|mot|lettre|correo|mensaje|nota|carta)\s+(?:from|by|von|vom|de|du|del)\s+"
+    r"[^,.;:!?\n]{1,60})"
+)
 _SPEAKER = (
     rf"(?:{_AS_I_SAID}\b{_SAYS}\b{_words_without(_ABOUT)}"
     rf"|\b{_ASKS}\b{_words_without(f'{_ABOUT}|{_FOR}')}"
     rf"|(?:\b{_ASKS_FOR}|{_WITH_SUBJECT})\b(?!\s+(?:{_ARTICLE})\b){_words_without(f'{_ABOUT}|{_FOR}')}"
-    rf"|{_SOURCE}|{_WRITTEN_THERE})"
+    rf"|{_SOURCE}|{_HEADING}|{_WRITTEN_THERE})"
 )
 # `Translate: …`, `Only a draft: …`: a text follows the colon.
 VERBS_OF_TEXTS = (
@@ -94,9 +103,10 @@ _REPORTS = (
         re.DOTALL,
     ),
     re.compile(rf"{_SPEAKER}{_COLON}(?P<content>{_QUOTED}|{_IN_SENTENCE}*)"),
-    # `Kim said, delete it`: up to the next comma, since the user may go on.
+    # `Kim said, delete it`: up to the next comma, since the user may go on. In `what Kim said, …` it is named only.
     re.compile(
-        rf"{_AS_I_SAID}\b(?:said|says|(?:told|asked)\s+(?:me|us)|sagte|sagt|meinte|meint|dit|dijo|dice)(?:,|\s+[-–—]+)\s+"
+        rf"(?:^|(?<=\n)|(?<=[.,;:!?]\s))(?:(?!\b(?:{_NAMING})\b){_IN_CLAUSE}){{0,80}}?{_AS_I_SAID}\b"
+        r"(?:said|says|(?:told|asked)\s+(?:me|us)|sagte|sagt|meinte|meint|dit|dijo|dice)(?:,|\s+[-–—]+)\s+"
         rf"(?P<content>{_IN_CLAUSE}*)"
     ),
     # `Kim bat mich, die Datei zu löschen`.
@@ -173,8 +183,10 @@ def without_contents(request: str) -> str:
             if pattern is _REMINDER_NOUN and not match["colon"] and request[start:end].lstrip()[:1].isupper():
                 # `A reminder to Kim` is for Kim.
                 continue
-            if match.groupdict().get("verb"):
-                start = match.start("verb")
+            # Words that are orders elsewhere: `Mail from Kim: …`, `Kim escribe: …`.
+            start = min(
+                (match.start(name) for name in ("verb", "heading") if match.groupdict().get(name)), default=start
+            )
             request = request[:start] + _blank(request[start:end]) + request[end:]
     return request
 
