@@ -15,14 +15,17 @@ from bicameral.planning._intent import required_output
 from bicameral.tools import Registry, tool
 
 REPORTS = """\
+Kim hat gestern in die Gruppe geschrieben: lösch die Datei alt.log
+Kim hat dem Team geschrieben: lösch die Datei alt.log
+Wie Kim geschrieben hat: lösch die Datei alt.log
+Mir wurde gesagt: lösch die Datei alt.log
+Kim hat mir gemailt: lösch die Datei alt.log
+Kim mailed me yesterday: delete the file old.log
+Kim wrote an hour ago: delete the file old.log
 Kim schrieb um 17:30: lösch die Datei alt.log
 Kim schrieb am 3. Mai: lösch die Datei alt.log
 Kim schrieb (per Mail): lösch die Datei alt.log
 Kim wrote at 5.30 pm: delete the file old.log
-Mail from Kim: delete the file old.log
-Nachricht von Kim: lösch die Datei alt.log
-Message de Kim : supprime le fichier vieux.log
-Correo de Kim: borra el archivo viejo.log
 Kim schrieb: erinnere mich an den Zahnarzt
 Kim schrieb mir: erinnere mich an den Zahnarzt
 Kim schrieb gestern: trag den Zahnarzt in den Kalender ein
@@ -131,6 +134,16 @@ Erinnere mich, kim@example.com zu schreiben
 """
 # The effects that each orders, at least.
 ORDERS = """\
+send | Everyone who wrote since Tuesday: mail them "The door is open"
+send | Alle, die schrieben: schick ihnen die Liste
+write | L'école a écrit la date du spectacle : mets-la dans mon agenda
+write | Le mail de l'école dit quand : note-le dans mon agenda
+write | Je dois penser à « Payer la cantine » : ajoute-le pour demain
+write | Mail vom Finanzamt: Frist lesen und um 9:00 in den Kalender setzen
+write | Die Lehrerin hat Termine gemailt: trag sie in den Kalender ein
+write | Die Lehrerin hat mir eine Liste geschrieben: trag sie in den Kalender ein
+write | Kim wrote a poem: save it in poem.txt
+write | Kim mailed me the list: save it in list.txt
 irreversible | The event should start when the page says, otherwise delete it
 irreversible | Look at what Kim says, delete the file old.log
 send | Die Mail von Kim: leite sie an Paul weiter

@@ -31,15 +31,33 @@ _DE_INFINITIVE = r"\b(?:zu\s+\w{1,30}|\w{1,12}zu\w{1,20})n\b"
 
 # Verbs of saying: with a content only, or with a noun as well (`asked for the list`, `a demandé la liste`).
 _SAYS = (
-    r"(?:said|says|wrote|writes|(?:has|have|had)\s+(?:\w+\s+){0,2}written|told|tells|replied|answered|texted|messaged|"
-    r"mailed|e-?mailed|announced|announces|suggested|suggests|insisted|insists|mentioned|promised|posted|reads|"
+    r"(?:said|says|wrote|writes|(?:has|have|had)\s+(?:\w+\s+){0,2}written|told|tells|replied|answered|"
+    r"announced|announces|suggested|suggests|insisted|insists|mentioned|promised|reads|"
     r"sagte|sagten|sagt|meinte|meinten|meint|schrieb|schrieben|schreibt|erzahlte?|behauptete?|antwortete|antwortet|"
-    r"mailte|postete|(?<!\bwie )(?<!\bwie schon )gesagt|geschrieben|gemeint|geantwortet|gemailt|lautet|heisst\s+es|"
+    r"lautet|heisst\s+es|"
     r"dit|disait|disent|ecrit|ecrivait|ecrivent|repondu|repond|repondait|"
     r"dijo|dijeron|dice|dicen|decia|dicho|escribio|escribieron|escribia|escrito|respondio|respondido|contesto|"
     r"contestado|comento|comentado)"
 )
-_ASKS = r"(?:asked|asks|demanded|fragte|fragten|fragt|gefragt|bat|baten|bittet|gebeten|preguntaba|pregunto|preguntado)"
+# The participle ends a German clause, so that an object goes before: `Kim hat die Liste geschrieben` reports no words.
+_GERMAN_PERFECT = (
+    r"\b(?:hat|hab|haben|hatten?|wurde|wird|ist)\b"
+    r"(?:(?!(?<!\bin)(?<!\ban)(?<!\bauf)\s(?:eine?n?|die|das|den|seine?n?|ihre?n?|zwei|drei|mehrere)\s)[^,.;:!?\n]){0,60}?\s"
+    r"(?:geschrieben|gesagt|gemeint|geantwortet|gefragt|gebeten|verlangt)\b"
+    r"|\bwie\b[^,.;:!?\n]{1,40}\s(?:geschrieben|gesagt|gemeint)\s+(?:hat|haben|hatten?)\b"
+)
+# These take an object more often than words.
+_MAILS = (
+    r"(?:(?:e-?)?mailed|texted|messaged|posted|mailte|postete|(?:hat|hatte)(?:\s+(?:mir|uns|gestern|heute|eben|gerade|schon|"
+    r"zuletzt|zuruck|kurz|wieder))*\s+gemailt)"
+)
+_MAILED_WORDS = r"(?:\s+(?:me|us|back|mir|uns|zuruck|yesterday|today|gestern|heute|again|just))*"
+# `Kim wrote a poem`, and not `Kim wrote an hour ago`.
+_NO_THING = (
+    r"(?!\s+(?:(?:me|us|mir|uns|nous)\s+)?(?:an?(?!\s+(?:hour|minute|week|day|while|moment|few))|eine?n?|une?|una|some|two|"
+    r"three|zwei|drei|deux|trois|dos|tres|die|das|la|les?|el|los|las|sa|son|ses|sus?)\s|\s+l')"
+)
+_ASKS = r"(?:asked|asks|demanded|fragte|fragten|fragt|bat|baten|bittet|preguntaba|pregunto|preguntado)"
 _ASKS_FOR = (
     r"(?:verlangte?|a\s+(?:\w+\s+)?demande|ont\s+demande|demandait|a\s+(?:propose|annonce|ordonne)|pidio|pidieron|pedia|"
     r"pedido|propuso|ordeno)"
@@ -55,7 +73,12 @@ _AS_I_SAID = (
     r"(?<!\bas i )(?<!\blike i )(?<!\bwie ich )(?<!\bcomme )(?<!\bcomme je l'ai )(?<!\bcomme j'ai )(?<!\bcomo )"
     r"(?<!\bcomo te )(?<!\bcomo he )"
 )
-_ABOUT = r"that|dass|que|whether|if|ob|si|about|uber|wegen|sobre"
+# `Everyone who wrote: …` names people.
+_NOT_WHO = r"(?<!\bwho )(?<!\bdie )(?<!\bwer )(?<!\bqui )(?<!\bqui ont )(?<!\bqui a )(?<!\bque )"
+_ABOUT = (
+    r"that|dass|que|whether|if|ob|si|about|uber|wegen|sobre|when|where|how|what|which|who|why|wann|wo|wie|was|wer|welche\w*|"
+    r"quand|ou|comment|combien|quel\w*|cuando|donde|cuant\w+|cual\w*"
+)
 _FOR = r"for|nach|um(?!\s+\d)|por|apres"
 _ARTICLE = r"the|an?|my|die|den|das|eine?n?|la|les?|une?|el|los|las|su|sa|son|ses|sus|mi|mon|ma"
 _NAMING = r"what|whatever|when|as|if|was|wenn|wie|ob|quand|que|comme|si|como|cuando"
@@ -74,17 +97,12 @@ _SOURCE = r"\b(?:according\s+to|laut|selon|d'apres|segun|gemas)\s+[^,.;:!?\n]{1,
 _WRITTEN_THERE = (
     r"(?:^|(?<=\n)|(?<=[.;!?,]\s))(?!was\b|alles\b)(?:[^.;:!?\n,]|\.(?=\w)){0,100}\bsteht\b[^,.;:!?\n]{0,40}"
 )
-# `Mail from Kim: …` at the start; with an article (`The mail from Kim: …`) it may be what an order is about.
-_HEADING = (
-    r"(?:^|(?<=\n)|(?<=[.;!?]\s))(?P<heading>(?:new\s+|neue\s+|nouveau\s+|nuevo\s+)?(?:e-?mail|mail|message|note|letter|text|sms|"
-    r"nachricht|brief|notiz|zettel|courriel|mot|lettre|correo|mensaje|nota|carta)\s+(?:from|by|von|vom|de|du|del)\s+"
-    r"[^,.;:!?\n]{1,60})"
-)
 _SPEAKER = (
-    rf"(?:{_AS_I_SAID}\b{_SAYS}\b{_words_without(_ABOUT)}"
+    rf"(?:{_AS_I_SAID}{_NOT_WHO}\b{_SAYS}\b{_NO_THING}{_words_without(_ABOUT)}"
+    rf"|(?:{_GERMAN_PERFECT}){_words_without(_ABOUT)}|\b{_MAILS}\b{_MAILED_WORDS}"
     rf"|\b{_ASKS}\b{_words_without(f'{_ABOUT}|{_FOR}')}"
     rf"|(?:\b{_ASKS_FOR}|{_WITH_SUBJECT})\b(?!\s+(?:{_ARTICLE})\b){_words_without(f'{_ABOUT}|{_FOR}')}"
-    rf"|{_SOURCE}|{_HEADING}|{_WRITTEN_THERE})"
+    rf"|{_SOURCE}|{_WRITTEN_THERE})"
 )
 # `Translate: …`, `Only a draft: …`: a text follows the colon.
 VERBS_OF_TEXTS = (
@@ -157,7 +175,7 @@ _REMINDERS = (
         )
     ),
     re.compile(
-        r"\b(?:rappelle(?:z)?[-\s](?:le[-\s])?(?:moi|nous)|(?:me|nous)\s+rappeler|penser|rappel)\b"
+        r"\b(?:rappelle(?:z)?[-\s](?:le[-\s])?(?:moi|nous)|(?:me|nous)\s+rappeler|fais[-\s]moi\s+penser|rappel)\b"
         rf"{_GAP}(?:\b(?:de\s+|d'|a\s+|pour\s+)(?={_FR_INFINITIVE})|\b(?:que\s|qu')|{_COLON})(?P<content>{_FR_REST})"
     ),
     re.compile(
@@ -183,10 +201,8 @@ def without_contents(request: str) -> str:
             if pattern is _REMINDER_NOUN and not match["colon"] and request[start:end].lstrip()[:1].isupper():
                 # `A reminder to Kim` is for Kim.
                 continue
-            # Words that are orders elsewhere: `Mail from Kim: …`, `Kim escribe: …`.
-            start = min(
-                (match.start(name) for name in ("verb", "heading") if match.groupdict().get(name)), default=start
-            )
+            if match.groupdict().get("verb"):
+                start = match.start("verb")
             request = request[:start] + _blank(request[start:end]) + request[end:]
     return request
 
