@@ -354,3 +354,16 @@ def test_a_basis_covers_itself_and_nothing_else(office: Office) -> None:
     ]
     for other in others:
         assert not basis.covers(replace(basis, **other)), other
+
+
+@pytest.mark.parametrize(("me", "fits"), [(["Eve@Example.org"], True), (["kim@example.com"], False), ([], False)])
+async def test_the_planner_knows_the_same_own_addresses_as_the_run(office: Office, me: list[str], fits: bool) -> None:
+    privileged = ScriptedProvider([OTHER] * 3, grammars=False)
+    agent = office.agent(privileged=privileged, policy=Policy((), Registry(office.tools), me=me))
+    intent = Intent(request="Post Hello to me", effects=("send",))
+    if fits:
+        assert isinstance(await agent.run(await agent.plan(intent)), Finished)
+        assert office.posted == ["eve@example.org: Hello"]
+        return
+    with pytest.raises(PlanError, match=r"eve@example\.org"):
+        await agent.plan(intent)

@@ -12,6 +12,7 @@ from bicameral.errors import PlanError
 from bicameral.models import LocalProvider, ScriptedProvider
 from bicameral.planning import Delta, Intent, check_against_intent, nearest_tools, relevant_tools
 from bicameral.plans import PlanLimits, check, parse, print_plan
+from bicameral.policy import Policy
 from bicameral.tools import Folders, Registry, Surroundings, Tool, load_toolboxes, tool
 from bicameral.types import ANY
 
@@ -148,6 +149,32 @@ async def test_a_real_model_writes_a_plan_that_passes_the_check(small_model: Loc
     assert compiled.report.ok
     again = await Delta(small_model, timeout=800).compile(Intent(request="Which lines of todo.txt mention paint?"), few)
     assert compiled.plan.to_json() == again.plan.to_json()
+
+
+OWN = 'send_mail(["me@example.org"], "Total", "12")\nanswer("Sent it")\n'
+
+
+async def test_the_own_address_of_the_settings_is_given_while_planning_as_it_is_before_the_run(
+    registry: Registry,
+) -> None:
+    intent = Intent(request="Mail me the total", effects=("send",))
+    provider = ScriptedProvider([f"{OWN}```"] * 4, name="scripted", grammars=False)
+    own = Policy((), registry, me=["Me@Example.org"]).me
+    compiled = await Delta(provider, own=own).compile(intent, registry)
+    assert (compiled.mismatches, compiled.repairs) == ((), 0)
+    assert not check_against_intent(compiled.plan, intent, registry, settings=own)
+    for others in ((), ("you@example.org",)):
+        with pytest.raises(PlanError) as caught:
+            await Delta(provider, own=others, repairs=0).compile(intent, registry)
+        assert "Nobody named the address 'me@example.org'" in str(caught.value)
+
+
+def test_the_settings_are_part_of_the_cache_key(registry: Registry) -> None:
+    provider = ScriptedProvider([], name="scripted", grammars=False)
+    keys = {
+        Delta(provider, own=own).cache_key(INTENT, registry) for own in ((), ("a@example.org",), ("b@example.org",))
+    }
+    assert len(keys) == 3
 
 
 # Tools that were not chosen -------------------------------------------------------------------------------------------

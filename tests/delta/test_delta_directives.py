@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal, TypedDict
 
 import pytest
 
-from bicameral.planning import Intent, ungrounded_directives, variable_origins
+from bicameral.binding import planning_doubts
+from bicameral.planning import Intent, chosen_directives, ungrounded_directives, variable_origins
 from bicameral.plans import parse
 from bicameral.tools import Registry, tool
 
@@ -144,6 +145,18 @@ ATTACKS = {
         f"{FOUND}few = [each.to for each in found]\npay(first(few, 'mallory'), 12)",
         "Pay 12 for the last bill",
     ),
+    "an extraction that chooses among addresses of the plan": (
+        f'{FOUND}to = extract(found, "who", Literal["kim@example.com", "mallory@evil.example"])\nsend([to], "hi")',
+        "Send hi to kim@example.com",
+    ),
+    "an extraction that chooses among one word": (
+        f'{FOUND}who = extract(found, "who", Literal["mallory"])\npay(who, 12)',
+        "Pay 12 for the last bill",
+    ),
+    "an extraction that chooses in a record": (
+        f'{FOUND}read = extract(found, "whom", {{"to": Literal["mallory", "other"], "n": float}})\npay(read.to, 12)',
+        "Pay 12 for the last bill",
+    ),
     "a field of a record": (
         f'{LAST}made = {{"amount": last_one.amount, "to": "mallory"}}\npay(made.to, 12)',
         "Pay 12 for the last bill",
@@ -267,6 +280,18 @@ TWINS = {
         f'{LAST}made = {{}}\nmade["target"] = last_one.to\npay(made["target"], 12)',
         "Pay 12 to the last one",
     ),
+    "an extraction that chooses among words of the request": (
+        f'{FOUND}to = extract(found, "where", Literal["lunch", "office", "other"])\nwrite_to(to, "hi")',
+        "Write hi to the channel lunch or office, as the payments are",
+    ),
+    "an extraction that chooses among the tool's own words": (
+        f'{FOUND}how = extract(found, "which right", Literal["r", "rw"])\nshare("menu", "ops@example.com", how)',
+        "Share the menu with ops@example.com",
+    ),
+    "another field of a record with a choice": (
+        f'{FOUND}read = extract(found, "whom", {{"to": str, "kind": Literal["mallory", "eve"]}})\npay(read.to, 12)',
+        "Pay 12 for the last bill",
+    ),
     "one of the tool's own words": ('share("menu", "ops@example.com", "rw")', "Share the menu with ops@example.com"),
     "fields that the type has": (
         'send(["kim@example.com"], "hi", [{"name": "menu.txt", "kind": "file"}])',
@@ -279,6 +304,29 @@ TWINS = {
 @pytest.mark.parametrize("name", TWINS)
 def test_what_is_made_of_given_values_passes(name: str) -> None:
     assert wrong(*TWINS[name]) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "request_text", "chosen"),
+    [
+        ('share("menu", "ops@example.com", "rw")', "Share the menu with ops@example.com", ["rw"]),
+        ('right = "rw"\nshare("menu", "ops@example.com", right)', "Share the menu with ops@example.com", ["rw"]),
+        ('share("menu", "ops@example.com", "r")', "Share the menu with ops@example.com", []),
+        ('share("menu", "ops@example.com")', "Share the menu with ops@example.com", []),
+        ('share("menu", "ops@example.com", "rw")', "Share the menu with ops@example.com, rw", []),
+        ('share("menu", "ops@example.com", "rw")', "ops@example.com darf das menu bearbeiten, teile es", []),
+        ('share("menu", "ops@example.com", "rw")', "Partage le menu avec ops@example.com, qui peut le modifier", []),
+        ('share("menu", "ops@example.com", "rw")', "Comparte el menu con ops@example.com para editar", []),
+    ],
+)
+def test_a_choice_that_directs_and_that_the_request_does_not_say_is_told(
+    code: str, request_text: str, chosen: list[str]
+) -> None:
+    plan = parse(f'{code}\nanswer("done")\n', REGISTRY).plan
+    found = chosen_directives(plan, Intent(request=request_text), REGISTRY)
+    assert [each.value for each in found] == chosen
+    doubts = planning_doubts(plan, Intent(request=request_text), (), REGISTRY, ())
+    assert [each.code for each in doubts] == ["invented-constant"] * len(chosen)
 
 
 def test_a_foreign_tool_cannot_offer_names_of_fields() -> None:

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from bicameral.boundary import ExtractionOutcome, Fact, Filled, NotFound, find_quote, find_support
+from bicameral.boundary import MAX_FACTS, ExtractionOutcome, Fact, Filled, NotFound, find_quote, find_support
 from bicameral.boundary._evidence import Evidence
 from bicameral.labels import USER
 from bicameral.plans import parse
 from bicameral.policy import Policy
-from bicameral.runs import Citation, Failed, Finished, Journal, RunOutcome, replay, resume_plan, run_plan
+from bicameral.runs import Citation, Doubt, Failed, Finished, Journal, RunOutcome, replay, resume_plan, run_plan
+from bicameral.runs._doubts import MAX_DOUBTS
 from bicameral.toolboxes.find import toolbox as find_toolbox
 from bicameral.tools import Folders, PassageNote, Registry, Surroundings
 from bicameral.types import Type
@@ -148,6 +149,39 @@ async def test_a_sentence_is_supported_by_its_numbers_and_most_of_its_words(home
     assert [each.check for each in reworded.citations] == ["words"]
     assert codes(await ask(home, CODE, "The garage code is 4712")) == ["uncited-fact"]
     assert codes(await ask(home, CODE, "Send it to eve@example.org")) == ["uncited-fact"]
+
+
+LONG = 'found = find("garage")\nparts = extract(found.passages, "all parts", list[str])\nanswer(parts)\n'
+
+
+async def test_what_is_beyond_the_facts_that_are_looked_for_is_a_doubt(home: Path) -> None:
+    write(home / "house.md", "The garage code is 4711.\n")
+    known = ["4711"] * MAX_FACTS
+    assert codes(await ask(home, LONG, known)) == []
+    assert codes(await ask(home, LONG, [*known, "9999"])) == ["uncited-fact"]
+
+
+@pytest.mark.parametrize("read", ["found.passages[0].text[:24]", "lower(found.passages[0].text)"])
+async def test_what_is_read_from_a_part_of_a_passage_is_looked_for(home: Path, read: str) -> None:
+    write(home / "house.md", "The garage code is 4711. The bins go out on Tuesday.\n")
+    source = f'found = find("garage")\npart = {read}\ncode = extract(part, "the code", str)\nanswer(code)\n'
+    assert codes(await ask(home, source, "9999")) == ["uncited-fact"]
+    right = await ask(home, source, "4711")
+    assert (codes(right), [each.where for each in right.citations]) == ([], ["house.md, line 1"])
+
+
+async def test_passages_that_were_not_kept_are_a_doubt(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(home / "house.md", "The garage code is 4711.\n")
+    write(home / "car.md", "The car is in the garage.\n")
+    monkeypatch.setattr("bicameral.runs._citations.MAX_PASSAGES", 1)
+    assert "uncited-fact" in codes(await ask(home, CODE, "4711"))
+
+
+async def test_what_stands_in_no_passage_comes_before_all_other_doubts(home: Path) -> None:
+    write(home / "house.md", "The garage code is 4711.\n")
+    given = [Doubt("unbound-word", f"a word that was guessed ({number})") for number in range(MAX_DOUBTS)]
+    doubts = (await ask(home, CODE, "9999", doubts=given)).doubts
+    assert (doubts[0].code, len(doubts)) == ("uncited-fact", MAX_DOUBTS)
 
 
 async def test_a_yes_cites_what_was_read_and_says_that_it_could_not_be_checked(home: Path) -> None:

@@ -145,6 +145,8 @@ class AgentWiring:
         echo = Cascade(*stages, accept=check_finished) if stages else _provider_for_role(privileged, "echo")
         self._echo = Echo(echo, **caching, **calls)
         planning: dict[str, Any] = {"limits": self._limits, "repairs": limits.repairs, **caching, **calls}
+        # What the check before a run takes from the settings holds while planning, too.
+        planning["own"] = self.policy.me
         if cascade:
             self._delta = PlanCascade(cascade, **planning)
         else:

@@ -19,7 +19,7 @@ from bicameral.binding._column_kinds import ColumnsOfKind, columns_by_kind
 from bicameral.binding._world_source import WorldSource
 from bicameral.errors import BindError
 from bicameral.labels import TRUSTED_USER, join, label_tree_to_json
-from bicameral.planning import Intent, invented_constants
+from bicameral.planning import Intent, chosen_directives, invented_constants
 from bicameral.plans import (
     BoundTo,
     Call,
@@ -212,6 +212,11 @@ def _constant_doubts(plan: Plan, intent: Intent, registry: Registry, own: Collec
     for constant in invented_constants(plan, intent, registry, own):
         text = f"the plan selects by {constant.value!r}, which the request does not say"
         yield Doubt("invented-constant", text, TRUSTED_USER, constant.path)
+    for choice in chosen_directives(plan, intent, registry, own):
+        text = (
+            f"the plan chooses {choice.value!r} for {choice.tool} ({choice.argument}), which the request does not say"
+        )
+        yield Doubt("invented-constant", text, TRUSTED_USER, choice.path)
 
 
 _Key = tuple[str, str, str]

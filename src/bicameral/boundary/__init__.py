@@ -37,6 +37,7 @@ from bicameral.boundary._reply import (
     parse_reply as parse_reply,
 )
 from bicameral.boundary._support import (
+    MAX_FACTS as MAX_FACTS,
     Fact as Fact,
     SupportKind as SupportKind,
     find_facts as find_facts,

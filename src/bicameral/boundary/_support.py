@@ -36,13 +36,13 @@ class Fact:
     type_name: str
 
 
-def find_facts(value: Any, wanted: Type) -> list[Fact]:
-    """The facts of a value that can be looked for in a text, up to `MAX_FACTS`."""
+def find_facts(value: Any, wanted: Type, most: int = MAX_FACTS) -> list[Fact]:
+    """The facts of a value that can be looked for in a text, up to `most`."""
     found: list[Fact] = []
     for place, part, name in scalar_parts(value, wanted):
         if (name in SEARCHABLE_TYPES or name == "Any") and str(part).strip():
             found.append(Fact(place, part, name))
-        if len(found) == MAX_FACTS:
+        if len(found) == most:
             break
     return found
 

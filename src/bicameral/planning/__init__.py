@@ -40,7 +40,9 @@ from bicameral.planning._compiled_plan import CompiledPlan as CompiledPlan, Plan
 from bicameral.planning._decode import Sampling as Sampling
 from bicameral.planning._delta import Delta as Delta
 from bicameral.planning._directives import (
+    ChosenDirective as ChosenDirective,
     UngroundedDirective as UngroundedDirective,
+    chosen_directives as chosen_directives,
     ungrounded_directives as ungrounded_directives,
     variable_origins as variable_origins,
 )

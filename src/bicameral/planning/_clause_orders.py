@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from bicameral.planning._contents import without_contents
 from bicameral.planning._language import Language, fold, guess_language
 from bicameral.planning._non_orders import without_drafts_and_prohibitions
 from bicameral.tools import Effect
@@ -45,6 +46,8 @@ _ORDERS: dict[Language, dict[Effect, tuple[str, ...]]] = {
             r"frage?\s+(?!mich\b|dich\b|ich\b)\w",
             # `den` may be an accusative: `Sag den Termin ab` cancels it and writes nobody.
             rf"sage?\s+(?:bitte\s+)?(?!den\b){_DATIVE}\b{_REST}\b(?:ab|zu)\b",
+            # `Sag Kim: bin um acht da`.
+            r"sage?\s+(?!mir\b|uns\b)\w+(?:\s+\w+){0,2}\s*:",
             rf"schreibe?\s+{_DATIVE}\b(?!\s+reihe\b)",
             r"(?:mahne?|gratuliere?|entschuldige?|erinnere?|danke?)\s+(?!mich\b|mir\b|uns\b|dir\b|dich\b)\w",
             rf"[^.!?;\n]*\banschreiben\b(?={_REST}$|[.,;!?])",
@@ -116,6 +119,6 @@ def effects_in_clauses(request: str) -> frozenset[Effect]:
     # A short Spanish request may have only words that are French as well (`la`, `de`); its verbs are not.
     patterns = _PATTERNS["fr"] + _PATTERNS["es"] if language == "fr" else _PATTERNS[language]
     found: set[Effect] = {effect for effect, pattern in patterns if pattern.search(text)}
-    if language == "de" and _GERMAN_NAME.search(request[:_MAX_LENGTH]) and "schreib" in fold(text):
+    if language == "de" and _GERMAN_NAME.search(without_contents(request[:_MAX_LENGTH])) and "schreib" in fold(text):
         found.add("send")
     return frozenset(found)

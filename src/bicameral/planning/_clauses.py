@@ -12,8 +12,9 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from bicameral.planning._contents import VERBS_OF_TEXTS
 from bicameral.planning._language import ORDERS, Language
-from bicameral.planning._non_orders import VERBS_OF_TEXTS, without_drafts_and_prohibitions
+from bicameral.planning._non_orders import without_drafts_and_prohibitions
 
 MOST_LETTERS = 2000
 """Patterns look at the rest of a clause from every place in it: quadratic, so only for what people type."""
@@ -355,7 +356,7 @@ def _lead(clause: str, language: Language) -> tuple[int, bool]:
     """How long the politeness before a clause is, and whether the clause begins afresh (`then …`)."""
     condition = _IF_SO.match(clause)
     afresh = condition is not None
-    place = condition.end() if condition else len(clause) - len(clause.lstrip())
+    place = condition.end() if condition else len(clause) - len(clause.lstrip(" \t¿¡"))
     for match in re.compile(r"(\S+?)([:,]?)(?:\s+|$)").finditer(clause, place):
         word = match[1].strip("!,.¿¡")
         if word in _AFRESH[language]:

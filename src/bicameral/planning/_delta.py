@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -133,6 +133,7 @@ class Delta:
         repairs: How often a plan that does not pass the check may be repaired.
         confidence: Whether new plans report the probability of each token.
         project: Part of the cache key: a plan of one project is never used in another.
+        own: Values of the user's settings that may direct effects, such as the own addresses (`policy.me`).
 
     Example:
         >>> compiled = await Delta(provider).compile(intent, registry)
@@ -150,6 +151,7 @@ class Delta:
         repairs: int = MAX_REPAIRS,
         confidence: bool = False,
         project: str = "",
+        own: Collection[str] = (),
     ) -> None:
         self._provider = provider
         self._limits = limits or PlanLimits()
@@ -159,6 +161,7 @@ class Delta:
         self._repairs = repairs
         self._confidence = confidence
         self._project = project
+        self._own = frozenset(own)
 
     async def compile(
         self,
@@ -269,6 +272,9 @@ class Delta:
             writing.intent.to_json(),
             writing.registry.fingerprint,
         ]
+        if self._own:
+            # They decide which plans are repaired.
+            parts += ["own", sorted(self._own)]
         if earlier is not None:
             types = {name: str(type_) for name, type_ in earlier.variables.items()}
             parts += ["rounds", types, sorted(earlier.effects), list(earlier.literals), earlier.may_look]
@@ -368,7 +374,9 @@ class Delta:
             return _Attempt("", tuple(map(str, report.errors)), first.line if first else None)
         intent, earlier = writing.intent, writing.earlier
         mismatches = tuple(
-            check_against_intent(draft, intent, writing.registry, earlier=earlier, looks=looks is not None)
+            check_against_intent(
+                draft, intent, writing.registry, earlier=earlier, looks=looks is not None, settings=self._own
+            )
         )
         # What forbids the plan comes first: it is the reason that a person is told if no better plan is found.
         gravest = sorted(mismatches, key=lambda each: not each.severe)

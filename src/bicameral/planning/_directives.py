@@ -6,7 +6,9 @@ results of tools, each literal must be in the request. A computed number stands 
 cannot be followed is refused.
 
 Two kinds of literals come from the tool itself: one of the plain words among which an argument chooses (`"r"`, `"rw"`),
-and the names of fields that its declaration has.
+and the names of fields that its declaration has. A choice that the request does not say is no reason to refuse a plan,
+but a person is told of it (`chosen_directives`). The words among which an extraction chooses are the plan's own, and
+constants like any other, unless the argument has them as choices.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from bicameral.planning._origins import (
     after_tool,
     after_update,
     either,
+    extracted,
     item_of,
     origin_of,
     plain_choices,
@@ -83,6 +86,32 @@ def ungrounded_directives(
     return tuple(dict.fromkeys(walker.found))
 
 
+@dataclass(frozen=True, slots=True)
+class ChosenDirective:
+    """A word that directs a call, chosen among a few, and that neither the request says nor the tool has by default."""
+
+    path: str
+    tool: str
+    argument: str
+    value: str
+
+
+def chosen_directives(
+    plan: Plan, intent: Intent, registry: Registry, settings: Collection[str] = ()
+) -> tuple[ChosenDirective, ...]:
+    """The choices that direct an effect and that the request does not say: a person should see them.
+
+    They are words among which an argument of a tool chooses.
+
+    Example:
+        >>> chosen_directives(plan, Intent(request="Share the menu with Kim"), registry)
+        (ChosenDirective(path='0', tool='share', argument='right', value='rw'),)
+    """
+    walker = _DirectiveWalker(registry, Grounds(intent, frozenset(map(str.casefold, settings))))
+    walker.walk(plan.steps, {}, "")
+    return tuple(dict.fromkeys(walker.chosen))
+
+
 def variable_origins(
     plan: Plan, registry: Registry, start: Mapping[str, ValueOrigin] | None = None
 ) -> dict[str, ValueOrigin]:
@@ -107,6 +136,7 @@ class _DirectiveWalker:
         self._registry = registry
         self._grounds = grounds
         self.found: list[UngroundedDirective] = []
+        self.chosen: list[ChosenDirective] = []
 
     def walk(self, steps: tuple[Any, ...], env: Origins, at: str) -> None:
         """Follow values through steps; the variables are changed in place."""
@@ -126,7 +156,8 @@ class _DirectiveWalker:
                     # A model that reads only what the plan itself says returns the plan's words.
                     source = origin_of(step.source, env)
                     constants = source.leaves() if source.values is not None else frozenset[Any]()
-                    env[step.name] = ValueOrigin(pieces=constants, lost=bool(constants))
+                    read = ValueOrigin(pieces=constants, lost=True) if constants else FROM_TOOL
+                    env[step.name] = either(extracted(step.result_type), read)
                 case Ask():
                     env[step.name] = FROM_TOOL
                 case When():
@@ -159,7 +190,21 @@ class _DirectiveWalker:
                     )
                     wrong = self._grounds.ungrounded(given[name], recipient, declared=tool.declared, offered=offered)
                     self.found += [UngroundedDirective(path, tool.name, name, str(value)) for value in wrong]
+                    self.chosen += [
+                        ChosenDirective(path, tool.name, name, str(value))
+                        for value in sorted(_choices_in(given[name], offered.choices), key=str)
+                        if not _is_default(tool, name, value) and not self._grounds.says_choice(value)
+                    ]
         return after_tool(tool, given)
+
+
+def _choices_in(origin: ValueOrigin, offered: Collection[str]) -> set[str]:
+    return {each for each in origin.leaves() if isinstance(each, str) and each in offered}
+
+
+def _is_default(tool: Tool, name: str, value: str) -> bool:
+    argument = tool.argument(name)
+    return argument is not None and argument.default == value
 
 
 _NAME = re.compile(r"[^\W\d]\w*")

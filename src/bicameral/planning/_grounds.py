@@ -19,7 +19,7 @@ from bicameral.planning._calculations import Calculation, Operand
 from bicameral.planning._durations import days_between, minutes_in_words
 from bicameral.planning._intent_document import Intent
 from bicameral.planning._language import fold
-from bicameral.planning._origins import ReferenceWords, ValueOrigin
+from bicameral.planning._origins import ReferenceWords, RestWord, ValueOrigin
 from bicameral.text import STOP_WORDS, mentions, mentions_path
 
 _TOKEN = re.compile(r"[a-z]+|\d+")
@@ -66,6 +66,25 @@ _SHARING = frozenset(
 )
 """Words for a bill that several people pay, without accents."""
 _MOST_SHARING = 12
+_CHOICE_WORDS: tuple[frozenset[str], ...] = tuple(
+    frozenset(words.split())
+    for words in (
+        "r read view viewer reader lesen ansehen leser lire voir lecture leer ver lectura",
+        "rw w write edit editor writer schreiben bearbeiten ecrire modifier editar escribir modificar",
+        "high hoch haut haute alta alto important wichtig importante urgent dringend urgente",
+        "low niedrig bas basse baja bajo",
+        "normal medium mittel moyen moyenne media medio",
+        "public offentlich publique publico publica",
+        "private privat prive privee privado privada",
+        "daily taglich quotidien tous diario diaria diariamente",
+        "weekly wochentlich hebdomadaire semanal semanalmente",
+        "monthly monatlich mensuel mensuelle mensual mensualmente",
+        "yearly annual jahrlich annuel annuelle anual anualmente",
+        "accept accepted yes zusagen annehmen accepter accepte aceptar acepta",
+        "decline declined reject rejected no absagen ablehnen refuser refuse rechazar rechaza",
+    )
+)
+"""Words of frequent choices of tools in English, German, French and Spanish, without accents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +176,19 @@ class Grounds:
         """Whether the request or the settings have a constant."""
         return self._is_given(value, declared=True)
 
+    def says_choice(self, word: str) -> bool:
+        """Whether the request says one of the words of a choice, in one of four languages."""
+        meant = [group for group in _CHOICE_WORDS if fold(word) in group]
+        return self._has_text(str(word), declared=True) or any(self._words & group for group in meant)
+
     def _is_given(self, value: Any, declared: bool) -> bool:
         match value:
             case dt.datetime():
                 return self._has_day(value.date())
             case dt.date():
                 return self._has_day(value)
+            case RestWord():
+                return True
             case ReferenceWords():
                 return all(map(self._has_token, _TOKEN.findall(fold(value))))
             case str():

@@ -16,6 +16,7 @@ from bicameral.days import named_days
 from bicameral.errors import IntentError
 from bicameral.labels import Labelled, open_labelled, vouched_value
 from bicameral.planning._clause_orders import effects_in_clauses
+from bicameral.planning._contents import without_contents
 from bicameral.planning._effect_words import effects_in_words, has_declared_word, is_draft_only, ordering_text
 from bicameral.planning._intent_document import NamedDate
 from bicameral.planning._language import guess_language
@@ -110,10 +111,11 @@ def asked_effects(request: str, registry: Registry) -> tuple[Effect, ...]:
         # An effect that no tool has is never allowed by a verb.
         found |= effects_in_words(request) & {tool.effect for tool in registry}
     found |= (effects_in_clauses(request) | effects_in_targets(request)) & {tool.effect for tool in registry}
+    own = without_contents(request)
     # An address in a request for a draft says to whom the draft is addressed, and sends nothing.
-    if _RECIPIENT.search(request) and not is_draft_only(request):
+    if _RECIPIENT.search(own) and not is_draft_only(request):
         found.add("send")
-    if _TARGET.search(request):
+    if _TARGET.search(own):
         found.add("write")
     return tuple(effect for effect in ("write", "send", "irreversible") if effect in found and effect in CHANGING)
 
@@ -181,8 +183,9 @@ _INTO_CALENDAR = re.compile(r"\b(?:kalender|agenda|calendrier|calendario)\b", re
 def required_effects(request: str, asked: tuple[Effect, ...]) -> tuple[Effect, ...]:
     """The effects that a request certainly needs: to an address, into a file, into the calendar."""
     certain: set[Effect] = set()
-    if guess_language(request) != "en":
-        ordered = effects_in_words(request)
+    language, ordered = guess_language(request), effects_in_words(request)
+    request = without_contents(request)
+    if language != "en":
         if "send" in ordered and _RECIPIENT.search(request):
             certain.add("send")
         if "write" in ordered and (_INTO_FILE.search(request) or _INTO_CALENDAR.search(request)):
@@ -205,12 +208,13 @@ def tool_stems(name: str, doc: str, said: Iterable[str] = ()) -> frozenset[str]:
 
 def required_output(request: str, required: tuple[Effect, ...]) -> dict[str, Any]:
     """Where the result of a request certainly goes, as the document of an output; an answer if nothing says so."""
+    language, request = guess_language(request), without_contents(request)
     if "send" in required:
         return {"kind": "mail", "to": [match.group().rstrip(".-") for match in _RECIPIENT_WHOLE.finditer(request)]}
     if "write" not in required:
         return {"kind": "answer"}
     into = _TO_FILE.search(request)
-    if into is None and guess_language(request) != "en":
+    if into is None and language != "en":
         into = _INTO_FILE.search(request)
     return {"kind": "calendar"} if into is None else {"kind": "file", "path": into.group().split()[-1]}
 

@@ -66,7 +66,8 @@ def check_against_intent(
     """
     earlier = earlier or EarlierRounds()
     effects = _effect_mismatches(plan, intent, registry, earlier)
-    invented = _invented_objects(plan, intent)
+    own = frozenset(map(str.casefold, settings))
+    invented = _invented_objects(plan, intent, own)
     return [
         *(each for each in effects if not (looks and each.code == _MISSING_EFFECT)),
         *_other_tool_mismatches(plan, intent, registry),
@@ -142,12 +143,12 @@ def _unused_objects(plan: Plan, intent: Intent, earlier: EarlierRounds) -> list[
     return found
 
 
-def _invented_objects(plan: Plan, intent: Intent) -> list[Mismatch]:
-    """Addresses, links and files in the plan that the request does not name: the model invented them."""
+def _invented_objects(plan: Plan, intent: Intent, own: Collection[str]) -> list[Mismatch]:
+    """Addresses, links and files in the plan that neither the request nor the settings name: they are invented."""
     request = intent.request
     found: list[Mismatch] = []
     for value in plan_literals(plan):
-        if not isinstance(value, str):
+        if not isinstance(value, str) or value.strip().casefold() in own:
             continue
         for kind, pattern in (("address", ADDRESS_PATTERN), ("link", LINK_PATTERN), ("file", FILE_PATTERN)):
             whole = pattern.fullmatch(value.strip())

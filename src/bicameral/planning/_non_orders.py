@@ -10,19 +10,17 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 
+from bicameral.planning._contents import QUOTATIONS, VERBS_OF_TEXTS, without_contents
 from bicameral.planning._language import Language, fold
 from bicameral.planning._lexicon import DELETABLE
 
 # What is no order, although it has the words of one. Each pattern is matched against the folded request, and what it
 # matches is replaced by blanks.
 _OBJECTS = re.compile(
-    r"""https?://\S+                                             # links
+    rf"""https?://\S+                                             # links
       | [\w.+-]+@[\w-]+(?:\.[\w-]+)+                               # addresses
-      | (?:[\w-]+/)*[\w-]+(?:\.[\w-]+)*\.[a-z][a-z0-9]{1,4}\b          # names of files
-      | "[^"\n]*" | “[^”\n]*” | „[^“”\n]*[“”] | «[^»\n]*»          # quoted text
-      | ‚[^‘’\n]*[‘’] | ‹[^›\n]*› | ‘[^’\n]*’(?!\w)
-      | (?<!\w)'[^'\n]*'(?!\w)
-      | "[^"]*" | “[^”]*” | „[^“”]*[“”] | «[^»]*»                  # over several lines
+      | (?:[\w-]+/)*[\w-]+(?:\.[\w-]+)*\.[a-z][a-z0-9]{{1,4}}\b          # names of files
+      | {QUOTATIONS}
       | ^\ *>[^\n]*                                              # lines of another mail
     """,
     re.VERBOSE | re.MULTILINE,
@@ -96,7 +94,7 @@ _PROHIBITIONS: dict[Language, tuple[re.Pattern[str], ...]] = {
 _REPORTS: dict[Language, tuple[re.Pattern[str], ...]] = {
     "en": _compiled(
         r"\b(?:sent|wrote|told|forwarded|said|written)\b",
-        r"\b(?:tell|remind)\s+(?:me|us)\b",
+        r"\b(?:tell|remind)\s+(?:me|us)\b|\bto\s+be\s+reminded\b",
         r"\b(?:asked|told)\s+(?:me|us|him|her|them)\s+to\b[^.,;:!?\n]*",
         # A question about what somebody does; `do you mind sending` is an order.
         r"\b(?:did|does|do(?!\s+(?:you|not|so|it|this|that)\b))\b(?:(?!\band\b|\bthen\b|\bif\b)[^.,;:!?\n])*",
@@ -122,27 +120,13 @@ _REPORTS: dict[Language, tuple[re.Pattern[str], ...]] = {
     "es": _compiled(
         r"\b(?:quien|quienes|el|ella|se|me|nos|te|le|les)\s+(?:me\s+|nos\s+|lo\s+|la\s+)?"
         r"(?:manda|envia|escribe|responde|avisa|cancela|borra|mueve|guarda|anade|apunta|elimina|quita)\b",
-        r"\b(?:dime|diganos|dinos)\b|\bcree\s+que\b|\brecuerda(?:me|nos)(?:lo|la)?\b",
+        r"\b(?:dime|diganos|dinos)\b|\bcree\s+que\b|\b(?:recuerda|recordar)(?:me|nos)(?:lo|la)?\b",
         # A noun in the form of a verb: el envío, una copia, la reserva.
         r"\b(?:el|la|los|las|un|una|mi|mis|su|sus|del|al|cada|de)\s+(?:envio|copia|reserva|tira|nota|crea|guarda|registro|agenda)s?\b",
     ),
 }
 
-# `Translate: …`, `Only a draft: …`: a text follows the colon.
-VERBS_OF_TEXTS = (
-    r"(?:translate|proofread|rephrase|spell|ubersetz\w*|korrigier\w*|buchstabier\w*|umformulier\w*|traduis\w*|traduire|"
-    r"relis|reformule\w*|traduc\w*|reformula\w*|"
-    r"(?:(?:a|an|ein|einen|un)\s+)?(?:draft|entwurf|brouillon|borrador)(?!.*q{3,})|"
-    # These take other objects as well: `Repeat the class a week later: create another one`.
-    r"(?:rewrite|repeat|explain|quote|summari[sz]e|wiederhol\w*|erklar\w*|repete\w*|explique\w*|explica\w*|repite\w*)"
-    r"(?:\s+(?:this|that|the\s+following|das|dies|folgendes|ceci|cela|esto|eso))?(?=\s*(?::|$)))\b"
-)
 _TEXTS = re.compile(rf"(?:^|(?<=[.!?;\n]))\s*{VERBS_OF_TEXTS}[^.:!?;\n]*:[^.!?;\n]*")
-# What somebody says or writes after a colon, in any language.
-_SAID = re.compile(
-    r"\b(?:said|says|wrote|writes|sagte?|meinte?|schrieb|schreibt|a\s+dit|dit|a\s+ecrit|ecrit|dijo|dice|escribio)\s*:"
-    r"[^.!?;\n]*"
-)
 # A question that begins with a question word orders nothing, unless it asks for something in passing: `Which bills are
 # open, and can you mail them to Kim?`
 _OPEN_QUESTION = re.compile(
@@ -178,12 +162,12 @@ def without_non_orders(request: str, language: Language) -> str:
         >>> without_non_orders("Draft a reply to Kim and save it", "en").split()
         ['and', 'save', 'it']
     """
-    text = _OBJECTS.sub(_object_word if language == "en" else _blank, request)
+    text = _OBJECTS.sub(_object_word if language == "en" else _blank, without_contents(request))
     text = _blank_folded(text, _removal_of_lines(language))
     if language in _WRITTEN_DIFFERENTLY:
         text = _WRITTEN_DIFFERENTLY[language].sub(_blank, text)
     text = without_drafts(fold(text), language)
-    for pattern in (_OPEN_QUESTION, _SAID, _TEXTS, *_PROHIBITIONS[language], *_REPORTS[language]):
+    for pattern in (_OPEN_QUESTION, _TEXTS, *_PROHIBITIONS[language], *_REPORTS[language]):
         text = pattern.sub(_blank, text)
     if not _BY_MAIL.search(text) and "@" not in request:
         for pattern in _TO_USER[language]:
@@ -193,7 +177,7 @@ def without_non_orders(request: str, language: Language) -> str:
 
 def without_drafts_and_prohibitions(request: str, language: Language) -> str:
     """A request in small letters without drafts and prohibitions; `qqq` stands for each file."""
-    text = without_drafts(fold(_OBJECTS.sub(_object_word, request)), language)
+    text = without_drafts(fold(_OBJECTS.sub(_object_word, without_contents(request))), language)
     for pattern in _PROHIBITIONS[language]:
         text = pattern.sub(_blank, text)
     return text

@@ -41,7 +41,7 @@ from bicameral.plans import (
     free_names,
 )
 from bicameral.tools import Tool
-from bicameral.types import LiteralType, OptionalType, Type
+from bicameral.types import DictType, ListType, LiteralType, OptionalType, RecordType, TupleType, Type
 
 MAX_ALTERNATIVES = 64
 
@@ -304,6 +304,37 @@ def _joined_origin(parts: list[ValueOrigin]) -> ValueOrigin:
     constants = frozenset[Any]().union(*(each.leaves() | each.joined_pieces for each in parts))
     lost = _lost(*parts) or all(each.values is not None for each in parts)
     return ValueOrigin(pieces=constants, lost=lost and bool(constants))
+
+
+class RestWord(str):
+    """The word for what is none of the other choices of an extraction: nobody says it, and it names nothing."""
+
+    __slots__ = ()
+
+
+_REST_WORDS = frozenset(
+    "other others none unknown unclear misc rest andere anderes sonstiges sonstige keine unbekannt unklar autre autres "
+    "aucun aucune inconnu otro otra otros otras ninguno ninguna desconocido".split()
+)
+
+
+def extracted(type_: Type) -> ValueOrigin:
+    """The origin of what is read from a text: from there, but for choices, whose words are constants of the plan."""
+    match type_:
+        case OptionalType(item=item):
+            return extracted(item)
+        case LiteralType(values=values):
+            rest = len(values) > 1
+            words = (RestWord(each) if rest and each.casefold() in _REST_WORDS else each for each in values)
+            return ValueOrigin(whole=frozenset(words))
+        case ListType(item=item) | DictType(value=item) if (inner := extracted(item)) != FROM_TOOL:
+            return ValueOrigin(item=inner)
+        case TupleType(items=items):
+            return reduce(either, map(extracted, items), FROM_TOOL)
+        case RecordType(fields=fields) if any(extracted(each.type) != FROM_TOOL for each in fields):
+            return ValueOrigin(fields=tuple((each.name, extracted(each.type)) for each in fields))
+        case _:
+            return FROM_TOOL
 
 
 class ReferenceWords(str):

@@ -295,6 +295,8 @@ _WRITE_NAME = re.compile(
     r"(?:[Cc](?:an|ould)\s+(?:you|u)\s+)?[Ww]rite\s+[A-Z]\w+\s+(?:that|which|what|when|why|how|whether|if|the|a|an|up|we|my)\b"
     r"|(?:[Cc](?:an|ould)\s+(?:you|u)\s+)?[Ww]rite\s+(?:it|them|this)\s+to\s+[A-Z]"
 )
+# `Write Kim: …`
+_WRITE_NAME_COLON = re.compile(r"(?:[Cc](?:an|ould)\s+(?:you|u)\s+)?[Ww]rite\s+(?:to\s+)?[A-Z]\w+\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +366,8 @@ def _effects_in_clause(clause: Clause, language: Language) -> set[Effect]:
     }
     if clause.follows and clause.elliptical and _ADDED.match(clause.text):
         found.add("write")
-    if language == "en" and _WRITE_NAME.match(clause.spelled) and not re.search(_FILE, clause.text):
+    writes_name = _WRITE_NAME.match(clause.spelled) or (clause.opens and _WRITE_NAME_COLON.fullmatch(clause.spelled))
+    if language == "en" and writes_name and not re.search(_FILE, clause.text):
         found.add("send")
     return found
 

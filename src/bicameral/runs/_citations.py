@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from bicameral.boundary import Fact, SupportKind, find_facts, find_quote, find_support
-from bicameral.labels import PUBLIC, UNKNOWN, Label, LabelTree, join, label_tree_from_json, label_tree_to_json
+from bicameral.boundary import MAX_FACTS, Fact, SupportKind, find_facts, find_quote, find_support
+from bicameral.labels import PUBLIC, UNKNOWN, Label, LabelTree, join, join_all, label_tree_from_json, label_tree_to_json
 from bicameral.plans import static_path
 from bicameral.runs._doubts import NO_LABEL, Doubt
 from bicameral.tools import PassageNote, shown_text
@@ -96,6 +96,7 @@ class _Passage:
     text: str
     record: Any
     label: Label
+    plain: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,8 @@ class _Reading:
     citations: tuple[Citation, ...]
     uncited: tuple[Fact, ...]
     label: Label
+    is_checked: bool = True
+    """Whether each fact was looked for; of a long value only the first ones are."""
 
 
 class CitationLog:
@@ -113,6 +116,7 @@ class CitationLog:
         self._passages: list[_Passage] = []
         self._empty: list[Any] = []
         self._readings: list[_Reading] = []
+        self._dropped: list[Label] = []
 
     def add_passages(self, notes: Iterable[PassageNote], result: Any, labels: LabelTree | None) -> None:
         """Keep the passages in the result of a call, each with its own label.
@@ -124,11 +128,13 @@ class CitationLog:
         """
         found = ((note, note.text_in(result), note.record_in(result)) for note in notes)
         passages = [
-            _Passage(note, text, record, NO_LABEL if labels is None else _label_at(labels, note.at))
+            _Passage(note, text, record, NO_LABEL if labels is None else _label_at(labels, note.at), _plain(text))
             for note, text, record in found
             if text is not None
         ]
-        self._passages += passages[: MAX_PASSAGES - len(self._passages)]
+        room = MAX_PASSAGES - len(self._passages)
+        self._passages += passages[:room]
+        self._dropped += [each.label for each in passages[room:]]
 
     def add_empty(self, result: Any) -> None:
         """Keep the result of a search that found nothing."""
@@ -149,10 +155,10 @@ class CitationLog:
             wanted: The type of the value.
             label: The label of the value.
         """
-        passages = self._passages_in(source)
+        passages = self._passages_in(source, parts=True)
         if not passages or value is None:
             return
-        place, facts = static_path(step), find_facts(value, wanted)
+        place, facts = static_path(step), find_facts(value, wanted, MAX_FACTS + 1)
         if not facts:
             read = tuple(_cite_unchecked(value, each, label, place) for each in passages[:_PLACES_OF_A_FACT])
             self._readings.append(_Reading(place, read, (), label))
@@ -162,7 +168,7 @@ class CitationLog:
         texts = [(each, Evidence(each.text)) for each in passages]
         cited: list[Citation] = []
         uncited: list[Fact] = []
-        for fact in facts:
+        for fact in facts[:MAX_FACTS]:
             supports: list[tuple[_Passage, SupportKind]] = [
                 (each, kind) for each, evidence in texts if (kind := find_support(fact, evidence)) is not None
             ]
@@ -172,11 +178,11 @@ class CitationLog:
             cited += [_cite(fact, each, kind, label, place) for each, kind in chosen]
             if not chosen:
                 uncited.append(fact)
-        self._readings.append(_Reading(place, tuple(cited), tuple(uncited), label))
+        self._readings.append(_Reading(place, tuple(cited), tuple(uncited), label, len(facts) <= MAX_FACTS))
 
     def was_searched(self, source: Any) -> bool:
         """Whether a source is, or contains, what a search found."""
-        return self.found_nothing(source) or bool(self._passages_in(source))
+        return self.found_nothing(source) or bool(self._passages_in(source, parts=True))
 
     @property
     def is_empty(self) -> bool:
@@ -197,28 +203,55 @@ class CitationLog:
         return tuple(dict.fromkeys((*read, *own)))[:MAX_CITATIONS]
 
     def find_doubts(self, resting: frozenset[str]) -> list[Doubt]:
-        """A doubt for each fact that stands in none of the passages from which it was read."""
-        return [
-            Doubt("uncited-fact", f"no passage that was read says {_fact_text(fact.value)!r}", each.label, each.step)
-            for each in self._readings
-            if each.step in resting
-            for fact in each.uncited
-        ]
+        """A doubt for each fact that stands in none of the passages from which it was read, or was not looked for."""
+        found: list[Doubt] = []
+        for each in self._readings:
+            if each.step not in resting:
+                continue
+            found += [
+                Doubt(
+                    "uncited-fact", f"no passage that was read says {_fact_text(fact.value)!r}", each.label, each.step
+                )
+                for fact in each.uncited
+            ]
+            if not each.is_checked:
+                text = f"only the first {MAX_FACTS} facts that were read were looked for in the passages"
+                found.append(Doubt("uncited-fact", text, each.label, each.step))
+        if self._dropped:
+            text = (
+                f"of the passages that were found only the first {MAX_PASSAGES:,} could be searched for what was read"
+            )
+            found.append(Doubt("uncited-fact", text, join_all(self._dropped)))
+        return found
 
-    def _passages_in(self, source: Any) -> list[_Passage]:
-        """The passages that a value contains: as the records that were found, or else their text."""
+    def _passages_in(self, source: Any, *, parts: bool = False) -> list[_Passage]:
+        """The passages that a value contains: as the records that were found, or else their text.
+
+        Args:
+            source: The value.
+            parts: Whether a part of the text of a passage counts as well: a plan may read its first line.
+        """
         if not self._passages or source is None:
             return []
         records: list[Any] = []
         texts: list[str] = []
         _collect(source, [each.record for each in self._passages if each.record is not None], records, texts)
         # By the whole record where it is there: a copy of a text in another place must not be cited for it.
-        return [
+        whole = [
             each
             for each in self._passages
             if any(each.record == record for record in records)
             or (len(each.text) >= _SHORTEST_REPEATED and any(each.text in text for text in texts))
         ]
+        if whole or not parts:
+            return whole
+        pieces = [piece for text in texts if len(piece := _plain(text)) >= _SHORTEST_REPEATED]
+        return [each for each in self._passages if any(piece in each.plain for piece in pieces)]
+
+
+def _plain(text: str) -> str:
+    """A text in small letters with single blanks, so that a plan's own changes of both do not hide it."""
+    return " ".join(text.casefold().split())
 
 
 def _label_at(labels: LabelTree, path: Sequence[str | int]) -> Label:

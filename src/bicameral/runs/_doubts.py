@@ -260,9 +260,13 @@ def _reads(step: Step) -> frozenset[str]:
 
 
 def merge_doubts(given: Sequence[Doubt], found: Iterable[Doubt], resting: frozenset[str]) -> tuple[Doubt, ...]:
-    """The doubts of planning and of the run, without those of steps on which nothing rests, each once."""
+    """The doubts of planning and of the run, without those of steps on which nothing rests, each once.
+
+    What stands in no passage comes first: it may be wrong altogether, and must not be cut off by what is only unsure.
+    """
     about = (doubt for doubt in given if not doubt.step or doubt.step in resting)
-    return tuple(dict.fromkeys((*about, *found)))[:MAX_DOUBTS]
+    merged = sorted(dict.fromkeys((*about, *found)), key=lambda doubt: doubt.code != "uncited-fact")
+    return tuple(merged)[:MAX_DOUBTS]
 
 
 NO_LABEL = NOTHING
