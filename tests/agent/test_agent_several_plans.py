@@ -229,6 +229,64 @@ async def test_an_effect_that_most_plans_have_with_the_first_needs_no_question(m
     assert "one.csv" in planned.source.split("write_csv", 1)[1]
 
 
+COPY = "Copy all files of the folder notes to backup"
+FLAT = 'files = list_files(folder="notes")\nfor f in files:\n    copy_file(f.path, "backup")\nanswer("copied")\n'
+DEEP = FLAT.replace('"notes")', '"notes", recursive=True)')
+
+
+@pytest.mark.parametrize("subfolder", [False, True])
+async def test_effects_that_come_to_the_same_here_need_no_question(make: Make, tmp_path: Path, subfolder: bool) -> None:
+    (tmp_path / "notes" / "old").mkdir(parents=True)
+    (tmp_path / "backup").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("a")
+    if subfolder:
+        (tmp_path / "notes" / "old" / "b.txt").write_text("b")
+    person = Person("2")
+    planned = await _plan(make(planner(DEEP, FLAT, FLAT, DEEP)), COPY, asker=person)
+    assert len(person.questions) == subfolder
+    assert planned.choice["by"] == ("person" if subfolder else "world")
+    assert ("recursive" in planned.source) is not subfolder
+    # What was read to find that out had a part in the choice.
+    assert planned.start.read.trusted is subfolder
+
+
+async def test_effects_of_what_only_a_model_can_read_are_the_persons_choice(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "bills.txt").write_text("rent 900")
+    texts = [
+        f'text = read_text("bills.txt")\nsum = extract(text, "{asked}", str)\n'
+        'write_text("one.txt", sum)\nanswer("Wrote it")\n'
+        for asked in ("the sum", "the amount")
+    ]
+    person = Person("1")
+    planned = await _plan(make(planner(*texts, *texts[::-1])), "Write the sum of bills.txt to one.txt", asker=person)
+    assert len(person.questions) == 1
+    assert planned.choice["by"] == "person"
+
+
+async def test_a_page_that_the_request_names_is_no_effect_to_be_asked_about(make: Make) -> None:
+    request = "What does http://127.0.0.1:9/rates.json say of the dollar?"
+    plans = [
+        f'rates = fetch_json("http://127.0.0.1:9/rates.json")\nanswer(rates["{key}"])\n' for key in ("usd", "dollar")
+    ]
+    person = Person("2")
+    planned = await _plan(make(planner(*plans, *plans[::-1])), request, asker=person)
+    assert person.questions == []
+    assert [doubt.code for doubt in planned.doubts] == ["several-plans"]
+
+
+async def test_pages_that_a_reading_decides_about_are_the_persons_choice(make: Make) -> None:
+    # The attack: whoever writes the table chooses the plan, and with it what another machine learns.
+    request = "Look at http://127.0.0.1:9/one.json or http://127.0.0.1:9/two.json if a bill is open"
+    plans = [
+        f'rows = read_csv("bills.csv")\nif [r for r in rows if r["state"] == "{state}"]:\n'
+        f'    data = fetch_json("http://127.0.0.1:9/{name}.json")\n    answer(data)\nelse:\n    answer("no")\n'
+        for state, name in (("open", "one"), ("paid", "two"))
+    ]
+    person = Person("1")
+    await _plan(make(planner(*plans, *plans[::-1])), request, asker=person)
+    assert len(person.questions) == 1
+
+
 async def test_plans_with_one_answer_are_counted_together(make: Make) -> None:
     other = KEEP.format(state="open") + 'amounts = [r["amount"] for r in kept]\nanswer(sum(amounts))\n'
     planned = await _plan(make(planner(PAID, OPEN, other, other)), asker=Person())

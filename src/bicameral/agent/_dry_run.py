@@ -108,32 +108,82 @@ def is_local_reading(tool: Tool | None) -> bool:
     return tool.toolbox in LOCAL_TOOLBOXES
 
 
+async def planned_effects(
+    plan: Plan, registry: Registry, policy: Policy, limits: PlanLimits
+) -> tuple[str | None, Label]:
+    """What a bound plan would do besides reading, as a text to compare, and the label of what was read.
+
+    The text has the steps that a dry run leaves out and the values that they use from the others. None if some of these
+    values are not known: then nobody can tell whether two plans do the same.
+    """
+    parts = _divide(plan, registry)
+    steps = [step for step in parts.left if not isinstance(step, Answer)]
+    used = frozenset[str]().union(*(free_names(step) for step in steps)) - parts.missing
+    if not used <= parts.made:
+        return None, UNKNOWN
+    written = [step.model_dump(mode="json") for step in steps]
+    if not used:
+        return json.dumps([written, {}], sort_keys=True), NOTHING
+    read = await dry_run(_ending_with(plan, parts.kept, sorted(used)), registry, policy, limits)
+    if read.answer is None:
+        return None, read.label
+    return json.dumps([written, json.loads(read.answer)], sort_keys=True), read.label
+
+
 def local_part(plan: Plan, registry: Registry) -> Plan | None:
-    """The steps of a plan that a dry run may do, ending with what the others would have used; None if there are none.
+    """The steps of a plan that a dry run may do, ending with what the others would use; None if there are none."""
+    if all(_is_allowed(step, registry, reading=True) for step in plan.steps):
+        return plan
+    parts = _divide(plan, registry)
+    wanted = frozenset[str]().union(*(free_names(step) for step in parts.left))
+    names = sorted(name for name in (wanted & parts.made) - parts.missing if not name.startswith("_"))
+    return _ending_with(plan, parts.kept, names) if names else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Division:
+    """The steps of a plan that a dry run may do, and the others.
+
+    Args:
+        kept: The steps that it may do.
+        left: The others.
+        made: The variables that `kept` gives whatever happens.
+        missing: The variables that `left` may give.
+    """
+
+    kept: Sequence[Any]
+    left: Sequence[Any]
+    made: frozenset[str]
+    missing: frozenset[str]
+
+
+def _divide(plan: Plan, registry: Registry) -> _Division:
+    """The division of a plan.
 
     A step is left out if it, or one inside it, does more than read locally, or if it uses what a step left out would
     have made. After a step that changes something nothing is read: it would not be what the plan reads.
     """
-    if all(_is_allowed(step, registry, reading=True) for step in plan.steps):
-        return plan
     kept: list[Any] = []
-    missing, wanted = set[str](), set[str]()
+    left: list[Any] = []
+    missing = set[str]()
     changed = False
     for step in plan.steps:
-        uses = free_names(step)
-        if _is_allowed(step, registry, reading=not changed) and not uses & missing and not can_answer(step):
+        allowed = _is_allowed(step, registry, reading=not changed)
+        if allowed and not free_names(step) & missing and not can_answer(step):
             kept.append(step)
             continue
-        wanted |= uses
+        left.append(step)
         # Even if it is given again later: a variable that was made in two ways is not worth the risk of a mistake.
         missing |= branch_names(step)
         changed = changed or _changes(step, registry)
     made = frozenset[str]().union(*(branch_names(step) for step in kept if not isinstance(step, Each | When)))
-    names = sorted(name for name in (wanted & made) - missing if not name.startswith("_"))
-    if not names:
-        return None
+    return _Division(kept, left, made, frozenset(missing))
+
+
+def _ending_with(plan: Plan, steps: Sequence[Any], names: Sequence[str]) -> Plan:
+    """A plan of these steps that answers with these variables."""
     value = DictOf(entries=tuple((Const(value=name), Ref(name=name)) for name in names))
-    return plan.model_copy(update={"steps": (*kept, Answer(value=value))})
+    return plan.model_copy(update={"steps": (*steps, Answer(value=value))})
 
 
 def _inner_steps(step: Any) -> Sequence[Any]:

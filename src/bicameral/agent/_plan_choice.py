@@ -4,7 +4,8 @@ Where the first plan is doubtful, more are drawn (`planning.draw_plans`). Three 
 
 1. The request: only the plans that fit the intent best go on. Neither the world nor a model has a word in this.
 2. The person, if these plans differ in what they change, in what directs that, or in what they read for it, unless most
-   of the plans that were written agree with the first one, which is the most probable.
+   of the plans that were written agree with the first one, which is the most probable, or all of them would do the same
+   here: to read the notes with or without subfolders is one thing where there are none.
 3. The world, among plans with the same effects: one whose words cannot be bound, or that would select nothing, stands
    behind one that selects something. Of several answers the one that most plans give is taken; if these are not more
    than half, a person is asked before an effect, and an answer says that it is doubtful.
@@ -23,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from bicameral.agent._dry_run import NOT_RUN, DryRun, dry_run
+from bicameral.agent._dry_run import NOT_RUN, DryRun, dry_run, planned_effects
 from bicameral.errors import PlanError
 from bicameral.labels import TRUSTED_USER, UNKNOWN, Label, join_all
 from bicameral.planning import (
@@ -147,8 +148,28 @@ class PlanChooser:
         """The person's choice among plans with different effects; without a person the plan that was written first."""
         if self._asker is None:
             return self._take_first(drawn, plans, TRUSTED_USER, StartState())
+        if (start := await self._same_effects(plans)) is not None:
+            return PlanChoice(plans[0], "world", drawn, start)
         chosen = await self._ask(plans, [NOT_RUN] * len(plans))
         return PlanChoice(chosen, "person", drawn)
+
+    async def _same_effects(self, plans: Sequence[CompiledPlan]) -> StartState | None:
+        """What a run starts with if all plans would do the same here; None if they would not, or nobody can tell.
+
+        The world cannot move the choice by this: the first plan is taken, and the others would do nothing else.
+        """
+        known: list[str] = []
+        labels: list[Label] = []
+        for compiled in plans:
+            bound = await self._binder.bind(compiled.plan)
+            if bound.questions or not check_plan(bound.plan, self._registry, self._policy, limits=self._limits).ok:
+                return None
+            effects, label = await planned_effects(bound.plan, self._registry, self._policy, self._limits)
+            if effects is None or (known and effects != known[0]):
+                return None
+            known.append(effects)
+            labels += [label, *(binding.label for binding in bound.bindings)]
+        return StartState(read=join_all(labels))
 
     async def _choose_by_world(self, drawn: DrawnPlans, plans: Sequence[CompiledPlan]) -> PlanChoice:
         """The plan that binds and selects something; if that leaves several with different answers, the person's."""

@@ -117,7 +117,10 @@ class _DataFlow:
         given = {name: self._value(expr) for name, expr in sorted(step.args.items())}
         digest = _digest("call", step.tool, *(f"{name}={value.digest}" for name, value in given.items()))
         sources = frozenset[str]().union(*(value.sources for value in given.values()))
-        if tool is None or tool.changes or tool.outbound:
+        # A question to another machine in words of the request alone, asked whatever happens, tells nobody more than
+        # the request: plans that differ in nothing else have the same effects.
+        tells = tool is not None and tool.outbound and bool(conditions or sources)
+        if tool is None or tool.changes or tells:
             # What is not declared to be content counts as directing: an unknown tool in all its arguments.
             content = () if tool is None else [each.name for each in tool.arguments if each.purpose == "carries"]
             directing = tuple((name, value.digest) for name, value in given.items() if name not in content)
