@@ -7,6 +7,8 @@ build gives each phrasing the plan in its own words:
 - A column of days that the phrasing does not name is `column("date")`, in the language of the request: *bills of May*
   says nothing of a *due date*. The binder takes the only column with days for it.
 - Other columns keep the block's word: *who paid most* means an amount, whatever it is called.
+- A field of JSON is read with a key only where the phrasing has its word: nobody knows what a service calls its fields.
+  A phrasing without it is left out; what stands in JSON somewhere is read with `extract`.
 - A search over everything has those of the block's words that the phrasing has, in the spelling of the block: a word of
   the plan's own would find what nobody asked for, and a slip of the phrasing nothing. With none of them it stays.
 """
@@ -25,6 +27,8 @@ _COLUMN = re.compile(r"""\bcolumn\((["'])([^"']+)\1\)""")
 _COMPARED = re.compile(
     r"""column\(["']([^"']+)["']\)(?:\]\s*(?:[<>]=?|==)\s*|,\s*"(?:[<>]=?|==)",\s*)(?:date\(|today\(\))"""
 )
+_JSON = re.compile(r"\b(?:fetch_json|read_json)\(")
+_KEY = re.compile(r"""\[(["'])([^"'<>]+)\1\]""")
 _FIND = re.compile(r"""\bfind\("([^"<>]+)"\)""")
 _DATE = {"en": "date", "de": "Datum", "fr": "date", "es": "fecha"}
 _SHORTEST = 4
@@ -38,13 +42,15 @@ def in_own_words(plan: str, request: str, language: str) -> str:
     """The plan with its references in words of the request.
 
     Raises:
-        UnnamedError: The request has no word of a file that the plan reads.
+        UnnamedError: The request has no word of a file that the plan reads, or of a field of its JSON.
 
     Example:
         >>> in_own_words('rows = read_csv(file("heating bills"))', "What did heating cost?", "en")
         'rows = read_csv(file("heating"))'
     """
     said = words_of(request)
+    if _JSON.search(plan) and (unsaid := [match[2] for match in _KEY.finditer(plan) if not _is_named(match[2], said)]):
+        raise UnnamedError(f"the request has no word of the field {unsaid[0]!r}")
     plan = _FILE.sub(lambda match: f'file("{_named_part(match[1], said)}")', plan)
     plan = _FIND.sub(lambda match: f'find("{_said_words(match[1], said)}")', plan)
     days = {name for name in _day_columns(plan, language) if not _is_named(name, said)}
