@@ -14,10 +14,10 @@ from functools import lru_cache
 from bicameral.planning._language import fold
 
 QUOTATIONS = r"""
-    "[^"\n]*" | “[^”\n]*” | „[^“”\n]*[“”] | «[^»\n]*»
+    "[^"\n]*" | “[^”\n]*” | „[^“”"\n]*[“”"] | «[^»\n]*»
   | ‚[^‘’\n]*[‘’] | ‹[^›\n]*› | ‘[^’\n]*’(?!\w)
   | (?<!\w)'[^'\n]*'(?!\w)
-  | "[^"]*" | “[^”]*” | „[^“”]*[“”] | «[^»]*»                  # over several lines
+  | "[^"]*" | “[^”]*” | „[^“”"]*[“”"] | «[^»]*»                  # over several lines
 """
 """Texts in quotation marks, as a part of a verbose pattern."""
 _QUOTATION = re.compile(QUOTATIONS, re.VERBOSE)

@@ -33,6 +33,7 @@ from bicameral.planning._intent_check import check_against_intent, drop_unasked_
 from bicameral.planning._intent_document import Intent
 from bicameral.planning._matching import load_examples, named_objects, nearest_tools, relevant_examples, relevant_tools
 from bicameral.planning._neutral_names import NeutralNames
+from bicameral.planning._quotations import restore_quotations
 from bicameral.planning._rounds import EarlierRounds, PlannerCode, replace_look, with_left_variables
 from bicameral.planning._statement_grammar import statement_grammar
 from bicameral.plans import Call, Plan, PlanLimits, Report, check, parse, plan_references, walk
@@ -344,7 +345,7 @@ class Delta:
             parsed = parse(code.text, registry)
         except PlanError as error:
             return _Attempt(draft.code, (str(error),))
-        written = parsed.plan.model_copy(update={"goal": intent.request})
+        written = restore_quotations(parsed.plan.model_copy(update={"goal": intent.request}), intent)
         plan = drop_unasked_steps(written, intent, registry)
         same = plan.steps[:-1] == written.steps[:-1]
         attempt = self._judge_plan(plan, code.looks, writing, places=parsed.places if same else None)
