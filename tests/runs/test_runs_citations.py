@@ -13,12 +13,32 @@ from typing import Any
 
 import pytest
 
-from bicameral.boundary import MAX_FACTS, ExtractionOutcome, Fact, Filled, NotFound, find_quote, find_support
+from bicameral.boundary import (
+    MAX_FACTS,
+    ExtractionOutcome,
+    Fact,
+    Filled,
+    NotFound,
+    Rejected,
+    find_quote,
+    find_support,
+)
 from bicameral.boundary._evidence import Evidence
 from bicameral.labels import USER
 from bicameral.plans import parse
 from bicameral.policy import Policy
-from bicameral.runs import Citation, Doubt, Failed, Finished, Journal, RunOutcome, replay, resume_plan, run_plan
+from bicameral.runs import (
+    Citation,
+    Doubt,
+    Failed,
+    Finished,
+    Journal,
+    RunOutcome,
+    ending_of,
+    replay,
+    resume_plan,
+    run_plan,
+)
 from bicameral.runs._doubts import MAX_DOUBTS
 from bicameral.toolboxes.find import toolbox as find_toolbox
 from bicameral.tools import Folders, PassageNote, Registry, Surroundings
@@ -56,7 +76,7 @@ class Reader:
     async def extract(self, source: object, instruction: str, wanted: Type) -> ExtractionOutcome:
         self.asked += 1
         reply = self.replies.pop(0)
-        return reply if isinstance(reply, NotFound) else Filled(reply)
+        return reply if isinstance(reply, NotFound | Rejected) else Filled(reply)
 
 
 @pytest.fixture
@@ -199,17 +219,30 @@ async def test_nothing_found_asks_no_model_and_ends_honestly(home: Path) -> None
         source = f'found = find("zebra")\nfact = extract({read}, "is it striped", bool)\nanswer(fact)\n'
         outcome = await run_plan(parse(source, known).plan, known, policy=Policy(), extractor=reader)
         assert isinstance(outcome, Failed)
-        assert (outcome.error.code, reader.asked) == ("run.extraction-rejected", 0)
-        assert "nothing was found" in outcome.error.message
+        assert (outcome.error.code, reader.asked) == ("run.nothing-found", 0)
+        assert outcome.error.message.startswith("nothing was found for 'is it striped': nothing fits the search")
+        assert ending_of(outcome) == "refused"
         assert codes(outcome) == ["empty-selection"]
         assert "0 of 1 passages: fit 'zebra'" in outcome.doubts[0].text
 
 
 async def test_passages_without_the_answer_say_that_nothing_was_found(home: Path) -> None:
     write(home / "house.md", "The garage code is 4711.\n")
-    outcome = await ask(home, CODE, NotFound())
+    one = await ask(home, CODE, NotFound())
+    assert isinstance(one, Failed)
+    assert (one.error.code, ending_of(one)) == ("run.nothing-found", "refused")
+    assert "the one passage that was read does not say it" in one.error.message
+    write(home / "car.md", "The code of the car is 99.\n")
+    two = await ask(home, CODE, NotFound(why="contradictory"))
+    assert isinstance(two, Failed)
+    assert "none of the 2 passages that were read, from 2 sources, says it (" in two.error.message
+
+
+async def test_a_reply_that_does_not_fit_is_no_honest_end(home: Path) -> None:
+    write(home / "house.md", "The garage code is 4711.\n")
+    outcome = await ask(home, CODE, Rejected("the model's reply does not fit the blank"))
     assert isinstance(outcome, Failed)
-    assert "nothing was found" in outcome.error.message
+    assert (outcome.error.code, ending_of(outcome)) == ("run.extraction-rejected", "failed")
 
 
 async def test_files_that_could_not_be_searched_are_named_in_a_doubt(home: Path) -> None:

@@ -184,6 +184,13 @@ class CitationLog:
         """Whether a source is, or contains, what a search found."""
         return self.found_nothing(source) or bool(self._passages_in(source, parts=True))
 
+    def count_passages(self, source: Any) -> tuple[int, int] | None:
+        """How many passages of a search are in a source, and of how many places; None if it is not from a search."""
+        if self.found_nothing(source):
+            return 0, 0
+        passages = self._passages_in(source, parts=True)
+        return (len(passages), len({each.note.source for each in passages})) if passages else None
+
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing that could be cited or doubted."""
