@@ -221,6 +221,40 @@ async def test_hidden_binary_large_and_linked_files_are_left_out_and_counted(hom
     assert value["skipped"] == 7
 
 
+@pytest.mark.parametrize("read", [".", "Maildir", "Maildir/cur", "Maildir/new", "calendar.ics", "Maildir/.Archive"])
+async def test_each_source_is_found_once_whatever_may_be_read(home: Path, read: str) -> None:
+    add_mail(home, "Thursday", "The zebra lesson is cancelled.")
+    archive = mailbox.Maildir(home / "Maildir").add_folder("Archive")
+    archive.add(EmailMessage())
+    write(home / "calendar.ics", CALENDAR)
+    write(home / "zebra.md", "A zebra has stripes.")
+    folders = Folders.of(home, read=[home, home / read], write=[home])
+    find, _ = toolbox.open(Surroundings(folders, now=lambda: NOW), {"meaning": False})
+    for query in ("zebra", "ferry"):
+        passages = (await find.call({"query": query, "limit": 50}))["passages"]
+        assert sorted(each["kind"] for each in passages) == (["mail", "note"] if query == "zebra" else ["event"])
+
+
+async def test_notes_beside_a_mailbox_are_found_where_the_mailbox_is_the_folder_itself(home: Path) -> None:
+    message = "From kim@example.com Sun Mar  1 10:00:00 2026\nFrom: kim@example.com\nSubject: zebra\n\nA zebra.\n"
+    write(home / "old.mbox", message)
+    write(home / "zebra.md", "A zebra has stripes.")
+    find, _ = tools(home, mail=".")
+    passages = (await find.call({"query": "zebra"}))["passages"]
+    assert sorted(each["kind"] for each in passages) == ["mail", "note"]
+
+
+async def test_another_mailbox_that_may_be_read_is_counted_and_not_read_as_files(home: Path) -> None:
+    add_mail(home, "Thursday", "The zebra lesson is cancelled.")
+    other = mailbox.Maildir(home / "Other")
+    other.add(EmailMessage())
+    for read in (home / "Other", home / "Other" / "new"):
+        folders = Folders.of(home, read=[home / "Maildir", read], write=[home])
+        find, _ = toolbox.open(Surroundings(folders, now=lambda: NOW), {"meaning": False})
+        value = await find.call({"query": "zebra"})
+        assert ([each["kind"] for each in value["passages"]], value["skipped"]) == (["mail"], 1)
+
+
 async def test_a_mailbox_in_a_folder_is_not_read_as_files_even_where_mail_is_not_searched(home: Path) -> None:
     add_mail(home, "Thursday", "a zebra")
     find, _ = tools(home, search=["files"], trusted=["."])

@@ -10,6 +10,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
@@ -20,7 +21,7 @@ from bicameral.columns import find_contacts
 from bicameral.errors import BicameralError, ToolError
 from bicameral.parsing import SHORT_TEXT, InvalidJson, ParseLimits, Parser, read_json
 from bicameral.toolboxes._contacts import Card, find_address, read_vcards, row_person
-from bicameral.toolboxes._mail_files import StoredMail
+from bicameral.toolboxes._mail_files import StoredMail, list_mailboxes
 from bicameral.toolboxes._mailbox import Mailbox
 from bicameral.toolboxes._table_cells import cell_as_text
 from bicameral.toolboxes._table_files import read_csv_rows
@@ -48,6 +49,7 @@ _MOST_NAMES = 10
 _MAX_COUNTED_MAIL = 100_000
 _OCCURRENCES = 3
 """Of one series: these many from today on, and the last one before."""
+_MAILDIR_PARTS = ("cur", "new", "tmp")
 _GENERATED = frozenset({"node_modules", "__pycache__", "site-packages"})
 
 
@@ -227,13 +229,11 @@ class Sources:
         yield Candidate(f"calendar:{path}", "calendar", path, stamp, info.st_mtime_ns, info.st_size)
 
     def _discover_files(self, skipped: SkippedSources, mail_root: Path | None) -> Iterator[Candidate]:
-        left_out = {mail_root, *(user_folder(kind) for kind in FOLDER_KINDS)}
-        calendar: Path | None = None
+        # What another place reads is not read as a file as well: a mail would be found twice, once with its raw headers.
+        left_out = {*_mail_paths(mail_root), *(user_folder(kind) for kind in FOLDER_KINDS)}
         if "calendar" in self.places:
-            try:
-                calendar = self.folders.resolve_readable(self.calendar.file)
-            except ToolError:
-                calendar = None
+            with suppress(ToolError):
+                left_out.add(self.folders.resolve_readable(self.calendar.file))
 
         def enter(path: Path) -> bool:
             return (
@@ -244,19 +244,25 @@ class Sources:
             )
 
         for root in self.folders.read:
+            # A folder that is named in the settings is looked into whatever it is called, unless it is mail.
+            if not left_out.isdisjoint((root, *root.parents)):
+                continue
+            if _is_maildir(root) or (root.name in _MAILDIR_PARTS and _is_maildir(root.parent)):
+                if root != mail_root:
+                    skipped.add("mail", self.folders.display_path(root))
+                continue
             if not root.is_dir():
                 yield from self._discover_file(root, skipped)
                 continue
             for path, info in self.folders.scan_files(str(root), enter=enter):
-                if path in (mail_root, calendar):
+                if path in left_out or path == mail_root:
                     continue
                 name = self.folders.display_path(path)
                 if path.name.startswith("."):
                     skipped.add("hidden", name)
                 elif info is None:
-                    if path not in left_out:
-                        reason = "link" if path.is_symlink() else "mail" if _is_maildir(path) else "unreadable"
-                        skipped.add(reason, name)
+                    reason = "link" if path.is_symlink() else "mail" if _is_maildir(path) else "unreadable"
+                    skipped.add(reason, name)
                 elif path.suffix.lower() in _DOCUMENT_SUFFIXES:
                     skipped.add("document", name)
                 elif info.st_size > self.limits.file_bytes:
@@ -400,6 +406,14 @@ def _file_stamp(info: os.stat_result) -> tuple[int, int, int]:
 
 def _believed(stamp: tuple[int, ...], modified: int) -> tuple[int, ...]:
     return stamp if abs(time.time_ns() - modified) > _SETTLED_NS else ()
+
+
+def _mail_paths(root: Path | None) -> Iterator[Path]:
+    """The files and folders in which a mailbox keeps mails: the folder around them may have notes, too."""
+    if root is None:
+        return
+    for _, path in list_mailboxes(root):
+        yield from (path,) if path.is_file() else (path / part for part in _MAILDIR_PARTS)
 
 
 def _is_maildir(path: Path) -> bool:
