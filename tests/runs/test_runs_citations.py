@@ -16,6 +16,7 @@ import pytest
 from bicameral.boundary import (
     MAX_FACTS,
     ExtractionOutcome,
+    Extractor,
     Fact,
     Filled,
     NotFound,
@@ -25,6 +26,7 @@ from bicameral.boundary import (
 )
 from bicameral.boundary._evidence import Evidence
 from bicameral.labels import USER
+from bicameral.models import ScriptedProvider
 from bicameral.plans import parse
 from bicameral.policy import Policy
 from bicameral.runs import (
@@ -376,3 +378,69 @@ def test_support_is_the_words_of_the_passage(value: str, text: str, support: str
 def test_the_quote_is_the_line_that_has_the_fact() -> None:
     assert find_quote(Fact("value", "4711", "str"), "# House\n\nBins.\nThe code is 4711.") == (3, "The code is 4711.")
     assert find_quote(Fact("value", "none", "str"), "# House\n\nBins.") == (2, "Bins.")
+
+
+# What a reader sees of a passage
+
+
+def reading(wanted: str, read: str = "found.passages") -> str:
+    return f'found = find("zebra lesson")\nfact = extract({read}, "what it is", {wanted})\nanswer(fact)\n'
+
+
+async def read_with(home: Path, source: str, reply: Any) -> tuple[RunOutcome, ScriptedProvider]:
+    """The outcome of a plan, with the real extractor and a model that says this."""
+    model, known = ScriptedProvider(lambda request: json.dumps({"value": reply})), registry(home)
+    extractor = Extractor(model)
+    return await run_plan(parse(source, known).plan, known, policy=Policy(), extractor=extractor), model
+
+
+@pytest.mark.parametrize(
+    "read", ["found", "found.passages", "found.passages[:5]", "[found.passages[1], found.passages[0]]"]
+)
+async def test_a_reader_sees_what_a_passage_says_and_nothing_technical(home: Path, read: str) -> None:
+    write(home / "private" / "1777305600.003", "The zebra lesson is in the hall.\n")
+    add_mail(home, "Zebra lesson", "The lesson moves to Thursday.", sender="Kim Park <kim@example.com>")
+    outcome, model = await read_with(home, reading("str", read), "Thursday")
+    (asked,) = (request.messages[-1].text for request in model.requests)
+    for technical in ("private", "1777305600", "score", "owner", "source", "searched_by", "skipped", "2025-10"):
+        assert technical not in asked
+    assert '"from": "Kim Park"' in asked
+    assert '"title": "Zebra lesson"' in asked
+    assert '"day": "2026-03-01"' in asked
+    assert isinstance(outcome, Finished)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reply"),
+    [("id", "house.md"), ("id", "note"), ("date", "2025-10-09"), ("number", 1), ("code", "others")],
+)
+async def test_a_value_cannot_be_copied_from_a_path_an_id_or_a_day_of_the_file_system(
+    home: Path, wanted: str, reply: Any
+) -> None:
+    write(home / "plans" / "house.md", "The zebra lesson is in the hall.\n")
+    outcome, _ = await read_with(home, reading(wanted), reply)
+    if (wanted, reply) == ("id", "note"):
+        # The kind is shown, but it is nothing that a passage says.
+        assert codes(outcome)[0] == "uncited-fact"
+        return
+    assert isinstance(outcome, Failed)
+    assert outcome.error.code == "run.extraction-rejected"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reply", "quote"),
+    [("date", "2026-03-01", "2026-03-01"), ("str", "Kim Park", "Kim Park"), ("str", "Zebra trip", "Zebra trip")],
+)
+async def test_a_value_may_be_the_title_the_sender_or_the_day_of_a_passage(
+    home: Path, wanted: str, reply: str, quote: str
+) -> None:
+    # So long that its end is a passage of its own, without the head of the mail.
+    filling = "\n\n".join(f"Paragraph {number}. " + "words of no use here " * 20 for number in range(12))
+    add_mail(home, "Zebra trip", f"{filling}\n\nThe lesson is at noon.", sender="Kim Park <kim@example.com>")
+    source = (
+        f'found = find("lesson noon", limit=1)\nfact = extract(found.passages, "what it is", {wanted})\nanswer(fact)\n'
+    )
+    outcome, model = await read_with(home, source, reply)
+    assert "From: Kim" not in model.requests[0].messages[-1].text
+    assert "uncited-fact" not in codes(outcome)
+    assert [each.quote for each in outcome.citations] == [quote]

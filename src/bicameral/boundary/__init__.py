@@ -41,6 +41,7 @@ from bicameral.boundary._support import (
     Fact as Fact,
     SupportKind as SupportKind,
     find_facts as find_facts,
+    find_line as find_line,
     find_quote as find_quote,
     find_support as find_support,
 )

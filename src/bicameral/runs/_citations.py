@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from bicameral.boundary import MAX_FACTS, Fact, SupportKind, find_facts, find_quote, find_support
+from bicameral.boundary import MAX_FACTS, Fact, SupportKind, find_facts, find_line, find_quote, find_support
 from bicameral.labels import PUBLIC, UNKNOWN, Label, LabelTree, join, join_all, label_tree_from_json, label_tree_to_json
 from bicameral.plans import static_path
 from bicameral.runs._doubts import NO_LABEL, Doubt
@@ -97,6 +97,8 @@ class _Passage:
     record: Any
     label: Label
     plain: str
+    head: str = ""
+    """What a reader sees of it besides the text: title, sender and day, one a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,7 @@ class CitationLog:
     def __init__(self) -> None:
         self._passages: list[_Passage] = []
         self._empty: list[Any] = []
+        self._results: list[tuple[Any, list[_Passage]]] = []
         self._readings: list[_Reading] = []
         self._dropped: list[Label] = []
 
@@ -128,13 +131,47 @@ class CitationLog:
         """
         found = ((note, note.text_in(result), note.record_in(result)) for note in notes)
         passages = [
-            _Passage(note, text, record, NO_LABEL if labels is None else _label_at(labels, note.at), _plain(text))
+            _Passage(
+                note,
+                text,
+                record,
+                NO_LABEL if labels is None else _label_at(labels, note.at),
+                _plain(text),
+                _head_text(note, record),
+            )
             for note, text, record in found
             if text is not None
         ]
         room = MAX_PASSAGES - len(self._passages)
         self._passages += passages[:room]
         self._dropped += [each.label for each in passages[room:]]
+        if passages and all(each.note.shown for each in passages):
+            self._results.append((result, passages))
+
+    def reader_view(self, source: Any) -> Any:
+        """A source as the quarantined model reads it: passages without the technical facts of their places.
+
+        A value must be copied from what is shown, so that no id, path or score can be one.
+        """
+        if not self._passages or source is None or isinstance(source, str):
+            return source
+        for result, passages in self._results:
+            # How many files were skipped is nothing that a passage says, either.
+            if source == result:
+                return [each.note.reader_view(each.record) for each in passages]
+        return self._view_of(source)
+
+    def _view_of(self, value: Any) -> Any:
+        match value:
+            case dict():
+                for each in self._passages:
+                    if each.record is not None and each.record == value:
+                        return each.note.reader_view(value)
+                return {name: self._view_of(part) for name, part in cast("dict[str, Any]", value).items()}
+            case list() | tuple():
+                return [self._view_of(part) for part in cast("Sequence[Any]", value)]
+            case _:
+                return value
 
     def add_empty(self, result: Any) -> None:
         """Keep the result of a search that found nothing."""
@@ -165,12 +202,14 @@ class CitationLog:
             return
         from bicameral.boundary._evidence import Evidence  # its patterns take time to compile
 
-        texts = [(each, Evidence(each.text)) for each in passages]
+        texts = [(each, Evidence(each.text), Evidence(each.head)) for each in passages]
         cited: list[Citation] = []
         uncited: list[Fact] = []
         for fact in facts[:MAX_FACTS]:
             supports: list[tuple[_Passage, SupportKind]] = [
-                (each, kind) for each, evidence in texts if (kind := find_support(fact, evidence)) is not None
+                (each, kind)
+                for each, text, head in texts
+                if (kind := find_support(fact, text) or find_support(fact, head)) is not None
             ]
             # Where it stands word for word, places with the same words in another order add nothing.
             exact = [each for each in supports if each[1] == "verbatim"]
@@ -256,6 +295,15 @@ class CitationLog:
         return [each for each in self._passages if any(piece in each.plain for piece in pieces)]
 
 
+def _head_text(note: PassageNote, record: Any) -> str:
+    """Title, sender and day of a passage, if a reader sees them."""
+    view: Any = note.reader_view(record)
+    if not note.shown or not isinstance(view, dict):
+        return ""
+    parts = cast("dict[str, Any]", view)
+    return "\n".join(str(parts[name]) for name in ("title", "from", "day") if name in parts)
+
+
 def _plain(text: str) -> str:
     """A text in small letters with single blanks, so that a plan's own changes of both do not hide it."""
     return " ".join(text.casefold().split())
@@ -287,6 +335,8 @@ def _collect(value: Any, known: Sequence[Any], records: list[Any], texts: list[s
 
 def _cite(fact: Fact, passage: _Passage, check: SupportKind, label: Label, step: str) -> Citation:
     offset, quote = find_quote(fact, passage.text)
+    if not find_line(fact, passage.text) and (line := find_line(fact, passage.head)):
+        offset, quote = 0, line[1]
     return _make(passage, _fact_text(fact.value), offset, quote, check, join(label, passage.label), step)
 
 

@@ -226,7 +226,8 @@ class LiveEffectHandler:
                     try:
                         # A model that reads the empty result of a search would invent what it did not find.
                         empty = self.citations.found_nothing(source)
-                        outcome = NotFound() if empty else await extractor.extract(source, instruction, wanted)
+                        shown = self.citations.reader_view(source)
+                        outcome = NotFound() if empty else await extractor.extract(shown, instruction, wanted)
                     finally:
                         found["spent"] = ledger.spent.to_json()
                         for call in ledger.records or ():

@@ -7,6 +7,7 @@ unreadable, beyond the limits) is counted, so that an answer can say what was no
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,6 +50,9 @@ _MOST_NAMES = 10
 _MAX_COUNTED_MAIL = 100_000
 _OCCURRENCES = 3
 """Of one series: these many from today on, and the last one before."""
+_LETTER = re.compile(r"[^\W\d_]")
+_DAY_IN_NAME = re.compile(r"(?<!\d)(?:19|20)\d\d[-_.]?[01]\d(?:[-_.]?[0-3]\d)?(?!\d)")
+_ID_NAME = re.compile(r"(?=.*\d)[0-9a-fA-F_-]{12,}")
 _MAILDIR_PARTS = ("cur", "new", "tmp")
 _GENERATED = frozenset({"node_modules", "__pycache__", "site-packages"})
 
@@ -64,6 +68,18 @@ class Item:
     texts: tuple[str, ...]
     people: tuple[str, ...] = ()
     persons: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def own_day(self) -> date | None:
+        """The day of a mail or an event. That on which a file was last changed is no day of its text."""
+        return self.day if self.kind in ("mail", "event") else None
+
+    @property
+    def sender(self) -> str:
+        """The name of the sender of a mail, or else the address."""
+        if self.kind != "mail":
+            return ""
+        return (self.persons[0][0] if self.persons else "") or (self.people[0] if self.people else "")
 
 
 @dataclass(frozen=True)
@@ -229,7 +245,7 @@ class Sources:
         yield Candidate(f"calendar:{path}", "calendar", path, stamp, info.st_mtime_ns, info.st_size)
 
     def _discover_files(self, skipped: SkippedSources, mail_root: Path | None) -> Iterator[Candidate]:
-        # What another place reads is not read as a file as well: a mail would be found twice, once with its raw headers.
+        # What another place reads is not read as a file as well: a mail would be found twice, once with raw headers.
         left_out = {*_mail_paths(mail_root), *(user_folder(kind) for kind in FOLDER_KINDS)}
         if "calendar" in self.places:
             with suppress(ToolError):
@@ -361,7 +377,9 @@ class Sources:
             kind, title, texts, persons = "note", "", [decode_bytes(raw)], []
         day = datetime.fromtimestamp(candidate.modified // 1_000_000_000).date()
         more = max(0, len(texts) - self.limits.rows)
-        item = Item("", kind, _short(title or path.name), day, tuple(texts[: self.limits.rows]), (), tuple(persons))
+        item = Item(
+            "", kind, _short(title or _file_title(path)), day, tuple(texts[: self.limits.rows]), (), tuple(persons)
+        )
         return ReadSource(stamp, (item,), None, more)
 
     def _parse_file(self, raw: bytes, name: str) -> tuple[ItemKind, str, list[str], list[tuple[str, tuple[str, ...]]]]:
@@ -468,6 +486,12 @@ def _value_text(value: object, prefix: str = "", depth: int = 0) -> str:
             return ""
         case _:
             return f"{prefix}{cell_as_text(value)}"
+
+
+def _file_title(path: Path) -> str:
+    """The name of a file as a heading of its text: without the ending, and nothing if it is only a number or an id."""
+    name = path.name if path.name.startswith(".") else path.stem
+    return name if _DAY_IN_NAME.search(name) or (_LETTER.search(name) and not _ID_NAME.fullmatch(name)) else ""
 
 
 def _short(title: str) -> str:
