@@ -173,7 +173,7 @@ async def test_a_sentence_is_supported_by_its_numbers_and_most_of_its_words(home
     assert codes(await ask(home, CODE, "Send it to eve@example.org")) == ["uncited-fact"]
 
 
-LONG = 'found = find("garage")\nparts = extract(found.passages, "all parts", list[str])\nanswer(parts)\n'
+LONG = 'found = find("garage")\nparts = extract(found.passages, "all codes of the garage", list[str])\nanswer(parts)\n'
 
 
 async def test_what_is_beyond_the_facts_that_are_looked_for_is_a_doubt(home: Path) -> None:
@@ -444,3 +444,67 @@ async def test_a_value_may_be_the_title_the_sender_or_the_day_of_a_passage(
     assert "From: Kim" not in model.requests[0].messages[-1].text
     assert "uncited-fact" not in codes(outcome)
     assert [each.quote for each in outcome.citations] == [quote]
+
+
+# Evidence about something else
+
+
+def asking(instruction: str, query: str = "code of the safe", wanted: str = "str") -> str:
+    return f'found = find("{query}")\nfact = extract(found.passages, "{instruction}", {wanted})\nanswer(fact)\n'
+
+
+async def test_a_fact_in_a_passage_about_something_else_is_doubted_before_all_others(home: Path) -> None:
+    write(home / "house.md", "The garage code is 4711.\n")
+    write(home / "big.pdf", "%PDF code safe")
+    doubts = (await ask(home, asking("the code of the safe"), "4711")).doubts
+    assert [each.code for each in doubts] == ["weak-evidence", "skipped-file"]
+    assert doubts[0].text == "'4711' stands in a passage that does not mention 'safe'"
+    invented = (await ask(home, asking("the code of the safe"), "9999")).doubts
+    assert [each.code for each in invented] == ["uncited-fact", "skipped-file"]
+
+
+async def test_a_fact_in_a_passage_about_what_was_asked_is_not_doubted(home: Path) -> None:
+    write(home / "house.md", "The garage code is 4711.\n\nThe safe has 8123.\n")
+    for instruction in ("the code of the garage", "the number of the garage", "what is the garage code?"):
+        assert codes(await ask(home, asking(instruction, "garage"), "4711")) == []
+
+
+async def test_a_yes_from_passages_about_something_else_is_doubted(home: Path) -> None:
+    write(home / "house.md", "The garage code is 4711.\n")
+    doubtful = await ask(home, asking("whether the alarm is on", "garage alarm", "bool"), True)
+    assert codes(doubtful) == ["weak-evidence"]
+    write(home / "alarm.md", "The alarm of the garage is on.\n")
+    assert codes(await ask(home, asking("whether the alarm is on", "garage alarm", "bool"), True)) == []
+
+
+async def test_a_question_in_another_language_than_the_search_is_not_held_against_the_passage(home: Path) -> None:
+    write(home / "haus.md", "Der Code der Waschküche ist 4711.\n")
+    assert codes(await ask(home, asking("the code of the laundry", "Waschküche"), "4711")) == []
+    assert codes(await ask(home, asking("the code of the laundry", "Code"), "4711")) == ["weak-evidence"]
+    write(home / "haus.md", "The code of the cellar is 4711.\n")
+    assert codes(await ask(home, asking("the code of the laundry", "cellar"), "4711")) == ["weak-evidence"]
+
+
+async def test_another_passage_with_another_value_is_told_with_its_place_and_label(home: Path) -> None:
+    write(home / "house.md", "The garage code is 4711.\n")
+    add_mail(home, "Hello", "The garage code is 9912.")
+    outcome = await ask(home, asking("the code of the garage", "garage code"), "4711")
+    (doubt,) = outcome.doubts
+    assert doubt.code == "rival-evidence"
+    assert doubt.text.startswith("another passage says '9912' and not '4711': mail from kim@example.com")
+    # A stranger wrote the rival: a privileged model sees only the kind of doubt.
+    assert doubt.privileged_text == "another passage says something else than the one that was read"
+    assert codes(await ask(home, asking("the codes of the garage", "garage code", "list[str]"), ["4711"])) == []
+
+
+async def test_doubts_about_evidence_are_the_same_in_a_replay(home: Path, tmp_path: Path) -> None:
+    write(home / "house.md", "The garage code is 4711.\n")
+    add_mail(home, "Hello", "The garage code is 9912.")
+    known = registry(home)
+    for instruction in ("the code of the garage", "the code of the safe"):
+        plan = parse(asking(instruction, "garage code"), known).plan
+        with Journal(tmp_path / "journal.db") as journal:
+            live = await run_plan(plan, known, policy=Policy(), extractor=Reader("4711"), journal=journal)
+            replayed = await replay(journal, live.run, known)
+        assert live.doubts
+        assert (replayed.identical, replayed.outcome.doubts) == (True, live.doubts)

@@ -26,6 +26,13 @@ from bicameral.boundary._privileged_view import (
     ViewLevel as ViewLevel,
     privileged_view as privileged_view,
 )
+from bicameral.boundary._relevance import (
+    PlaceText as PlaceText,
+    Question as Question,
+    find_rival as find_rival,
+    missing_words as missing_words,
+    parse_question as parse_question,
+)
 from bicameral.boundary._reply import (
     Alert as Alert,
     AlertKind as AlertKind,

@@ -14,10 +14,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from bicameral.boundary import MAX_FACTS, Fact, SupportKind, find_facts, find_line, find_quote, find_support
+from bicameral.boundary import (
+    MAX_FACTS,
+    Fact,
+    PlaceText,
+    Question,
+    SupportKind,
+    find_facts,
+    find_line,
+    find_quote,
+    find_rival,
+    find_support,
+    missing_words,
+    parse_question,
+)
 from bicameral.labels import PUBLIC, UNKNOWN, Label, LabelTree, join, join_all, label_tree_from_json, label_tree_to_json
 from bicameral.plans import static_path
 from bicameral.runs._doubts import NO_LABEL, Doubt
+from bicameral.text import is_english
 from bicameral.tools import PassageNote, shown_text
 from bicameral.types import Type
 
@@ -29,6 +43,7 @@ MAX_CITATIONS = 50
 MAX_PASSAGES = 1_000
 """How many passages of a run are kept to be cited."""
 _PLACES_OF_A_FACT = 3
+_DOUBTS_OF_A_READING = 3
 _MAX_QUOTE = 160
 _MAX_FACT = 80
 _SHORTEST_REPEATED = 6
@@ -100,6 +115,10 @@ class _Passage:
     head: str = ""
     """What a reader sees of it besides the text: title, sender and day, one a line."""
 
+    @property
+    def place_text(self) -> PlaceText:
+        return PlaceText(self.text, self.head, self.note.similarity)
+
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
@@ -109,6 +128,8 @@ class _Reading:
     label: Label
     is_checked: bool = True
     """Whether each fact was looked for; of a long value only the first ones are."""
+    doubts: tuple[Doubt, ...] = ()
+    """What speaks against the passages that have the facts."""
 
 
 class CitationLog:
@@ -182,7 +203,9 @@ class CitationLog:
         """Whether a source is the result of a search that found nothing: there is nothing to read in it."""
         return any(source == each for each in self._empty)
 
-    def add_reading(self, step: str, source: Any, value: Any, wanted: Type, label: Label) -> None:
+    def add_reading(
+        self, step: str, source: Any, value: Any, wanted: Type, label: Label, instruction: str = ""
+    ) -> None:
         """Cite what the quarantined model read from a source, if passages are in it.
 
         Args:
@@ -191,6 +214,7 @@ class CitationLog:
             value: What came of it.
             wanted: The type of the value.
             label: The label of the value.
+            instruction: What was looked for.
         """
         passages = self._passages_in(source, parts=True)
         if not passages or value is None:
@@ -198,13 +222,15 @@ class CitationLog:
         place, facts = static_path(step), find_facts(value, wanted, MAX_FACTS + 1)
         if not facts:
             read = tuple(_cite_unchecked(value, each, label, place) for each in passages[:_PLACES_OF_A_FACT])
-            self._readings.append(_Reading(place, read, (), label))
+            unrelated = _find_unrelated(None, _Asked(instruction, value, label, place), passages, ())
+            self._readings.append(_Reading(place, read, (), label, doubts=tuple(unrelated)))
             return
         from bicameral.boundary._evidence import Evidence  # its patterns take time to compile
 
         texts = [(each, Evidence(each.text), Evidence(each.head)) for each in passages]
         cited: list[Citation] = []
         uncited: list[Fact] = []
+        doubts: list[Doubt] = []
         for fact in facts[:MAX_FACTS]:
             supports: list[tuple[_Passage, SupportKind]] = [
                 (each, kind)
@@ -217,7 +243,15 @@ class CitationLog:
             cited += [_cite(fact, each, kind, label, place) for each, kind in chosen]
             if not chosen:
                 uncited.append(fact)
-        self._readings.append(_Reading(place, tuple(cited), tuple(uncited), label, len(facts) <= MAX_FACTS))
+            elif len(doubts) < _DOUBTS_OF_A_READING:
+                holding = [each for each, _ in supports]
+                others = [each for each in passages if all(each is not other for other in holding)]
+                asked = _Asked(instruction, value, label, place)
+                doubts += _find_unrelated(fact, asked, holding, others)
+                # Of a list the other items stand elsewhere.
+                doubts += [] if isinstance(value, list) else _find_rival_doubts(fact, asked, others)
+        done = len(facts) <= MAX_FACTS
+        self._readings.append(_Reading(place, tuple(cited), tuple(uncited), label, done, tuple(doubts)))
 
     def was_searched(self, source: Any) -> bool:
         """Whether a source is, or contains, what a search found."""
@@ -249,7 +283,7 @@ class CitationLog:
         return tuple(dict.fromkeys((*read, *own)))[:MAX_CITATIONS]
 
     def find_doubts(self, resting: frozenset[str]) -> list[Doubt]:
-        """A doubt for each fact that stands in none of the passages from which it was read, or was not looked for."""
+        """Doubts about facts that stand in no passage, were not looked for, or stand where something else is meant."""
         found: list[Doubt] = []
         for each in self._readings:
             if each.step not in resting:
@@ -263,6 +297,7 @@ class CitationLog:
             if not each.is_checked:
                 text = f"only the first {MAX_FACTS} facts that were read were looked for in the passages"
                 found.append(Doubt("uncited-fact", text, each.label, each.step))
+            found += each.doubts
         if self._dropped:
             text = (
                 f"of the passages that were found only the first {MAX_PASSAGES:,} could be searched for what was read"
@@ -293,6 +328,53 @@ class CitationLog:
             return whole
         pieces = [piece for text in texts if len(piece := _plain(text)) >= _SHORTEST_REPEATED]
         return [each for each in self._passages if any(piece in each.plain for piece in pieces)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What was read: the instruction, the whole value and its label, and the step."""
+
+    instruction: str
+    value: Any
+    label: Label
+    step: str
+
+    def questions(self, holding: Sequence[_Passage]) -> list[Question]:
+        """What was asked: the instruction, or else the search where the passages are in another language."""
+        first, english = parse_question(self.instruction, self.value), is_english(self.instruction)
+        written = is_english("\n".join(each.text for each in holding))
+        if english is None or written is None or english == written:
+            return [first]
+        searches = (parse_question(each, self.value) for each in dict.fromkeys(each.note.query for each in holding))
+        return [first, *(each for each in searches if not each.is_empty)]
+
+
+def _find_unrelated(
+    fact: Fact | None, asked: _Asked, holding: Sequence[_Passage], others: Sequence[_Passage]
+) -> list[Doubt]:
+    """A doubt if no passage that has a fact mentions what was asked for."""
+    # A passage of another kind of search, such as an address, does not say what it is about.
+    if not all(each.note.shown for each in holding):
+        return []
+    places, rest = [each.place_text for each in holding], [each.place_text for each in others]
+    found = [missing_words(question, fact, places, rest) for question in asked.questions(holding)]
+    if not all(found):
+        return []
+    said = f"{_fact_text(asked.value)!r} was read from" if fact is None else f"{_fact_text(fact.value)!r} stands in"
+    where = "a passage" if len(holding) == 1 else "passages"
+    verb = "does" if len(holding) == 1 else "do"
+    text = f"{said} {where} that {verb} not mention {', '.join(map(repr, found[0]))}"
+    return [Doubt("weak-evidence", text, join_all([asked.label, *(each.label for each in holding)]), asked.step)]
+
+
+def _find_rival_doubts(fact: Fact, asked: _Asked, others: Sequence[_Passage]) -> list[Doubt]:
+    """A doubt about the first other passage that has what was asked for, and another value."""
+    question = parse_question(asked.instruction, asked.value)
+    for each in others:
+        if each.note.shown and (rival := find_rival(question, fact, each.place_text)):
+            text = f"another passage says {rival!r} and not {_fact_text(fact.value)!r}: {each.note.where}"
+            return [Doubt("rival-evidence", text, join(asked.label, each.label), asked.step)]
+    return []
 
 
 def _head_text(note: PassageNote, record: Any) -> str:

@@ -243,7 +243,7 @@ class LiveEffectHandler:
         found: dict[str, Any] = {}
         with span("extract", "", {"bicameral.step": step}) as trace:
             value = await self._run_step(step, "extract", facts, read, labels, found=found)
-        note_reading(self.citations, step, source, value, wanted, labels)
+        note_reading(self.citations, step, (source, instruction, wanted), value, labels)
         return value
 
     async def ask(self, step: str, question: str, wanted: Type, labels: StepLabels | None = None) -> Any:
@@ -385,12 +385,13 @@ def note_result(
 
 
 def note_reading(
-    citations: CitationLog, step: str, source: Any, value: Any, wanted: Type, labels: StepLabels | None
+    citations: CitationLog, step: str, form: tuple[Any, str, Type], value: Any, labels: StepLabels | None
 ) -> None:
-    """Note what was read from passages, so that it is cited."""
+    """Note what was read from passages, so that it is cited; `form` has the source, the instruction and the type."""
+    source, instruction, wanted = form
     if citations.was_searched(source):
         label = NO_LABEL if labels is None else labels.result_labels(value).flat
-        citations.add_reading(step, source, value, wanted, label)
+        citations.add_reading(step, source, value, wanted, label, instruction)
 
 
 def _unread_error(outcome: Rejected | NotFound, instruction: str, searched: tuple[int, int] | None) -> RunError:

@@ -250,7 +250,7 @@ def find_tools(index: Callable[[], FindIndex], surroundings: Surroundings) -> li
             )
             for hit in hits
         )
-        note_passages(_note_passage(number, hit) for number, hit in enumerate(hits))
+        note_passages(_note_passage(number, hit, wanted) for number, hit in enumerate(hits))
         # A hidden file or a picture is not a text that was left out.
         missed = sum(state.skipped.get(reason, 0) for reason in missed_reasons())
         told = f"fit {query!r}"
@@ -287,7 +287,7 @@ def missed_reasons() -> tuple[str, ...]:
     return MISSED
 
 
-def _note_passage(number: int, hit: FoundPassage) -> PassageNote:
+def _note_passage(number: int, hit: FoundPassage, query: str) -> PassageNote:
     """Where a passage stands, for a person. The kind comes first, so that no subject or title can pose as a file."""
     item, name = hit.item, hit.candidate.name
     day = "" if item.day is None else f"{item.day:%Y-%m-%d}"
@@ -304,7 +304,9 @@ def _note_passage(number: int, hit: FoundPassage) -> PassageNote:
         case "note" | "page":
             where = name
     at = ("passages", number, "text")
-    return PassageNote(at, where, item.kind, hit.source, hit.line, item.sender, _SHOWN_TO_READERS)
+    return PassageNote(
+        at, where, item.kind, hit.source, hit.line, item.sender, _SHOWN_TO_READERS, query, hit.similarity
+    )
 
 
 def _check_query(query: str) -> str:

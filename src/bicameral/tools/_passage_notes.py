@@ -35,6 +35,8 @@ class PassageNote:
         sender: The name of whoever sent it, as the passage's own place has it; a reader sees it.
         shown: The fields of its record that a reader sees; empty for all. A path, an id or a score is nothing that a
             passage says, and a reader that sees one copies it.
+        query: What was searched for.
+        similarity: How similar in meaning it is to what was searched for, from 0 to 1; None if that is not known.
 
     Example:
         >>> PassageNote(("passages", 0, "text"), "notes/house.md", "note", "notes/house.md", 3)
@@ -47,12 +49,15 @@ class PassageNote:
     line: int | None = None
     sender: str = ""
     shown: tuple[str, ...] = ()
+    query: str = ""
+    similarity: float | None = None
 
     def __post_init__(self) -> None:
         # Here and not where it is shown: names of files and subjects of mails are chosen by others.
         object.__setattr__(self, "where", shown_text(self.where, MAX_WHERE))
         object.__setattr__(self, "source", shown_text(self.source, _MAX_SOURCE))
         object.__setattr__(self, "sender", shown_text(self.sender, MAX_WHERE))
+        object.__setattr__(self, "query", shown_text(self.query, MAX_WHERE))
 
     def text_in(self, result: Any) -> str | None:
         """The text that the note points to; None if there is none."""
@@ -82,7 +87,9 @@ class PassageNote:
 
     def to_json(self) -> dict[str, Any]:
         facts = asdict(self) | {"at": list(self.at), "shown": list(self.shown)}
-        return {name: fact for name, fact in facts.items() if fact or name not in ("sender", "shown")}
+        return {
+            name: fact for name, fact in facts.items() if fact or name not in ("sender", "shown", "query", "similarity")
+        }
 
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> PassageNote:
@@ -91,7 +98,16 @@ class PassageNote:
         line = facts.get("line")
         words = (str(facts["where"]), str(facts["kind"]), str(facts["source"]))
         shown = tuple(str(each) for each in cast("list[str]", facts.get("shown", ())))
-        return cls(at, *words, None if line is None else int(line), str(facts.get("sender", "")), shown)
+        near = facts.get("similarity")
+        return cls(
+            at,
+            *words,
+            None if line is None else int(line),
+            str(facts.get("sender", "")),
+            shown,
+            str(facts.get("query", "")),
+            None if near is None else float(near),
+        )
 
 
 _NOTES: ContextVar[list[PassageNote] | None] = ContextVar("bicameral-passages", default=None)
