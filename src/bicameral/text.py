@@ -266,6 +266,41 @@ def same_stem(left: str, right: str) -> bool:
     return left == right or not stems_of(left).isdisjoint(stems_of(right))
 
 
+SHORTEST_PART = 4
+"""Letters of a word that is looked for inside others: shorter ones are inside everything."""
+_UMLAUTS = (("ae", "a"), ("oe", "o"), ("ue", "u"))
+
+
+def spellings_of(word: str) -> list[str]:
+    """A folded word, and without the `e` that stands for an umlaut; accents are gone already."""
+    plain = word
+    for written, letter in _UMLAUTS:
+        plain = plain.replace(written, letter)
+    return [word] if plain == word else [word, plain]
+
+
+def has_form_of(words: frozenset[str], word: str) -> bool:
+    """Whether folded words have this one, in another form or spelling, inside a compound, or as a part of it.
+
+    Example:
+        >>> has_form_of(frozenset({"die", "stromrechnungen"}), "rechnung"), has_form_of(frozenset({"code"}), "garage")
+        (True, False)
+    """
+    wanted = spellings_of(word)
+    if any(each in words for each in wanted):
+        return True
+    stems = frozenset(stem for each in wanted for stem in stems_of(each))
+    parts = [each for each in wanted if len(each) >= SHORTEST_PART and each.isalpha()]
+    for other in words:
+        if any(each in wanted or not stems.isdisjoint(stems_of(each)) for each in spellings_of(other)):
+            return True
+        if not other.isalpha() or len(other) < SHORTEST_PART:
+            continue
+        if any(part in other or part.startswith(other) or part.endswith(other) for part in parts):
+            return True
+    return False
+
+
 FUNCTION_WORDS = STOP_WORDS | frozenset(
     "der die das den dem des ein eine einen einem einer eines und oder von vom zu zum zur im am an auf fur aus bei mit "
     "uber als ist sind war waren wird werden hat haben hatte kann konnen ich du er sie es wir ihr mein meine meinen "
@@ -278,6 +313,19 @@ FUNCTION_WORDS = STOP_WORDS | frozenset(
     "estas ese esa yo nosotros lo le se que quien donde cuando como cuanto cuanta cuantos cual cuales no hay".split()
 )
 """Words of a question that say nothing of what is asked for, without accents: English, German, French, Spanish."""
+
+
+def is_english(text: str) -> bool | None:
+    """Whether the small words of a text are English rather than German, French or Spanish; None if that is not clear.
+
+    Example:
+        >>> is_english("the code of the garage"), is_english("der Code der Garage"), is_english("Garage 4711")
+        (True, False, None)
+    """
+    words = index_words(text)
+    english = sum(word in STOP_WORDS for word in words)
+    others = sum(word in FUNCTION_WORDS and word not in STOP_WORDS for word in words)
+    return None if english == others else english > others
 
 
 # -- ranking: BM25, in which rare words count more and long texts less

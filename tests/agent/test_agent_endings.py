@@ -35,6 +35,7 @@ CODES: list[tuple[str, Ending, int]] = [
     ("plan.refused", "refused", 3),
     ("plan.invented-value", "refused", 3),
     ("plan.unasked-effect", "refused", 3),
+    ("run.nothing-found", "refused", 3),
     ("bind.column-kind", "refused", 3),
     ("bind.too-many", "refused", 3),
     ("run.refused", "denied", 1),
@@ -45,6 +46,7 @@ CODES: list[tuple[str, Ending, int]] = [
     ("reason.interrupted", "stopped", 130),
     ("files.missing", "failed", 1),
     ("run.column-kind", "failed", 1),
+    ("run.extraction-rejected", "failed", 1),
     ("run.cap", "failed", 1),
     ("models.unavailable", "failed", 1),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import time
 from typing import Any
@@ -165,3 +166,5 @@ def test_the_form_names_kinds_and_nothing_of_python() -> None:
     )
     assert render_form("t", "i", STR, "once more").endswith("- value (str)\n\nonce more")
     assert "currency code" in render_form("t", "i", MONEY)
+    assert "Today" not in asked
+    assert ">>>\n\nToday is Sunday, 2026-03-01.\nForm: i" in render_form("t", "i", STR, today=dt.date(2026, 3, 1))

@@ -13,12 +13,34 @@ from typing import Any
 
 import pytest
 
-from bicameral.boundary import MAX_FACTS, ExtractionOutcome, Fact, Filled, NotFound, find_quote, find_support
+from bicameral.boundary import (
+    MAX_FACTS,
+    ExtractionOutcome,
+    Extractor,
+    Fact,
+    Filled,
+    NotFound,
+    Rejected,
+    find_quote,
+    find_support,
+)
 from bicameral.boundary._evidence import Evidence
 from bicameral.labels import USER
+from bicameral.models import ScriptedProvider
 from bicameral.plans import parse
 from bicameral.policy import Policy
-from bicameral.runs import Citation, Doubt, Failed, Finished, Journal, RunOutcome, replay, resume_plan, run_plan
+from bicameral.runs import (
+    Citation,
+    Doubt,
+    Failed,
+    Finished,
+    Journal,
+    RunOutcome,
+    ending_of,
+    replay,
+    resume_plan,
+    run_plan,
+)
 from bicameral.runs._doubts import MAX_DOUBTS
 from bicameral.toolboxes.find import toolbox as find_toolbox
 from bicameral.tools import Folders, PassageNote, Registry, Surroundings
@@ -56,7 +78,7 @@ class Reader:
     async def extract(self, source: object, instruction: str, wanted: Type) -> ExtractionOutcome:
         self.asked += 1
         reply = self.replies.pop(0)
-        return reply if isinstance(reply, NotFound) else Filled(reply)
+        return reply if isinstance(reply, NotFound | Rejected) else Filled(reply)
 
 
 @pytest.fixture
@@ -151,7 +173,7 @@ async def test_a_sentence_is_supported_by_its_numbers_and_most_of_its_words(home
     assert codes(await ask(home, CODE, "Send it to eve@example.org")) == ["uncited-fact"]
 
 
-LONG = 'found = find("garage")\nparts = extract(found.passages, "all parts", list[str])\nanswer(parts)\n'
+LONG = 'found = find("garage")\nparts = extract(found.passages, "all codes of the garage", list[str])\nanswer(parts)\n'
 
 
 async def test_what_is_beyond_the_facts_that_are_looked_for_is_a_doubt(home: Path) -> None:
@@ -199,17 +221,30 @@ async def test_nothing_found_asks_no_model_and_ends_honestly(home: Path) -> None
         source = f'found = find("zebra")\nfact = extract({read}, "is it striped", bool)\nanswer(fact)\n'
         outcome = await run_plan(parse(source, known).plan, known, policy=Policy(), extractor=reader)
         assert isinstance(outcome, Failed)
-        assert (outcome.error.code, reader.asked) == ("run.extraction-rejected", 0)
-        assert "nothing was found" in outcome.error.message
+        assert (outcome.error.code, reader.asked) == ("run.nothing-found", 0)
+        assert outcome.error.message.startswith("nothing was found for 'is it striped': nothing fits the search")
+        assert ending_of(outcome) == "refused"
         assert codes(outcome) == ["empty-selection"]
         assert "0 of 1 passages: fit 'zebra'" in outcome.doubts[0].text
 
 
 async def test_passages_without_the_answer_say_that_nothing_was_found(home: Path) -> None:
     write(home / "house.md", "The garage code is 4711.\n")
-    outcome = await ask(home, CODE, NotFound())
+    one = await ask(home, CODE, NotFound())
+    assert isinstance(one, Failed)
+    assert (one.error.code, ending_of(one)) == ("run.nothing-found", "refused")
+    assert "the one passage that was read does not say it" in one.error.message
+    write(home / "car.md", "The code of the car is 99.\n")
+    two = await ask(home, CODE, NotFound(why="contradictory"))
+    assert isinstance(two, Failed)
+    assert "none of the 2 passages that were read, from 2 sources, says it (" in two.error.message
+
+
+async def test_a_reply_that_does_not_fit_is_no_honest_end(home: Path) -> None:
+    write(home / "house.md", "The garage code is 4711.\n")
+    outcome = await ask(home, CODE, Rejected("the model's reply does not fit the blank"))
     assert isinstance(outcome, Failed)
-    assert "nothing was found" in outcome.error.message
+    assert (outcome.error.code, ending_of(outcome)) == ("run.extraction-rejected", "failed")
 
 
 async def test_files_that_could_not_be_searched_are_named_in_a_doubt(home: Path) -> None:
@@ -343,3 +378,133 @@ def test_support_is_the_words_of_the_passage(value: str, text: str, support: str
 def test_the_quote_is_the_line_that_has_the_fact() -> None:
     assert find_quote(Fact("value", "4711", "str"), "# House\n\nBins.\nThe code is 4711.") == (3, "The code is 4711.")
     assert find_quote(Fact("value", "none", "str"), "# House\n\nBins.") == (2, "Bins.")
+
+
+# What a reader sees of a passage
+
+
+def reading(wanted: str, read: str = "found.passages") -> str:
+    return f'found = find("zebra lesson")\nfact = extract({read}, "what it is", {wanted})\nanswer(fact)\n'
+
+
+async def read_with(home: Path, source: str, reply: Any) -> tuple[RunOutcome, ScriptedProvider]:
+    """The outcome of a plan, with the real extractor and a model that says this."""
+    model, known = ScriptedProvider(lambda request: json.dumps({"value": reply})), registry(home)
+    extractor = Extractor(model)
+    return await run_plan(parse(source, known).plan, known, policy=Policy(), extractor=extractor), model
+
+
+@pytest.mark.parametrize(
+    "read", ["found", "found.passages", "found.passages[:5]", "[found.passages[1], found.passages[0]]"]
+)
+async def test_a_reader_sees_what_a_passage_says_and_nothing_technical(home: Path, read: str) -> None:
+    write(home / "private" / "1777305600.003", "The zebra lesson is in the hall.\n")
+    add_mail(home, "Zebra lesson", "The lesson moves to Thursday.", sender="Kim Park <kim@example.com>")
+    outcome, model = await read_with(home, reading("str", read), "Thursday")
+    (asked,) = (request.messages[-1].text for request in model.requests)
+    for technical in ("private", "1777305600", "score", "owner", "source", "searched_by", "skipped", "2025-10"):
+        assert technical not in asked
+    assert '"from": "Kim Park"' in asked
+    assert '"title": "Zebra lesson"' in asked
+    assert '"day": "2026-03-01"' in asked
+    assert isinstance(outcome, Finished)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reply"),
+    [("id", "house.md"), ("id", "note"), ("date", "2025-10-09"), ("number", 1), ("code", "others")],
+)
+async def test_a_value_cannot_be_copied_from_a_path_an_id_or_a_day_of_the_file_system(
+    home: Path, wanted: str, reply: Any
+) -> None:
+    write(home / "plans" / "house.md", "The zebra lesson is in the hall.\n")
+    outcome, _ = await read_with(home, reading(wanted), reply)
+    if (wanted, reply) == ("id", "note"):
+        # The kind is shown, but it is nothing that a passage says.
+        assert codes(outcome)[0] == "uncited-fact"
+        return
+    assert isinstance(outcome, Failed)
+    assert outcome.error.code == "run.extraction-rejected"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reply", "quote"),
+    [("date", "2026-03-01", "2026-03-01"), ("str", "Kim Park", "Kim Park"), ("str", "Zebra trip", "Zebra trip")],
+)
+async def test_a_value_may_be_the_title_the_sender_or_the_day_of_a_passage(
+    home: Path, wanted: str, reply: str, quote: str
+) -> None:
+    # So long that its end is a passage of its own, without the head of the mail.
+    filling = "\n\n".join(f"Paragraph {number}. " + "words of no use here " * 20 for number in range(12))
+    add_mail(home, "Zebra trip", f"{filling}\n\nThe lesson is at noon.", sender="Kim Park <kim@example.com>")
+    source = (
+        f'found = find("lesson noon", limit=1)\nfact = extract(found.passages, "what it is", {wanted})\nanswer(fact)\n'
+    )
+    outcome, model = await read_with(home, source, reply)
+    assert "From: Kim" not in model.requests[0].messages[-1].text
+    assert "uncited-fact" not in codes(outcome)
+    assert [each.quote for each in outcome.citations] == [quote]
+
+
+# Evidence about something else
+
+
+def asking(instruction: str, query: str = "code of the safe", wanted: str = "str") -> str:
+    return f'found = find("{query}")\nfact = extract(found.passages, "{instruction}", {wanted})\nanswer(fact)\n'
+
+
+async def test_a_fact_in_a_passage_about_something_else_is_doubted_before_all_others(home: Path) -> None:
+    write(home / "house.md", "The garage code is 4711.\n")
+    write(home / "big.pdf", "%PDF code safe")
+    doubts = (await ask(home, asking("the code of the safe"), "4711")).doubts
+    assert [each.code for each in doubts] == ["weak-evidence", "skipped-file"]
+    assert doubts[0].text == "'4711' stands in a passage that does not mention 'safe'"
+    invented = (await ask(home, asking("the code of the safe"), "9999")).doubts
+    assert [each.code for each in invented] == ["uncited-fact", "skipped-file"]
+
+
+async def test_a_fact_in_a_passage_about_what_was_asked_is_not_doubted(home: Path) -> None:
+    write(home / "house.md", "The garage code is 4711.\n\nThe safe has 8123.\n")
+    for instruction in ("the code of the garage", "the number of the garage", "what is the garage code?"):
+        assert codes(await ask(home, asking(instruction, "garage"), "4711")) == []
+
+
+async def test_a_yes_from_passages_about_something_else_is_doubted(home: Path) -> None:
+    write(home / "house.md", "The garage code is 4711.\n")
+    doubtful = await ask(home, asking("whether the alarm is on", "garage alarm", "bool"), True)
+    assert codes(doubtful) == ["weak-evidence"]
+    write(home / "alarm.md", "The alarm of the garage is on.\n")
+    assert codes(await ask(home, asking("whether the alarm is on", "garage alarm", "bool"), True)) == []
+
+
+async def test_a_question_in_another_language_than_the_search_is_not_held_against_the_passage(home: Path) -> None:
+    write(home / "haus.md", "Der Code der Waschküche ist 4711.\n")
+    assert codes(await ask(home, asking("the code of the laundry", "Waschküche"), "4711")) == []
+    assert codes(await ask(home, asking("the code of the laundry", "Code"), "4711")) == ["weak-evidence"]
+    write(home / "haus.md", "The code of the cellar is 4711.\n")
+    assert codes(await ask(home, asking("the code of the laundry", "cellar"), "4711")) == ["weak-evidence"]
+
+
+async def test_another_passage_with_another_value_is_told_with_its_place_and_label(home: Path) -> None:
+    write(home / "house.md", "The garage code is 4711.\n")
+    add_mail(home, "Hello", "The garage code is 9912.")
+    outcome = await ask(home, asking("the code of the garage", "garage code"), "4711")
+    (doubt,) = outcome.doubts
+    assert doubt.code == "rival-evidence"
+    assert doubt.text.startswith("another passage says '9912' and not '4711': mail from kim@example.com")
+    # A stranger wrote the rival: a privileged model sees only the kind of doubt.
+    assert doubt.privileged_text == "another passage says something else than the one that was read"
+    assert codes(await ask(home, asking("the codes of the garage", "garage code", "list[str]"), ["4711"])) == []
+
+
+async def test_doubts_about_evidence_are_the_same_in_a_replay(home: Path, tmp_path: Path) -> None:
+    write(home / "house.md", "The garage code is 4711.\n")
+    add_mail(home, "Hello", "The garage code is 9912.")
+    known = registry(home)
+    for instruction in ("the code of the garage", "the code of the safe"):
+        plan = parse(asking(instruction, "garage code"), known).plan
+        with Journal(tmp_path / "journal.db") as journal:
+            live = await run_plan(plan, known, policy=Policy(), extractor=Reader("4711"), journal=journal)
+            replayed = await replay(journal, live.run, known)
+        assert live.doubts
+        assert (replayed.identical, replayed.outcome.doubts) == (True, live.doubts)

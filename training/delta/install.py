@@ -1,6 +1,6 @@
 """Put a trained adapter into the package: python -m training.delta.install ADAPTER.gguf WEIGHTS [JOB].
 
-WEIGHTS is a short name such as 1.5b, JOB is delta (the default) or echo.
+WEIGHTS is a short name such as 1.5b, JOB is delta (the default), echo or reader.
 """
 
 from __future__ import annotations

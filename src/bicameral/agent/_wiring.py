@@ -153,7 +153,7 @@ class AgentWiring:
             # The probabilities of tokens are a reason to draw more plans; where none are drawn nobody asks for them.
             confidence = self.config.planning.plans > 0
             self._delta = Delta(_provider_for_role(privileged, "delta"), confidence=confidence, **planning)
-        self._executor = executor or Extractor(self._models.quarantined, **calls)
+        self._executor = executor or Extractor(self._models.quarantined, now=self._now, **calls)
 
     @property
     def _contacts(self) -> Sequence[str]:

@@ -26,6 +26,13 @@ from bicameral.boundary._privileged_view import (
     ViewLevel as ViewLevel,
     privileged_view as privileged_view,
 )
+from bicameral.boundary._relevance import (
+    PlaceText as PlaceText,
+    Question as Question,
+    find_rival as find_rival,
+    missing_words as missing_words,
+    parse_question as parse_question,
+)
 from bicameral.boundary._reply import (
     Alert as Alert,
     AlertKind as AlertKind,
@@ -41,6 +48,7 @@ from bicameral.boundary._support import (
     Fact as Fact,
     SupportKind as SupportKind,
     find_facts as find_facts,
+    find_line as find_line,
     find_quote as find_quote,
     find_support as find_support,
 )

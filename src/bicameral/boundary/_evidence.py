@@ -205,6 +205,11 @@ class TextDates:
         matches = _MONTH_YEAR.findall(self._text)
         return frozenset((int(match[0] or match[3]), int(match[1] or match[2])) for match in matches)
 
+    @property
+    def named_days(self) -> frozenset[DayKey]:
+        """The days that are written with a day and a month."""
+        return self._days
+
     def has_date(self, day: dt.date) -> bool:
         """Whether the text names this day, or could mean it."""
         pair = (day.month, day.day)

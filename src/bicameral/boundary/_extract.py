@@ -10,8 +10,9 @@ executor and answers with one of three words, so an injected text can make it sa
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, runtime_checkable
 
 from bicameral.boundary._form import (
@@ -39,10 +40,8 @@ from bicameral.boundary._reply import (
 from bicameral.boundary._verbatim_check import (
     COPIED_TYPES,
     NOTED_TYPES,
-    SEARCHABLE_TYPES,
     find_uncopied,
     free_texts,
-    scalar_type_names,
 )
 from bicameral.boundary.shield import ALERT_SCORE, screen
 from bicameral.models import Provider
@@ -56,8 +55,9 @@ if TYPE_CHECKING:
 MAX_SOURCE = 24_000
 """Characters that the quarantined model reads in one call."""
 MAX_TRIES = 2
-"""Attempts per form: one retry that names the wrong field. If the model reports that the value is missing, it is asked
-once more on top of that, so one form costs at most three calls."""
+"""Attempts per form: one retry that names the wrong field."""
+READER_ADAPTER = "reader"
+"""The job of the adapter for filling forms; a model without one reads with its plain weights."""
 
 _RETRIED_KINDS = frozenset({"wrong-type", "wrong-shape", "characters", "not-in-text"})
 
@@ -84,6 +84,7 @@ class Extractor:
         overlap: Extractions that one run may have in progress at once. A local model answers one request at a time, and
             a request that waits in its queue would time out there.
         copied: Names of the types whose values must occur in the text; see `COPIED_TYPES`.
+        now: The clock. The model is told what day it is: without it, it cannot tell the last from the next.
 
     Example:
         >>> outcome = await Extractor(provider).extract(mail["body"], "the amount that is due", MONEY)
@@ -97,16 +98,20 @@ class Extractor:
         listener: Listener | None = None,
         overlap: int = 1,
         copied: frozenset[str] = COPIED_TYPES,
+        now: Callable[[], dt.datetime] | None = None,
     ) -> None:
+        quarantined = Quarantined(provider)
         self._session = Session(
             "quarantined",
-            Quarantined(provider),
+            quarantined,
             FORM_SETUP,
             max_tokens=MAX_OUTPUT_TOKENS,
             timeout=timeout,
             listener=listener,
+            adapter=READER_ADAPTER if READER_ADAPTER in quarantined.adapters else None,
         )
         self._copied = copied
+        self._now = now
         self.overlap = overlap
 
     @property
@@ -135,11 +140,12 @@ class Extractor:
 
         alerts = screening_alerts(screen(text), "text")
         reader = _ReplyReader(Evidence(source_words(source)), wanted, self._copied if copied is None else copied)
+        today = None if self._now is None else self._now().date()
         note, tries = "", 0
         while True:
             tries += 1
             reply = await self._session.ask(
-                render_form(text, instruction, wanted, note),
+                render_form(text, instruction, wanted, note, today=today),
                 json_schema=reply_schema(wanted),
                 max_tokens=reply_size_limit(wanted),
             )
@@ -149,8 +155,8 @@ class Extractor:
                 value = reader.read_value(reply.text)
                 return Filled(value, (*alerts, *reader.value_alerts(value)))
             except MissingField as missing:
-                retried = await self._ask_insistently(render_form(text, instruction, wanted, note), reader, alerts)
-                return retried or NotFound(missing.field, missing.why, alerts)
+                # It is not asked again: a model that must answer copies something of the right type from the text.
+                return NotFound(missing.field, missing.why, alerts)
             except ReplyFault as fault:
                 # The alert is kept even if the retry succeeds: a model that follows an injection once may answer
                 # correctly the second time.
@@ -160,24 +166,6 @@ class Extractor:
                     return Rejected(reason, fault.kind, fault.field, alerts)
                 note = f"The field {fault.field!r} was wrong: {fault.what}. Fill in the form again."
 
-    async def _ask_insistently(self, form: str, reader: _ReplyReader, alerts: Alerts) -> Filled | None:
-        """Ask again without the option "not found", since small models give up too soon.
-
-        The value counts only if every part of it occurs in the text: a model that must answer may invent one.
-        """
-        strict = dataclasses.replace(reader, copied=SEARCHABLE_TYPES)
-        if not strict.can_be_checked:
-            return None
-        wanted = reader.wanted
-        reply = await self._session.ask(
-            form, json_schema=reply_schema(wanted, insist=True), max_tokens=reply_size_limit(wanted)
-        )
-        try:
-            value = strict.read_value(reply.text) if reply.finish != "length" else None
-        except (ReplyFault, MissingField):
-            return None
-        return None if value is None else Filled(value, (*alerts, *strict.value_alerts(value)))
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _ReplyReader:
@@ -186,11 +174,6 @@ class _ReplyReader:
     evidence: Evidence
     wanted: Type
     copied: frozenset[str]
-
-    @property
-    def can_be_checked(self) -> bool:
-        """Whether every part of the value can be searched for in a text."""
-        return all(name in self.copied for name in scalar_type_names(self.wanted))
 
     def read_value(self, reply: str) -> Any:
         """The value of a reply; `ReplyFault` if it is malformed, or was not copied from the text."""

@@ -66,15 +66,28 @@ FORM_SETUP = (
 _MONEY_FIELDS = {"amount": "number", "currency": "currency code such as EUR"}
 
 
-def render_form(text: str, instruction: str, wanted: t.Type, note: str = "") -> str:
-    """The user message to the model; `note` says what was wrong with its first reply."""
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def render_form(text: str, instruction: str, wanted: t.Type, note: str = "", *, today: dt.date | None = None) -> str:
+    """The user message to the model.
+
+    Args:
+        text: What it reads.
+        instruction: What it looks for.
+        wanted: The type of the value.
+        note: What was wrong with its first reply.
+        today: The day, after the text and outside of it: a value must be copied from the text.
+    """
     if isinstance(wanted, t.RecordType) and wanted != t.MONEY:
         fields = "\n".join(f"- {field.name} ({name_for_model(field.type)})" for field in wanted.fields)
     elif isinstance(wanted, t.RecordType):
         fields = "\n".join(f"- {field.name} ({_MONEY_FIELDS[field.name]})" for field in wanted.fields)
     else:
         fields = f"- value ({name_for_model(wanted)})"
-    return f"Text:\n<<<\n{text}\n>>>\n\nForm: {instruction}\nFields:\n{fields}" + (f"\n\n{note}" if note else "")
+    day = "" if today is None else f"Today is {_WEEKDAYS[today.weekday()]}, {today.isoformat()}.\n"
+    form = f"Form: {instruction}\nFields:\n{fields}"
+    return f"Text:\n<<<\n{text}\n>>>\n\n{day}{form}" + (f"\n\n{note}" if note else "")
 
 
 def name_for_model(type_: t.Type) -> str:
@@ -98,12 +111,12 @@ def name_for_model(type_: t.Type) -> str:
             return str(type_)
 
 
-def reply_schema(wanted: t.Type, *, insist: bool = False) -> dict[str, Any]:
-    """The JSON Schema of a reply: the filled form or, without `insist`, the field that the text does not contain."""
+def reply_schema(wanted: t.Type) -> dict[str, Any]:
+    """The JSON Schema of a reply: the filled form, or the field that the text does not contain."""
     inside = allow_written_dates(t.type_json_schema(wanted, max_text=MAX_TEXT, formats=True))
     filled = inside if isinstance(wanted, t.RecordType) else _object_schema({"value": inside})
     missing = required_fields(wanted)
-    if insist or not missing:
+    if not missing:
         return filled
     # The fields are described once, above both alternatives: engines are slow at merging two schemas of one field.
     present = _object_schema({name: {} for name in filled["properties"]})

@@ -57,16 +57,27 @@ def find_support(fact: Fact, evidence: Evidence) -> SupportKind | None:
     return "verbatim" if is_in_text(fact.value, fact.type_name, evidence) else None
 
 
-def find_quote(fact: Fact, text: str) -> tuple[int, str]:
-    """The first line of a passage that supports a fact, with its number from 0; else its first line with words."""
+def find_line(fact: Fact, text: str) -> tuple[int, str] | None:
+    """The first line of a text that supports a fact, with its number from 0."""
     from bicameral.boundary._evidence import Evidence
 
-    lines = [(number, line.strip()) for number, line in enumerate(text.split("\n")) if line.strip()]
-    for number, line in lines:
+    for number, line in _text_lines(text):
         if find_support(fact, Evidence(line)):
             return number, line
+    return None
+
+
+def find_quote(fact: Fact, text: str) -> tuple[int, str]:
+    """The first line of a passage that supports a fact, with its number from 0; else its first line with words."""
+    if (found := find_line(fact, text)) is not None:
+        return found
+    lines = _text_lines(text)
     plain = [each for each in lines if not each[1].startswith("#")]
     return (plain or lines or [(0, "")])[0]
+
+
+def _text_lines(text: str) -> list[tuple[int, str]]:
+    return [(number, line.strip()) for number, line in enumerate(text.split("\n")) if line.strip()]
 
 
 def _has_most_words(sentence: str, evidence: Evidence) -> bool:

@@ -31,27 +31,6 @@ SEARCHABLE_TYPES: frozenset[str] = COPIED_TYPES | NOTED_TYPES | {"str"}
 """Every type whose values can be searched for in a text."""
 
 
-def scalar_type_names(type_: t.Type) -> Iterator[str]:
-    """The names of the scalar types in a type; one that cannot be searched for in a text is named `other`."""
-    match type_:
-        case t.OptionalType(item=item) | t.ListType(item=item) | t.DictType(value=item):
-            yield from scalar_type_names(item)
-        case t.RecordType() if type_ == t.MONEY:
-            yield "money"
-        case t.RecordType(fields=fields):
-            for field in fields:
-                yield from scalar_type_names(field.type)
-        case t.TupleType(items=items):
-            for item in items:
-                yield from scalar_type_names(item)
-        case t.StrType(format=name):
-            yield name if name is not None and name in t.FORMATS else "str"
-        case t.DateTimeType() | t.DateType() | t.TimeType() | t.IntType() | t.FloatType():
-            yield str(type_)
-        case _:
-            yield "other"
-
-
 def find_uncopied(
     value: Any, type_: t.Type, evidence: Evidence, names: frozenset[str], path: str = "value"
 ) -> list[str]:

@@ -14,10 +14,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from bicameral.boundary import MAX_FACTS, Fact, SupportKind, find_facts, find_quote, find_support
+from bicameral.boundary import (
+    MAX_FACTS,
+    Fact,
+    PlaceText,
+    Question,
+    SupportKind,
+    find_facts,
+    find_line,
+    find_quote,
+    find_rival,
+    find_support,
+    missing_words,
+    parse_question,
+)
 from bicameral.labels import PUBLIC, UNKNOWN, Label, LabelTree, join, join_all, label_tree_from_json, label_tree_to_json
 from bicameral.plans import static_path
 from bicameral.runs._doubts import NO_LABEL, Doubt
+from bicameral.text import is_english
 from bicameral.tools import PassageNote, shown_text
 from bicameral.types import Type
 
@@ -29,6 +43,7 @@ MAX_CITATIONS = 50
 MAX_PASSAGES = 1_000
 """How many passages of a run are kept to be cited."""
 _PLACES_OF_A_FACT = 3
+_DOUBTS_OF_A_READING = 3
 _MAX_QUOTE = 160
 _MAX_FACT = 80
 _SHORTEST_REPEATED = 6
@@ -97,6 +112,12 @@ class _Passage:
     record: Any
     label: Label
     plain: str
+    head: str = ""
+    """What a reader sees of it besides the text: title, sender and day, one a line."""
+
+    @property
+    def place_text(self) -> PlaceText:
+        return PlaceText(self.text, self.head, self.note.similarity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +128,8 @@ class _Reading:
     label: Label
     is_checked: bool = True
     """Whether each fact was looked for; of a long value only the first ones are."""
+    doubts: tuple[Doubt, ...] = ()
+    """What speaks against the passages that have the facts."""
 
 
 class CitationLog:
@@ -115,6 +138,7 @@ class CitationLog:
     def __init__(self) -> None:
         self._passages: list[_Passage] = []
         self._empty: list[Any] = []
+        self._results: list[tuple[Any, list[_Passage]]] = []
         self._readings: list[_Reading] = []
         self._dropped: list[Label] = []
 
@@ -128,13 +152,47 @@ class CitationLog:
         """
         found = ((note, note.text_in(result), note.record_in(result)) for note in notes)
         passages = [
-            _Passage(note, text, record, NO_LABEL if labels is None else _label_at(labels, note.at), _plain(text))
+            _Passage(
+                note,
+                text,
+                record,
+                NO_LABEL if labels is None else _label_at(labels, note.at),
+                _plain(text),
+                _head_text(note, record),
+            )
             for note, text, record in found
             if text is not None
         ]
         room = MAX_PASSAGES - len(self._passages)
         self._passages += passages[:room]
         self._dropped += [each.label for each in passages[room:]]
+        if passages and all(each.note.shown for each in passages):
+            self._results.append((result, passages))
+
+    def reader_view(self, source: Any) -> Any:
+        """A source as the quarantined model reads it: passages without the technical facts of their places.
+
+        A value must be copied from what is shown, so that no id, path or score can be one.
+        """
+        if not self._passages or source is None or isinstance(source, str):
+            return source
+        for result, passages in self._results:
+            # How many files were skipped is nothing that a passage says, either.
+            if source == result:
+                return [each.note.reader_view(each.record) for each in passages]
+        return self._view_of(source)
+
+    def _view_of(self, value: Any) -> Any:
+        match value:
+            case dict():
+                for each in self._passages:
+                    if each.record is not None and each.record == value:
+                        return each.note.reader_view(value)
+                return {name: self._view_of(part) for name, part in cast("dict[str, Any]", value).items()}
+            case list() | tuple():
+                return [self._view_of(part) for part in cast("Sequence[Any]", value)]
+            case _:
+                return value
 
     def add_empty(self, result: Any) -> None:
         """Keep the result of a search that found nothing."""
@@ -145,7 +203,9 @@ class CitationLog:
         """Whether a source is the result of a search that found nothing: there is nothing to read in it."""
         return any(source == each for each in self._empty)
 
-    def add_reading(self, step: str, source: Any, value: Any, wanted: Type, label: Label) -> None:
+    def add_reading(
+        self, step: str, source: Any, value: Any, wanted: Type, label: Label, instruction: str = ""
+    ) -> None:
         """Cite what the quarantined model read from a source, if passages are in it.
 
         Args:
@@ -154,6 +214,7 @@ class CitationLog:
             value: What came of it.
             wanted: The type of the value.
             label: The label of the value.
+            instruction: What was looked for.
         """
         passages = self._passages_in(source, parts=True)
         if not passages or value is None:
@@ -161,16 +222,20 @@ class CitationLog:
         place, facts = static_path(step), find_facts(value, wanted, MAX_FACTS + 1)
         if not facts:
             read = tuple(_cite_unchecked(value, each, label, place) for each in passages[:_PLACES_OF_A_FACT])
-            self._readings.append(_Reading(place, read, (), label))
+            unrelated = _find_unrelated(None, _Asked(instruction, value, label, place), passages, ())
+            self._readings.append(_Reading(place, read, (), label, doubts=tuple(unrelated)))
             return
         from bicameral.boundary._evidence import Evidence  # its patterns take time to compile
 
-        texts = [(each, Evidence(each.text)) for each in passages]
+        texts = [(each, Evidence(each.text), Evidence(each.head)) for each in passages]
         cited: list[Citation] = []
         uncited: list[Fact] = []
+        doubts: list[Doubt] = []
         for fact in facts[:MAX_FACTS]:
             supports: list[tuple[_Passage, SupportKind]] = [
-                (each, kind) for each, evidence in texts if (kind := find_support(fact, evidence)) is not None
+                (each, kind)
+                for each, text, head in texts
+                if (kind := find_support(fact, text) or find_support(fact, head)) is not None
             ]
             # Where it stands word for word, places with the same words in another order add nothing.
             exact = [each for each in supports if each[1] == "verbatim"]
@@ -178,11 +243,26 @@ class CitationLog:
             cited += [_cite(fact, each, kind, label, place) for each, kind in chosen]
             if not chosen:
                 uncited.append(fact)
-        self._readings.append(_Reading(place, tuple(cited), tuple(uncited), label, len(facts) <= MAX_FACTS))
+            elif len(doubts) < _DOUBTS_OF_A_READING:
+                holding = [each for each, _ in supports]
+                others = [each for each in passages if all(each is not other for other in holding)]
+                asked = _Asked(instruction, value, label, place)
+                doubts += _find_unrelated(fact, asked, holding, others)
+                # Of a list the other items stand elsewhere.
+                doubts += [] if isinstance(value, list) else _find_rival_doubts(fact, asked, others)
+        done = len(facts) <= MAX_FACTS
+        self._readings.append(_Reading(place, tuple(cited), tuple(uncited), label, done, tuple(doubts)))
 
     def was_searched(self, source: Any) -> bool:
         """Whether a source is, or contains, what a search found."""
         return self.found_nothing(source) or bool(self._passages_in(source, parts=True))
+
+    def count_passages(self, source: Any) -> tuple[int, int] | None:
+        """How many passages of a search are in a source, and of how many places; None if it is not from a search."""
+        if self.found_nothing(source):
+            return 0, 0
+        passages = self._passages_in(source, parts=True)
+        return (len(passages), len({each.note.source for each in passages})) if passages else None
 
     @property
     def is_empty(self) -> bool:
@@ -203,7 +283,7 @@ class CitationLog:
         return tuple(dict.fromkeys((*read, *own)))[:MAX_CITATIONS]
 
     def find_doubts(self, resting: frozenset[str]) -> list[Doubt]:
-        """A doubt for each fact that stands in none of the passages from which it was read, or was not looked for."""
+        """Doubts about facts that stand in no passage, were not looked for, or stand where something else is meant."""
         found: list[Doubt] = []
         for each in self._readings:
             if each.step not in resting:
@@ -217,6 +297,7 @@ class CitationLog:
             if not each.is_checked:
                 text = f"only the first {MAX_FACTS} facts that were read were looked for in the passages"
                 found.append(Doubt("uncited-fact", text, each.label, each.step))
+            found += each.doubts
         if self._dropped:
             text = (
                 f"of the passages that were found only the first {MAX_PASSAGES:,} could be searched for what was read"
@@ -247,6 +328,62 @@ class CitationLog:
             return whole
         pieces = [piece for text in texts if len(piece := _plain(text)) >= _SHORTEST_REPEATED]
         return [each for each in self._passages if any(piece in each.plain for piece in pieces)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What was read: the instruction, the whole value and its label, and the step."""
+
+    instruction: str
+    value: Any
+    label: Label
+    step: str
+
+    def questions(self, holding: Sequence[_Passage]) -> list[Question]:
+        """What was asked: the instruction, or else the search where the passages are in another language."""
+        first, english = parse_question(self.instruction, self.value), is_english(self.instruction)
+        written = is_english("\n".join(each.text for each in holding))
+        if english is None or written is None or english == written:
+            return [first]
+        searches = (parse_question(each, self.value) for each in dict.fromkeys(each.note.query for each in holding))
+        return [first, *(each for each in searches if not each.is_empty)]
+
+
+def _find_unrelated(
+    fact: Fact | None, asked: _Asked, holding: Sequence[_Passage], others: Sequence[_Passage]
+) -> list[Doubt]:
+    """A doubt if no passage that has a fact mentions what was asked for."""
+    # A passage of another kind of search, such as an address, does not say what it is about.
+    if not all(each.note.shown for each in holding):
+        return []
+    places, rest = [each.place_text for each in holding], [each.place_text for each in others]
+    found = [missing_words(question, fact, places, rest) for question in asked.questions(holding)]
+    if not all(found):
+        return []
+    said = f"{_fact_text(asked.value)!r} was read from" if fact is None else f"{_fact_text(fact.value)!r} stands in"
+    where = "a passage" if len(holding) == 1 else "passages"
+    verb = "does" if len(holding) == 1 else "do"
+    text = f"{said} {where} that {verb} not mention {', '.join(map(repr, found[0]))}"
+    return [Doubt("weak-evidence", text, join_all([asked.label, *(each.label for each in holding)]), asked.step)]
+
+
+def _find_rival_doubts(fact: Fact, asked: _Asked, others: Sequence[_Passage]) -> list[Doubt]:
+    """A doubt about the first other passage that has what was asked for, and another value."""
+    question = parse_question(asked.instruction, asked.value)
+    for each in others:
+        if each.note.shown and (rival := find_rival(question, fact, each.place_text)):
+            text = f"another passage says {rival!r} and not {_fact_text(fact.value)!r}: {each.note.where}"
+            return [Doubt("rival-evidence", text, join(asked.label, each.label), asked.step)]
+    return []
+
+
+def _head_text(note: PassageNote, record: Any) -> str:
+    """Title, sender and day of a passage, if a reader sees them."""
+    view: Any = note.reader_view(record)
+    if not note.shown or not isinstance(view, dict):
+        return ""
+    parts = cast("dict[str, Any]", view)
+    return "\n".join(str(parts[name]) for name in ("title", "from", "day") if name in parts)
 
 
 def _plain(text: str) -> str:
@@ -280,6 +417,8 @@ def _collect(value: Any, known: Sequence[Any], records: list[Any], texts: list[s
 
 def _cite(fact: Fact, passage: _Passage, check: SupportKind, label: Label, step: str) -> Citation:
     offset, quote = find_quote(fact, passage.text)
+    if not find_line(fact, passage.text) and (line := find_line(fact, passage.head)):
+        offset, quote = 0, line[1]
     return _make(passage, _fact_text(fact.value), offset, quote, check, join(label, passage.label), step)
 
 

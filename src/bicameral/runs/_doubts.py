@@ -39,6 +39,8 @@ DoubtCode = Literal[
     "unread-cells",
     "skipped-file",
     "uncited-fact",
+    "weak-evidence",
+    "rival-evidence",
     "invented-constant",
     "unbound-word",
     "false-claim",
@@ -58,11 +60,15 @@ _WITHOUT_DETAILS: Mapping[DoubtCode, str] = {
     "unread-cells": "some values could not be read and were left out",
     "skipped-file": "something could not be read and was skipped",
     "uncited-fact": "something that was read stands in none of the passages that were found",
+    "weak-evidence": "something was read from a passage that does not mention what was asked for",
+    "rival-evidence": "another passage says something else than the one that was read",
     "invented-constant": "a value of the plan stands neither in the request nor in the settings",
     "unbound-word": "a word of the request was matched with nothing",
     "false-claim": "the answer claims something that was not done",
     "several-plans": "another plan would have served the request as well",
 }
+
+_ORDER: Mapping[DoubtCode, int] = {"uncited-fact": 0, "weak-evidence": 1, "rival-evidence": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,10 +268,11 @@ def _reads(step: Step) -> frozenset[str]:
 def merge_doubts(given: Sequence[Doubt], found: Iterable[Doubt], resting: frozenset[str]) -> tuple[Doubt, ...]:
     """The doubts of planning and of the run, without those of steps on which nothing rests, each once.
 
-    What stands in no passage comes first: it may be wrong altogether, and must not be cut off by what is only unsure.
+    What stands in no passage, or in one about something else, comes first: it may be wrong altogether, and must not be
+    cut off by what is only unsure.
     """
     about = (doubt for doubt in given if not doubt.step or doubt.step in resting)
-    merged = sorted(dict.fromkeys((*about, *found)), key=lambda doubt: doubt.code != "uncited-fact")
+    merged = sorted(dict.fromkeys((*about, *found)), key=lambda doubt: _ORDER.get(doubt.code, len(_ORDER)))
     return tuple(merged)[:MAX_DOUBTS]
 
 

@@ -44,6 +44,7 @@ from bicameral.tools import (
     collect_passages,
     collect_selections,
     derive_call_key,
+    shown_text,
     use_call_key,
 )
 from bicameral.types import Type, mismatch, to_plain, type_to_json, value_to_json
@@ -52,6 +53,7 @@ MAX_ATTEMPTS = 3
 GRACE_SECONDS = 5.0
 CLEANUP_SECONDS = 1.0
 TRANSIENT_CODES = ("unreachable", "timeout")
+_MAX_WANTED = 80
 NO_FACTS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -224,7 +226,8 @@ class LiveEffectHandler:
                     try:
                         # A model that reads the empty result of a search would invent what it did not find.
                         empty = self.citations.found_nothing(source)
-                        outcome = NotFound() if empty else await extractor.extract(source, instruction, wanted)
+                        shown = self.citations.reader_view(source)
+                        outcome = NotFound() if empty else await extractor.extract(shown, instruction, wanted)
                     finally:
                         found["spent"] = ledger.spent.to_json()
                         for call in ledger.records or ():
@@ -234,14 +237,13 @@ class LiveEffectHandler:
             )
             record_extraction(trace, found)
             if not isinstance(outcome, Filled):
-                raise RunError("run.extraction-rejected", _unread_message(outcome, searched=searched))
+                raise _unread_error(outcome, instruction, self.citations.count_passages(source))
             return self._validate_extraction(outcome.value, wanted)
 
         found: dict[str, Any] = {}
-        searched = self.citations.was_searched(source)
         with span("extract", "", {"bicameral.step": step}) as trace:
             value = await self._run_step(step, "extract", facts, read, labels, found=found)
-        note_reading(self.citations, step, source, value, wanted, labels)
+        note_reading(self.citations, step, (source, instruction, wanted), value, labels)
         return value
 
     async def ask(self, step: str, question: str, wanted: Type, labels: StepLabels | None = None) -> Any:
@@ -383,18 +385,42 @@ def note_result(
 
 
 def note_reading(
-    citations: CitationLog, step: str, source: Any, value: Any, wanted: Type, labels: StepLabels | None
+    citations: CitationLog, step: str, form: tuple[Any, str, Type], value: Any, labels: StepLabels | None
 ) -> None:
-    """Note what was read from passages, so that it is cited."""
+    """Note what was read from passages, so that it is cited; `form` has the source, the instruction and the type."""
+    source, instruction, wanted = form
     if citations.was_searched(source):
         label = NO_LABEL if labels is None else labels.result_labels(value).flat
-        citations.add_reading(step, source, value, wanted, label)
+        citations.add_reading(step, source, value, wanted, label, instruction)
 
 
-def _unread_message(outcome: Rejected | NotFound, *, searched: bool) -> str:
-    if searched and isinstance(outcome, NotFound):
-        return f"nothing was found: no passage that was found says it ({outcome.reason})"
-    return f"nothing usable was read: {outcome.reason}"
+def _unread_error(outcome: Rejected | NotFound, instruction: str, searched: tuple[int, int] | None) -> RunError:
+    """Why an extraction has no value. That the text does not say it is an honest end, a reply that does not fit is not.
+
+    Args:
+        outcome: What came of the extraction.
+        instruction: What was looked for.
+        searched: The numbers of passages and of their sources, if the text was the result of a search.
+    """
+    if isinstance(outcome, Rejected):
+        return RunError("run.extraction-rejected", f"nothing usable was read: {outcome.reason}")
+    wanted = shown_text(instruction, _MAX_WANTED)
+    match searched:
+        case None:
+            where = "the text that was read does not say it"
+        case (0, _):
+            where = "nothing fits the search, so that there was nothing to read"
+        case (1, _):
+            where = "the one passage that was read does not say it"
+        case (passages, sources):
+            places = "one source" if sources == 1 else f"{sources:,} sources"
+            where = f"none of the {passages:,} passages that were read, from {places}, says it"
+    why = "" if outcome.why == "absent" else f" ({outcome.reason})"
+    return RunError(
+        "run.nothing-found",
+        f"nothing was found for {wanted!r}: {where}{why}",
+        fix="Say where it stands, or ask in the words of the text.",
+    )
 
 
 def tool_call_facts(tool: Tool, bound: dict[str, Any]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ _ENDINGS: dict[str, Ending] = {
     "run.waits": "asked",
     # What was looked for is not there: the outcome's doubts say where it was looked for.
     "run.empty": "refused",
+    "run.nothing-found": "refused",
     "reason.declined": "denied",
     "run.refused": "denied",
     "plan.cannot-export": "invalid",

@@ -106,7 +106,7 @@ class RecordedEffectHandler:
         self, step: str, source: Any, instruction: str, wanted: Type, labels: StepLabels | None = None
     ) -> Any:
         value = self._recorded_result(step, extraction_facts(source, instruction, wanted), labels)
-        note_reading(self.citations, step, source, value, wanted, labels)
+        note_reading(self.citations, step, (source, instruction, wanted), value, labels)
         return value
 
     async def ask(self, step: str, question: str, wanted: Type, labels: StepLabels | None = None) -> Any:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 SearchedBy = Literal["words", "words and meaning"]
 
-_FORMAT = b"bicameral find 2\n"
+_FORMAT = b"bicameral find 3\n"
 _LOCK_SECONDS = 20.0
 _KEPT_INDEXES = 8
 """Folders of the cache: one for each set of places that is searched. The oldest are removed."""
@@ -75,6 +75,8 @@ class Passage:
     """Which text of its item it is from: a row of a table, a card of a file of contacts."""
     line: int | None = None
     """The line of a note in which it begins; below 1 for the heading that is added to it."""
+    similarity: float | None = None
+    """How similar in meaning it is to the query; None where meaning is not searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +186,7 @@ class FindIndex:
         ranked = sorted(hits, key=lambda hit: (-round(hit[1] / _SAME_SCORE), _distance(entries[hit[0]], today), hit[0]))
         found: list[Passage] = []
         seen: set[tuple[str, str]] = set()
-        for number, score in ranked:
+        for number, score, similarity in ranked:
             entry = entries[number]
             owner = self.sources.owner(entry.candidate.place, entry.candidate.name)
             # A copy is left out only in favour of one of the same owner: no stranger's text replaces the user's own.
@@ -192,8 +194,9 @@ class FindIndex:
                 continue
             seen.add(mark)
             source = self.source_id(entry.candidate, entry.item)
-            place = entry.number, entry.line
-            found.append(Passage(entry.candidate, entry.item, source, entry.chunk.text, round(score, 4), *place))
+            near = None if similarity is None else round(similarity, 4)
+            more = entry.number, entry.line, near
+            found.append(Passage(entry.candidate, entry.item, source, entry.chunk.text, round(score, 4), *more))
             if len(found) == count:
                 break
         return found
@@ -313,12 +316,15 @@ class FindIndex:
         ids = mail_ids([(key, source.message_id) for key, (_, source) in zip(keys, mails, strict=True)])
         return {key: id for (key, _), id in zip(mails, ids, strict=True)}
 
-    def _hits(self, query: str, count: int) -> list[tuple[int, float]]:
-        """Passages with their scores: by words, and where there are vectors by words and meaning, half each."""
+    def _hits(self, query: str, count: int) -> list[tuple[int, float, float | None]]:
+        """Passages with their scores: by words, and where there are vectors by words and meaning, half each.
+
+        The third part is the similarity in meaning, where it is known.
+        """
         if self._words is None:
             self._words = WordSearch([entry.words for entry in self._shown])
         if self._vectors is None:
-            return self._words.best(query, count)
+            return [(number, score, None) for number, score in self._words.best(query, count)]
         by_words = self._words.scores(query)
         # Meaning alone: the words of an index of vectors know neither forms nor compounds.
         wanted = " ".join(query_words(query))
@@ -332,7 +338,8 @@ class FindIndex:
             number: (max(0.0, by_meaning.get(number, 0.0)) + by_words.get(number, 0.0)) / 2
             for number in by_words.keys() | {each for each, near in by_meaning.items() if near >= _MIN_SIMILARITY}
         }
-        return heapq.nsmallest(count, scores.items(), key=lambda each: (-each[1], each[0]))
+        best = heapq.nsmallest(count, scores.items(), key=lambda each: (-each[1], each[0]))
+        return [(number, score, by_meaning.get(number)) for number, score in best]
 
     def _embed(self) -> None:
         """Bring the index of vectors in step with the passages, within the limit of one look."""

@@ -7,9 +7,11 @@ unreadable, beyond the limits) is counted, so that an answer can say what was no
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
@@ -20,7 +22,7 @@ from bicameral.columns import find_contacts
 from bicameral.errors import BicameralError, ToolError
 from bicameral.parsing import SHORT_TEXT, InvalidJson, ParseLimits, Parser, read_json
 from bicameral.toolboxes._contacts import Card, find_address, read_vcards, row_person
-from bicameral.toolboxes._mail_files import StoredMail
+from bicameral.toolboxes._mail_files import StoredMail, list_mailboxes
 from bicameral.toolboxes._mailbox import Mailbox
 from bicameral.toolboxes._table_cells import cell_as_text
 from bicameral.toolboxes._table_files import read_csv_rows
@@ -48,6 +50,10 @@ _MOST_NAMES = 10
 _MAX_COUNTED_MAIL = 100_000
 _OCCURRENCES = 3
 """Of one series: these many from today on, and the last one before."""
+_LETTER = re.compile(r"[^\W\d_]")
+_DAY_IN_NAME = re.compile(r"(?<!\d)(?:19|20)\d\d[-_.]?[01]\d(?:[-_.]?[0-3]\d)?(?!\d)")
+_ID_NAME = re.compile(r"(?=.*\d)[0-9a-fA-F_-]{12,}")
+_MAILDIR_PARTS = ("cur", "new", "tmp")
 _GENERATED = frozenset({"node_modules", "__pycache__", "site-packages"})
 
 
@@ -62,6 +68,18 @@ class Item:
     texts: tuple[str, ...]
     people: tuple[str, ...] = ()
     persons: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def own_day(self) -> date | None:
+        """The day of a mail or an event. That on which a file was last changed is no day of its text."""
+        return self.day if self.kind in ("mail", "event") else None
+
+    @property
+    def sender(self) -> str:
+        """The name of the sender of a mail, or else the address."""
+        if self.kind != "mail":
+            return ""
+        return (self.persons[0][0] if self.persons else "") or (self.people[0] if self.people else "")
 
 
 @dataclass(frozen=True)
@@ -227,13 +245,11 @@ class Sources:
         yield Candidate(f"calendar:{path}", "calendar", path, stamp, info.st_mtime_ns, info.st_size)
 
     def _discover_files(self, skipped: SkippedSources, mail_root: Path | None) -> Iterator[Candidate]:
-        left_out = {mail_root, *(user_folder(kind) for kind in FOLDER_KINDS)}
-        calendar: Path | None = None
+        # What another place reads is not read as a file as well: a mail would be found twice, once with raw headers.
+        left_out = {*_mail_paths(mail_root), *(user_folder(kind) for kind in FOLDER_KINDS)}
         if "calendar" in self.places:
-            try:
-                calendar = self.folders.resolve_readable(self.calendar.file)
-            except ToolError:
-                calendar = None
+            with suppress(ToolError):
+                left_out.add(self.folders.resolve_readable(self.calendar.file))
 
         def enter(path: Path) -> bool:
             return (
@@ -244,19 +260,25 @@ class Sources:
             )
 
         for root in self.folders.read:
+            # A folder that is named in the settings is looked into whatever it is called, unless it is mail.
+            if not left_out.isdisjoint((root, *root.parents)):
+                continue
+            if _is_maildir(root) or (root.name in _MAILDIR_PARTS and _is_maildir(root.parent)):
+                if root != mail_root:
+                    skipped.add("mail", self.folders.display_path(root))
+                continue
             if not root.is_dir():
                 yield from self._discover_file(root, skipped)
                 continue
             for path, info in self.folders.scan_files(str(root), enter=enter):
-                if path in (mail_root, calendar):
+                if path in left_out or path == mail_root:
                     continue
                 name = self.folders.display_path(path)
                 if path.name.startswith("."):
                     skipped.add("hidden", name)
                 elif info is None:
-                    if path not in left_out:
-                        reason = "link" if path.is_symlink() else "mail" if _is_maildir(path) else "unreadable"
-                        skipped.add(reason, name)
+                    reason = "link" if path.is_symlink() else "mail" if _is_maildir(path) else "unreadable"
+                    skipped.add(reason, name)
                 elif path.suffix.lower() in _DOCUMENT_SUFFIXES:
                     skipped.add("document", name)
                 elif info.st_size > self.limits.file_bytes:
@@ -355,7 +377,9 @@ class Sources:
             kind, title, texts, persons = "note", "", [decode_bytes(raw)], []
         day = datetime.fromtimestamp(candidate.modified // 1_000_000_000).date()
         more = max(0, len(texts) - self.limits.rows)
-        item = Item("", kind, _short(title or path.name), day, tuple(texts[: self.limits.rows]), (), tuple(persons))
+        item = Item(
+            "", kind, _short(title or _file_title(path)), day, tuple(texts[: self.limits.rows]), (), tuple(persons)
+        )
         return ReadSource(stamp, (item,), None, more)
 
     def _parse_file(self, raw: bytes, name: str) -> tuple[ItemKind, str, list[str], list[tuple[str, tuple[str, ...]]]]:
@@ -400,6 +424,14 @@ def _file_stamp(info: os.stat_result) -> tuple[int, int, int]:
 
 def _believed(stamp: tuple[int, ...], modified: int) -> tuple[int, ...]:
     return stamp if abs(time.time_ns() - modified) > _SETTLED_NS else ()
+
+
+def _mail_paths(root: Path | None) -> Iterator[Path]:
+    """The files and folders in which a mailbox keeps mails: the folder around them may have notes, too."""
+    if root is None:
+        return
+    for _, path in list_mailboxes(root):
+        yield from (path,) if path.is_file() else (path / part for part in _MAILDIR_PARTS)
 
 
 def _is_maildir(path: Path) -> bool:
@@ -454,6 +486,12 @@ def _value_text(value: object, prefix: str = "", depth: int = 0) -> str:
             return ""
         case _:
             return f"{prefix}{cell_as_text(value)}"
+
+
+def _file_title(path: Path) -> str:
+    """The name of a file as a heading of its text: without the ending, and nothing if it is only a number or an id."""
+    name = path.name if path.name.startswith(".") else path.stem
+    return name if _DAY_IN_NAME.search(name) or (_LETTER.search(name) and not _ID_NAME.fullmatch(name)) else ""
 
 
 def _short(title: str) -> str:

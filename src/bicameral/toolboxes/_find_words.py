@@ -15,16 +15,13 @@ from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
 
-from bicameral.text import FUNCTION_WORDS, K1, B, index_words, rarity, stems_of
+from bicameral.text import FUNCTION_WORDS, K1, SHORTEST_PART, B, index_words, rarity, spellings_of, stems_of
 
 _FORM = 0.9
 """What another form of a word counts, compared with the word itself."""
 _COMPOUND = 0.6
-_SHORTEST_PART = 4
-"""Letters of a word that is looked for inside others: shorter ones are inside everything."""
 _MOST_FORMS = 200
 """Words of the passages that one word of a query may stand for."""
-_UMLAUTS = (("ae", "a"), ("oe", "o"), ("ue", "u"))
 
 
 class WordSearch:
@@ -88,13 +85,13 @@ class WordSearch:
 
     def _forms(self, word: str) -> dict[str, float]:
         """The words of the passages that a word of the query stands for, each with what it counts."""
-        spellings = _spellings(word)
+        spellings = spellings_of(word)
         forms = {each: 1.0 for each in spellings if each in self._postings}
         for each in spellings:
             for form in chain.from_iterable(self._by_stem.get(stem, ()) for stem in sorted(stems_of(each))):
                 forms.setdefault(form, _FORM)
-        if not forms and len(word) >= _SHORTEST_PART and word.isalpha():
-            parts = [each for each in spellings if len(each) >= _SHORTEST_PART]
+        if not forms and len(word) >= SHORTEST_PART and word.isalpha():
+            parts = [each for each in spellings if len(each) >= SHORTEST_PART]
             forms = {form: _COMPOUND for form in self._postings if any(part in form for part in parts)}
             # And the other way round: the note says "code", and the question "Garagencode".
             if not forms:
@@ -113,17 +110,9 @@ def query_words(query: str) -> list[str]:
     return [word for word in words if word not in FUNCTION_WORDS] or words
 
 
-def _spellings(word: str) -> list[str]:
-    """A word, and without the `e` that stands for an umlaut; accents are gone already."""
-    plain = word
-    for written, letter in _UMLAUTS:
-        plain = plain.replace(written, letter)
-    return [word] if plain == word else [word, plain]
-
-
 def _parts_of(word: str, known: dict[str, list[tuple[int, int]]]) -> list[str]:
     """The beginnings and ends of a compound that are words of the passages; the longest of each."""
-    cuts = range(len(word) - _SHORTEST_PART, _SHORTEST_PART - 1, -1)
+    cuts = range(len(word) - SHORTEST_PART, SHORTEST_PART - 1, -1)
     begins = next((word[:cut] for cut in cuts if word[:cut] in known), None)
     ends = next((word[-cut:] for cut in cuts if word[-cut:] in known), None)
     return [each for each in (begins, ends) if each]

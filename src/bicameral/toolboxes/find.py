@@ -48,6 +48,8 @@ KnownFrom = Literal["contacts", "mail", "calendar"]
 _MAX_QUERY = 1_000
 _MAX_PASSAGES = 50
 _MAX_PERSONS = 50
+_SHOWN_TO_READERS = ("kind", "title", "day", "text")
+"""The fields of a passage that the quarantined model sees. Of the others it would copy ids, paths and scores."""
 
 
 class FindSettings(Settings):
@@ -69,7 +71,7 @@ class FindSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage that was found; `source` is a path, or the id of a mail or event."""
+    """A passage that was found; `source` is a path, or the id of a mail or event. A file has no day of its own."""
 
     text: str
     source: str
@@ -240,7 +242,7 @@ def find_tools(index: Callable[[], FindIndex], surroundings: Surroundings) -> li
                 text=hit.text,
                 source=hit.source,
                 title=hit.item.title,
-                day=hit.item.day,
+                day=hit.item.own_day,
                 kind=hit.item.kind,
                 score=hit.score,
                 people=hit.item.people,
@@ -248,7 +250,7 @@ def find_tools(index: Callable[[], FindIndex], surroundings: Surroundings) -> li
             )
             for hit in hits
         )
-        note_passages(_note_passage(number, hit) for number, hit in enumerate(hits))
+        note_passages(_note_passage(number, hit, wanted) for number, hit in enumerate(hits))
         # A hidden file or a picture is not a text that was left out.
         missed = sum(state.skipped.get(reason, 0) for reason in missed_reasons())
         told = f"fit {query!r}"
@@ -285,7 +287,7 @@ def missed_reasons() -> tuple[str, ...]:
     return MISSED
 
 
-def _note_passage(number: int, hit: FoundPassage) -> PassageNote:
+def _note_passage(number: int, hit: FoundPassage, query: str) -> PassageNote:
     """Where a passage stands, for a person. The kind comes first, so that no subject or title can pose as a file."""
     item, name = hit.item, hit.candidate.name
     day = "" if item.day is None else f"{item.day:%Y-%m-%d}"
@@ -301,7 +303,10 @@ def _note_passage(number: int, hit: FoundPassage) -> PassageNote:
             where = f"{name}, contact {hit.number + 1}"
         case "note" | "page":
             where = name
-    return PassageNote(("passages", number, "text"), where, item.kind, hit.source, hit.line)
+    at = ("passages", number, "text")
+    return PassageNote(
+        at, where, item.kind, hit.source, hit.line, item.sender, _SHOWN_TO_READERS, query, hit.similarity
+    )
 
 
 def _check_query(query: str) -> str:
