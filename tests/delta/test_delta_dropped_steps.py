@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -179,7 +178,7 @@ class Person:
         self.reply = reply
         self.asked: list[str] = []
 
-    async def ask(self, question: str, type_: Type, context: Mapping[str, object] | None = None) -> object:
+    async def ask(self, question: str, type: Type) -> object:
         self.asked.append(question)
         return self.reply
 

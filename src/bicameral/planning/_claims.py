@@ -141,7 +141,7 @@ _RELATIVE = re.compile(
     + _NOT_FIRST_PERSON
 )
 _VALUE_BEFORE = re.compile(rf"{HOLE}\s{_NOT_FIRST_PERSON}")
-# Where something was put. After a value of the run a verb tells of somebody else (`… sent a mail`), unless this is said.
+# Where something was put. After a value of the run a verb tells of somebody else (`… sent a mail`), if this is absent.
 _INTO_PLACE = (
     r"(?:to|into|in|on|onto|under|as|nach|unter|auf|als|dans|sur|sous|en|a|como)\s+"
     r"(?:(?:the|your|my|a|die|den|das|der|le|la|les|el|los|las|file|datei|fichier|archivo)\s+)*"
