@@ -297,6 +297,25 @@ def _clauses_of_sentence(
         yield Clause(clause, spelled[start + lead : start + lead + len(clause)], elliptical, opens, follows, number)
 
 
+def only_asks(request: str, language: Language) -> bool:
+    """Whether every sentence of a request asks for an answer: a question, or a verb of looking before all else.
+
+    Example:
+        >>> only_asks("Show notes.txt", "en"), only_asks("Clean up notes.txt", "en")
+        (True, False)
+    """
+    text = without_drafts_and_prohibitions(request[:MOST_LETTERS], language)
+    sentences = [text[start:end] for start, end in _spans(_SENTENCE_END, text, 0, len(text)) if text[start:end].strip()]
+    return bool(sentences) and all(_sentence_asks(each, language) for each in sentences)
+
+
+def _sentence_asks(sentence: str, language: Language) -> bool:
+    if sentence.rstrip().endswith("?") and not _begins_with_request(sentence, language):
+        return True
+    lead, _ = _lead(sentence, language)
+    return _asks(sentence[lead:].rstrip(" .!?"), language, first=True)
+
+
 _OF_TEXTS = re.compile(VERBS_OF_TEXTS)
 _TRAILING = re.compile(
     r"(?:[\s.!?]|\b(?:please|pls|plz|thx|thanks|bitte|danke|stp|svp|porfa|por\s+favor|merci|gracias))+$"
@@ -332,7 +351,9 @@ def _asks(clause: str, language: Language, *, first: bool) -> bool:
         or re.match(r"hay\s+que\b", rest)
     ):
         return False
-    return word in _ASKING_WORDS[language] or (language == "de" and _ASKING_AT_END.search(clause) is not None)
+    if _ASKING_WORDS[language] & {word, word.removesuffix("-moi").removesuffix("-nous")}:
+        return True
+    return language == "de" and _ASKING_AT_END.search(clause) is not None
 
 
 def _recalls(text: str, spelled: str, language: Language) -> bool:
