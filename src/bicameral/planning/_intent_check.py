@@ -89,7 +89,7 @@ def check_against_intent(
     earlier = earlier or EarlierRounds()
     effects = _effect_mismatches(plan, intent, registry, earlier)
     own = frozenset(map(str.casefold, settings))
-    invented = _invented_objects(plan, intent, own)
+    invented = _invented_objects(plan, intent, own | _configured_values(plan, intent, registry))
     return [
         *(each for each in effects if not (looks and each.code == _MISSING_EFFECT)),
         *_other_tool_mismatches(plan, intent, registry),
@@ -210,6 +210,15 @@ def _invented_objects(plan: Plan, intent: Intent, own: Collection[str]) -> list[
                 found.append(Mismatch("plan.invented-object", message, severe=kind == "address"))
                 break
     return found
+
+
+def _configured_values(plan: Plan, intent: Intent, registry: Registry) -> frozenset[str]:
+    """The values that the settings have for arguments of the plan's calls, where the request names no file."""
+    if FILE_PATTERN.search(intent.request):
+        return frozenset()
+    called = {step.tool for _, step in walk(plan.steps) if isinstance(step, Call)}
+    tools = [tool for name in called if (tool := registry.get(name)) is not None]
+    return frozenset(value.casefold() for tool in tools for values in tool.configured.values() for value in values)
 
 
 def _invented_values(
