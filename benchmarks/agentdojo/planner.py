@@ -52,6 +52,7 @@ How = Literal["answered", "refused", "asked", "no_plan", "error"]
 """How the work on a task ended, whether or not the answer is right."""
 
 _ASKED = ("bind.", "intent.questions", "intent.needs-endorsement", "run.needs-answer", "run.needs-approval")
+_NO_PLAN = ("plan.none", "plan.unasked-effect")
 _REFUSED = ("plan.", "policy.denied", "run.refused")
 _ROUND = re.compile(r"^plan \d+:", re.MULTILINE)
 
@@ -60,7 +61,7 @@ def how_ended(error: BicameralError | None) -> How:
     """How work ended that an error stopped, before or while it ran; without one it came to an answer."""
     if error is None:
         return "answered"
-    if error.code == "plan.none":
+    if error.code in _NO_PLAN:
         return "no_plan"
     if any(error.code == each or (each[-1] == "." and error.code.startswith(each)) for each in _ASKED):
         return "asked"
@@ -330,7 +331,7 @@ class PlannerPipeline(TaskPipeline):
             except PlanError as error:
                 # That no plan is found depends on the prompt alone: nothing of the world was seen when it is said, and
                 # rounds begin as they would have without it.
-                if error.code != "plan.none" or self._planner.rounds < 2:
+                if error.code not in _NO_PLAN or self._planner.rounds < 2:
                     raise
             else:
                 self._note(planned.plan, planned.source)

@@ -25,7 +25,7 @@ TaskOutcome = Literal["solved", "wrong", "refused", "asked", "no_plan", "error"]
 question was left that nobody answered; `no_plan`: none was found; `error`: something broke."""
 OUTCOMES: tuple[TaskOutcome, ...] = get_args(TaskOutcome)
 
-_BEFORE_THE_WORLD = ("intent.", "plan.none", "plan.cannot")
+_BEFORE_THE_WORLD = ("intent.", "plan.none", "plan.unasked-effect", "plan.cannot")
 """Ends that depend on the prompt alone: whatever an attacker writes, nothing is ever called."""
 
 

@@ -17,7 +17,7 @@ from .attempts import Attempt
 STEPS = tuple(round(number / 20, 2) for number in range(21))
 AIM = 0.5
 """The share of the large model's tokens that the threshold is chosen for: under the 0.6 that is to be kept."""
-_NO_PLAN = ("plan.none", "models.prompt-too-long")
+_NO_PLAN = ("plan.none", "plan.unasked-effect", "models.prompt-too-long")
 _PLANNING = ("echo", "delta")
 
 

@@ -18,6 +18,7 @@ from bicameral.planning import (
     GivenAnswer,
     Intent,
     PlanCheck,
+    UnaskedEffectError,
     complete_intent,
     continue_intent,
     is_stop,
@@ -27,7 +28,7 @@ from bicameral.planning import (
 from bicameral.plans import Plan, bind_cells, open_references, print_plan
 from bicameral.runs import Asker, Checked, Finished, StartState, check_plan
 from bicameral.telemetry import span
-from bicameral.types import STR, Type
+from bicameral.types import BOOL, STR, Type
 
 if TYPE_CHECKING:
     from bicameral.agent._plan_choice import PlanChoice
@@ -130,7 +131,11 @@ class AgentPlanning(AgentWiring):
                 intent = await self.intent(request, deterministic=deterministic, asker=asker)
             if understood is not None:
                 understood(intent)
-            compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
+            try:
+                compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
+            except UnaskedEffectError as error:
+                intent = await _with_allowed_effects(intent, error, asker)
+                compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
             choice = await self._choose_plan(compiled, intent, asker, plans)
             bound, checked = await self._bind_and_check(intent, choice, asker)
             if compiled.cached and not checked.ok:
@@ -225,7 +230,9 @@ class AgentPlanning(AgentWiring):
         ledger: Ledger,
     ) -> Planned:
         compiled = choice.compiled
-        own = planning_doubts(compiled.plan, intent, bound.bindings, self.registry, self.policy.me)
+        own = planning_doubts(
+            compiled.plan, intent, bound.bindings, self.registry, self.policy.me, dropped=compiled.dropped
+        )
         return Planned(
             intent,
             bound.plan,
@@ -246,3 +253,12 @@ class AgentPlanning(AgentWiring):
             choice.start,
             choice.to_json(),
         )
+
+
+async def _with_allowed_effects(intent: Intent, error: UnaskedEffectError, asker: Asker | None) -> Intent:
+    """The intent with effects that its request orders in no known words, if the person wants them; else the error."""
+    if asker is None or await asker.ask(error.question, BOOL) is not True:
+        raise error
+    wanted = {*intent.effects, *error.effects}
+    effects = tuple(effect for effect in ("write", "send", "irreversible") if effect in wanted)
+    return intent.model_copy(update={"effects": effects})

@@ -185,9 +185,15 @@ async def bind_by_rules(plan: Plan, registry: Registry, *, today: dt.date | None
 
 
 def planning_doubts(
-    plan: Plan, intent: Intent, bindings: Sequence[Binding], registry: Registry, own: Collection[str]
+    plan: Plan,
+    intent: Intent,
+    bindings: Sequence[Binding],
+    registry: Registry,
+    own: Collection[str],
+    *,
+    dropped: Sequence[str] = (),
 ) -> tuple[Doubt, ...]:
-    """What is not sure about a plan: words that were bound by a guess, and constants that nobody gave.
+    """What is not sure about a plan: words that were bound by a guess, constants that nobody gave, calls left out.
 
     Args:
         plan: The plan as it was written, with its references.
@@ -195,8 +201,12 @@ def planning_doubts(
         bindings: What its words were bound to.
         registry: The tools.
         own: Values of the user's settings, such as the own addresses.
+        dropped: The tools of calls that the planner wrote, and that nobody asked for.
     """
-    return (*binding_doubts(bindings), *_constant_doubts(plan, intent, registry, own))
+    left = (
+        Doubt("left-out", f"{name} was not called: the request does not ask for it", TRUSTED_USER) for name in dropped
+    )
+    return (*binding_doubts(bindings), *_constant_doubts(plan, intent, registry, own), *left)
 
 
 def binding_doubts(bindings: Sequence[Binding]) -> tuple[Doubt, ...]:

@@ -20,6 +20,7 @@ from bicameral.tools import Registry
 _TELLABLE_CODES = {
     **RUN_CODES,
     "plan.none": "no plan was found",
+    "plan.unasked-effect": "the plan does what the request does not ask for",
     "plan.refused": "policy would refuse this call",
     "pattern.guarded": "a guard refused this call or what it gave",
     "policy.denied": "policy refused this call",

@@ -67,6 +67,7 @@ from bicameral.planning._intent import (
 )
 from bicameral.planning._intent_check import (
     Mismatch as Mismatch,
+    UnaskedEffectError as UnaskedEffectError,
     check_against_intent as check_against_intent,
     plan_literals as plan_literals,
     serves_intent as serves_intent,

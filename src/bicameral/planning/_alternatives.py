@@ -27,7 +27,7 @@ from bicameral.plans import Call, Plan, print_plan, walk
 from bicameral.text import text_stems
 from bicameral.tools import Effect, Registry
 
-DRAWN_CACHE_FORM = "drawn-plans/1"
+DRAWN_CACHE_FORM = "drawn-plans/2"
 """The format of a cache entry with drawn plans."""
 FIRST_SEED = 1
 _SEVERITY: dict[Effect, int] = {"pure": 0, "read": 0, "write": 1, "send": 3, "irreversible": 9}
@@ -240,7 +240,7 @@ def _drawn_key(
 
 
 def _store_drawn(delta: Delta, key: str | None, found: DrawnPlans) -> None:
-    drafts = [each.draft.to_json() for each in found.plans[1:] if each.draft is not None]
+    drafts = [each.written.to_json() for each in found.plans[1:] if each.written is not None]
     if delta.cache is None or key is None or len(drafts) != len(found.plans) - 1:
         return
     entry = {

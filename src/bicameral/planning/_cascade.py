@@ -101,7 +101,7 @@ class DoubtCriteria:
 ROUTED_BY = "cascade"
 ROUTE_CACHE_FORM = "route-cache/1"
 """The format of a cache entry with the route of a plan."""
-_NO_PLAN_CODES = ("plan.none", "models.prompt-too-long")
+_NO_PLAN_CODES = ("plan.none", "plan.unasked-effect", "models.prompt-too-long")
 """Errors after which a larger model is asked. A refusal is not among them: it is an answer."""
 
 

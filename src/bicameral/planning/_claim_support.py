@@ -8,12 +8,12 @@ extracts, is content and no claim of ours.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from bicameral.planning._claims import HOLE, Claim, ClaimKind, claims_of
+from bicameral.planning._claims import HOLE, Claim, ClaimKind, claims_of, may_claim
 from bicameral.plans import (
     Answer,
     Apply,
@@ -96,6 +96,8 @@ class _Way:
     texts: tuple[tuple[str, tuple[str, ...]], ...] = ()
     made: frozenset[str] = frozenset()
     decided: tuple[tuple[Any, bool], ...] = ()
+    merged: bool = False
+    """Whether it stands for several ways, so that other tools may have been called as well."""
 
     def bind(self, name: str, texts: tuple[str, ...]) -> _Way:
         kept = tuple((known, value) for known, value in self.texts if known != name)
@@ -121,6 +123,27 @@ def unsupported_claims(plan: Plan, registry: Registry, *, done: Iterable[Effect]
     walker = _ClaimWalker(registry, frozenset(done))
     walker.walk(plan.steps, [_Way()], "")
     return tuple(dict.fromkeys(walker.found))
+
+
+def answers_after(plan: Plan, tools: Collection[str]) -> tuple[str, ...]:
+    """The literal texts of the answers that follow a call of one of these tools and may tell that it was done.
+
+    A plan loses calls that nobody asked for. What its answers say of them would be false.
+
+    Args:
+        plan: The plan with the calls.
+        tools: The names of the tools.
+    """
+    walker = _ClaimWalker(Registry(), frozenset())
+    walker.walk(plan.steps, [_Way()], "")
+    return tuple(
+        dict.fromkeys(
+            text
+            for text, way in walker.answers
+            # Ways that were put together have only the calls of all of them.
+            if (way.merged or not way.made.isdisjoint(tools)) and may_claim(text)
+        )
+    )
 
 
 def answer_claims(plan: Plan) -> tuple[Claim, ...]:
@@ -159,6 +182,8 @@ class _ClaimWalker:
         self._registry = registry
         self._done = done
         self.found: list[UnsupportedClaim] = []
+        self.answers: list[tuple[str, _Way]] = []
+        """Each text of an answer, with the way to it."""
 
     def walk(self, steps: tuple[Any, ...], ways: list[_Way], at: str) -> list[_Way]:
         """The ways after some steps; those that end in an answer are not among them."""
@@ -210,6 +235,7 @@ class _ClaimWalker:
     def _check_answer(self, step: Answer, way: _Way, path: str) -> None:
         made = [tool for name in way.made if (tool := self._registry.get(name)) is not None and tool.changes]
         for text in _texts(step.value, way):
+            self.answers.append((text, way))
             for claim in claims_of(text):
                 supported = any(supports_claim(tool, claim.kind, claim.phrase) for tool in made)
                 if not supported and not self._done & _EFFECTS[claim.kind]:
@@ -225,7 +251,7 @@ def _bounded(ways: list[_Way]) -> list[_Way]:
     for way in distinct:
         for name, found in way.texts:
             texts[name] = tuple(dict.fromkeys((*texts.get(name, ()), *found)))
-    return [_Way(tuple(texts.items()), frozenset[str].intersection(*(way.made for way in distinct)))]
+    return [_Way(tuple(texts.items()), frozenset[str].intersection(*(way.made for way in distinct)), merged=True)]
 
 
 def _variable_texts(name: str, way: _Way) -> tuple[str, ...]:

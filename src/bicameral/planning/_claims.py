@@ -1,7 +1,8 @@
 """Claims of effects in a text, in English, German, French and Spanish.
 
 An answer that says "Sent the list to Kim" claims an effect. `claims_of` finds such claims; whether calls of a plan or a
-run make them true is in `_claim_support`. A place for a value that only the run brings is `HOLE`.
+run make them true is in `_claim_support`. `may_claim` is for texts that must claim nothing. A place for a value that
+only the run brings is `HOLE`.
 """
 
 from __future__ import annotations
@@ -134,10 +135,19 @@ _UNREAL = re.compile(
     r"\b(?:if|would|could|should|can|may|might|will|to be|must|unless|when|once|wenn|würde\w*|könnte\w*|sollte?\w*|"
     r"kann|werden|wird|si|serait|pourrait|peut|sera|seront|quand|sería|podría|puede|será|cuando)\b"
 )
+_NOT_FIRST_PERSON = r"(?!\s*(?:i|we|ich|wir|je|j'|nous|yo)\b)"
 _RELATIVE = re.compile(
-    rf"(?:\b(?:that|which|who|whom|whose|qui|que|qu|dont|quien|quienes|cuyo)\b|,\s*(?:der|die|das|den|dem)\b|{HOLE}\s)"
-    r"(?!\s*(?:i|we|ich|wir|je|j'|nous|yo)\b)"
+    r"(?:\b(?:that|which|who|whom|whose|qui|que|qu|dont|quien|quienes|cuyo)\b|,\s*(?:der|die|das|den|dem)\b)"
+    + _NOT_FIRST_PERSON
 )
+_VALUE_BEFORE = re.compile(rf"{HOLE}\s{_NOT_FIRST_PERSON}")
+# Where something was put. After a value of the run a verb tells of somebody else (`… sent a mail`), if this is absent.
+_INTO_PLACE = (
+    r"(?:to|into|in|on|onto|under|as|nach|unter|auf|als|dans|sur|sous|en|a|como)\s+"
+    r"(?:(?:the|your|my|a|die|den|das|der|le|la|les|el|los|las|file|datei|fichier|archivo)\s+)*"
+    rf"(?:{HOLE}|[\w./-]*\w\.[a-z]{{2,5}}\b|\w*(?:calendar|list|notes|kalender|liste|notizen|agenda|lista|notas)\b)"
+)
+_PUT_INTO_PLACE = re.compile(rf"\b{_INTO_PLACE}")
 _OTHERS = re.compile(r"^(?!.*\b(?:ich|wir)\b).*\b(?:hat|hatte|haben|hatten)\b")
 _SENTENCE = re.compile(r"[^.!?\n]+(?:\.(?=\w)[^.!?\n]*)*[.!?]*")
 
@@ -169,6 +179,8 @@ def _patterns() -> tuple[tuple[re.Pattern[str], Mapping[str, ClaimKind], bool], 
             (rf"\b(?:(?:se|le|les|te)\s+)?(?:(?:lo|la|los|las)\s+)?{verbs(_SPANISH_PAST)}", _SPANISH_PAST, False),
             (_OPENING + verbs(_OPENING_VERBS) + _ATTRIBUTION, _OPENING_VERBS, False),
             (rf"\b{_NOUNS}\s+{_ADVERB}{verbs(everything)}{_ATTRIBUTION}{no_place}", everything, False),
+            (rf"{HOLE}\s+{_ADVERB}{verbs(everything)}{_ATTRIBUTION}", everything, True),
+            (rf"{HOLE}\s+{_INTO_PLACE}\s+{verbs(_GERMAN)}{_ATTRIBUTION}", _GERMAN, True),
             (rf"{passive}\s+{_ADVERB}{verbs(_ENGLISH.participles)}{_ATTRIBUTION}", _ENGLISH.participles, True),
             (rf"\b(?:wurden?|ist\s+jetzt|sind\s+jetzt)\b[^.!?\n]*?\b{verbs(_GERMAN)}{_ATTRIBUTION}", _GERMAN, True),
             (rf"\b(?:a|ont)\s+(?:bien\s+)?été\s+{_ADVERB}{verbs(_FRENCH)}{_ATTRIBUTION}", _FRENCH, True),
@@ -235,13 +247,56 @@ def _add_claim(
         return
     if _OTHERS.search(before) or (re.match(r"\s+at\b", after) and match["verb"] in ("bought", "purchased")):
         return
-    if _UNREAL.search(before) or _RELATIVE.search(lower[:begin][max(0, clause_start - 2) :]):
+    own = lower[:begin][max(0, clause_start - 2) :]
+    if _UNREAL.search(before) or _RELATIVE.search(own):
         return
     kind = _narrow_kind(kinds[match["verb"]], lower, lower[end:])
+    if _VALUE_BEFORE.search(own):
+        placed = _PUT_INTO_PLACE.search(before) or re.match(rf"\s+{_INTO_PLACE}", lower[end:])
+        if not placed or kind not in ("write", "calendar", "change"):
+            return
+        reported = True
     claim = Claim(kind, sentence[begin:end], reported)
     known = spans.get((begin, end))
     if known is None or (known.reported and not reported):
         spans[begin, end] = claim
+
+
+# Words that say that something was done, beside the verbs of claims; a text that must claim nothing has none of them.
+_COMPLETIONS = frozenset(
+    "done ok okay sure ready finished completed success successfully confirmed told let knows informed set jotted kept "
+    "blocked passed dropped pinged reminded handled sorted entered listed filed pencilled penciled shared gave given "
+    "delivered submitted uploaded published written "
+    "erledigt fertig klar gemacht getan bescheid weiß gegeben gesagt aufgeschrieben festgehalten vermerkt hinterlegt "
+    "gemerkt eingefügt ergänzt vorgemerkt ausgerichtet erinnert eingeladen bestätigt abgeheftet hinterlassen "
+    "fait faite faits ok c'est bon prêt terminé rappelé mis mise dit laissé posé marqué rangé confirmé ajouté consigné "
+    "hecho hecha listo lista queda quedó dicho puesto puesta metido recordado dejado confirmado marcado bloqueado "
+    "incluido registrado registrada archivado archivada".split()
+)
+_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_CLAUSE_END = re.compile(r"[,;:.!?\n]")
+
+
+def may_claim(text: str) -> bool:
+    """Whether a text may tell that something was done, however it says so; `claims_of` reads sure claims alone.
+
+    A text without a value of the run can be nothing but a claim, unless it denies something.
+
+    Example:
+        >>> may_claim(f"{HOLE} lines written to notes.txt"), may_claim(f"There are {HOLE} lines"), may_claim("All set")
+        (True, False, True)
+    """
+    lower = text.lower()
+    if HOLE not in text:
+        return bool(lower.strip()) and _NEGATION.search(lower) is None
+    return any(
+        _NEGATION.search(clause) is None and any(_is_completion(word) for word in _WORD.findall(clause))
+        for clause in _CLAUSE_END.split(lower)
+    )
+
+
+def _is_completion(word: str) -> bool:
+    return word in _COMPLETIONS or word in _OPENING_VERBS or word in _ENGLISH.participles
 
 
 _CALENDAR_NOUN = re.compile(

@@ -73,7 +73,7 @@ _ORDERS: dict[Language, dict[Effect, tuple[str, ...]]] = {
             r"(?:change|changez)\s+(?:le|la|l'|les)\b",
             r"(?:fais|faites)\s+une\s+copie\b",
             r"(?:invite|invitez)\b",
-            rf"(?:recapitule|recapitulez|rassemble|rassemblez|fais|faites|resume|resumez)\b{_REST}{_FILE}",
+            rf"(?:recapitule|recapitulez|rassemble|rassemblez|fais|faites|resume|resumez)\b(?!-\w+\s+s?a?voir\b){_REST}{_FILE}",
         ),
     },
     "es": {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bicameral.planning._contents import VERBS_OF_TEXTS
@@ -75,6 +75,14 @@ _REQUESTS: dict[Language, str] = {
     "de": r"(?:kannst|konntest|wurdest|magst)\b(?:\s+du\b)?|konnen\s+sie\b|konnten\s+sie\b",
     "fr": r"(?:peux|pourrais|veux)[-\s]tu\b|tu\s+(?:peux|pourrais)\b|pouvez[-\s]vous\b|pourriez[-\s]vous\b",
     "es": r"(?:me\s+)?(?:puedes|podrias|podes|puede|podria)\b",
+}
+# An order in the form of a question about it: `Sagst du Kim Bescheid?`, `¿Me apuntas la leche?`
+_ASKED_ORDERS: dict[Language, str] = {
+    "en": r"(?!)",
+    "de": r"(?:sagst|gibst|schreibst|notierst|tragst|schickst|merkst|machst|packst|richtest|meldest)\s+du\b",
+    "fr": r"tu\s+(?:(?:me|m'|lui|leur)\s*)?(?:notes|previens|mets|ajoutes|marques|dis|envoies|passes|laisses|"
+    r"inscris|bloques)\b",
+    "es": r"(?:me|le|les|nos)\s+(?:apuntas|anotas|guardas|agendas|dices|avisas|escribes|comunicas|pones|pasas)\b",
 }
 # A clause that begins so asks for an answer or leaves things as they are: question words, auxiliaries before a subject,
 # verbs of looking and of keeping.
@@ -225,11 +233,17 @@ _POLITE_WORDS = _with_neighbour(_POLITE)
 _ASKING_WORDS = _with_neighbour(_ASKING)
 _SPEECH_FORMS = _patterns_with_neighbour(_SPEECH)
 _FINITE_FORMS = _patterns_with_neighbour(_FINITE)
+_WONDERING_FORMS = _patterns_with_neighbour(_WONDERING)
 _QUESTION_FORMS = _patterns_with_neighbour(_QUESTION_WORD)
 
 
-def ordering_clauses(request: str, language: Language) -> Iterator[Clause]:
+def ordering_clauses(
+    request: str, language: Language, *, known: Callable[[str], bool] = lambda text: False
+) -> Iterator[Clause]:
     """The clauses of a request that may give an order, in their order.
+
+    Args:
+        known: Whether a clause is an order although it begins like a question or a report: `Tell Kim …`.
 
     Example:
         >>> [clause.text for clause in ordering_clauses("Is it raining? Milk on the list, please", "en")]
@@ -238,10 +252,12 @@ def ordering_clauses(request: str, language: Language) -> Iterator[Clause]:
     spelled = request[:MOST_LETTERS]
     text = without_drafts_and_prohibitions(spelled, language)
     for number, (start, end) in enumerate(_spans(_SENTENCE_END, text, 0, len(text))):
-        yield from _clauses_of_sentence(text[start:end], spelled[start:end], language, number)
+        yield from _clauses_of_sentence(text[start:end], spelled[start:end], language, number, known)
 
 
-def _clauses_of_sentence(text: str, spelled: str, language: Language, number: int) -> Iterator[Clause]:
+def _clauses_of_sentence(
+    text: str, spelled: str, language: Language, number: int, known: Callable[[str], bool]
+) -> Iterator[Clause]:
     parts = [
         (start, end, text[end : end + 1] == ":")
         for begin, stop in _spans(_PART_END, text, 0, len(text))
@@ -264,20 +280,40 @@ def _clauses_of_sentence(text: str, spelled: str, language: Language, number: in
             continue
         if not stands and _is_subordinate(clause, language, after_comma=text[:start].rstrip().endswith(",")):
             continue
-        if _SPEECH_FORMS[language].search(clause) and not _begins_with_order(clause, language):
+        ordered = known(clause)
+        if not ordered and _SPEECH_FORMS[language].search(clause) and not _begins_with_order(clause, language):
             # Whatever follows in the sentence are somebody's words.
             return
-        if opens and _OF_TEXTS.match(clause):
+        if opens and _OF_TEXTS.match(clause) and not ordered:
             return
         rest = start + lead
-        if _asks(clause, language, first=first) or _recalls(text[rest:], spelled[rest:], language):
+        if not ordered and (_asks(clause, language, first=first) or _recalls(text[rest:], spelled[rest:], language)):
             bound = True
             continue
-        if bound and not stands and not _stands_alone(clause, language):
+        if bound and not stands and not ordered and not _stands_alone(clause, language):
             continue
         bound = False
         elliptical = not _FINITE_FORMS[language].search(clause) and not _QUESTION_FORMS[language].search(clause)
         yield Clause(clause, spelled[start + lead : start + lead + len(clause)], elliptical, opens, follows, number)
+
+
+def only_asks(request: str, language: Language) -> bool:
+    """Whether every sentence of a request asks for an answer: a question, or a verb of looking before all else.
+
+    Example:
+        >>> only_asks("Show notes.txt", "en"), only_asks("Clean up notes.txt", "en")
+        (True, False)
+    """
+    text = without_drafts_and_prohibitions(request[:MOST_LETTERS], language)
+    sentences = [text[start:end] for start, end in _spans(_SENTENCE_END, text, 0, len(text)) if text[start:end].strip()]
+    return bool(sentences) and all(_sentence_asks(each, language) for each in sentences)
+
+
+def _sentence_asks(sentence: str, language: Language) -> bool:
+    if sentence.rstrip().endswith("?") and not _begins_with_request(sentence, language):
+        return True
+    lead, _ = _lead(sentence, language)
+    return _asks(sentence[lead:].rstrip(" .!?"), language, first=True)
 
 
 _OF_TEXTS = re.compile(VERBS_OF_TEXTS)
@@ -288,7 +324,9 @@ _TRAILING = re.compile(
 
 def _begins_with_request(text: str, language: Language) -> bool:
     lead, _ = _lead(text, language)
-    return re.match(_REQUESTS[language], text[lead:]) is not None
+    languages: tuple[Language, ...] = ("fr", "es") if language in ("fr", "es") else (language,)
+    forms = "|".join(form for each in languages for form in (_REQUESTS[each], _ASKED_ORDERS[each]))
+    return re.match(forms, text[lead:]) is not None
 
 
 # `liste de courses`: a noun, and no order to list something.
@@ -302,7 +340,7 @@ def _is_subordinate(clause: str, language: Language, *, after_comma: bool) -> bo
 
 
 def _asks(clause: str, language: Language, *, first: bool) -> bool:
-    if _WONDERING[language].search(clause):
+    if _WONDERING_FORMS[language].search(clause):
         return True
     rest = re.sub(rf"^(?:{_REQUESTS[language]})\s*", "", clause)
     word = _first_word(rest)
@@ -313,7 +351,9 @@ def _asks(clause: str, language: Language, *, first: bool) -> bool:
         or re.match(r"hay\s+que\b", rest)
     ):
         return False
-    return word in _ASKING_WORDS[language] or (language == "de" and _ASKING_AT_END.search(clause) is not None)
+    if _ASKING_WORDS[language] & {word, word.removesuffix("-moi").removesuffix("-nous")}:
+        return True
+    return language == "de" and _ASKING_AT_END.search(clause) is not None
 
 
 def _recalls(text: str, spelled: str, language: Language) -> bool:

@@ -13,7 +13,7 @@ from bicameral.plans import Call, Plan, PlanLimits, Report, open_references, pla
 from bicameral.tools import Registry
 from bicameral.types import Type
 
-PLAN_CACHE_FORM = "plan-cache/1"
+PLAN_CACHE_FORM = "plan-cache/2"
 """The format of a cache entry; entries of another format are ignored."""
 
 
@@ -66,20 +66,23 @@ class CompiledPlan:
     route: Route | None = None
     """The model that wrote it and why, where there was a choice."""
     draft: Plan | None = None
-    """The plan as the model wrote it, with neutral names for tools that describe themselves."""
+    """The plan as the planner may read it, with neutral names for tools that describe themselves."""
+    written: Plan | None = None
+    """The draft with the calls that nobody asked for. Caches store it, so that it is judged anew with them."""
     draft_types: Mapping[str, Type] = field(default_factory=dict[str, Type])
     """The types of the draft's variables, as a planner may read them."""
+    dropped: tuple[str, ...] = ()
+    """The tools of the calls that the model wrote, that nobody asked for, and that are not in the plan."""
     check: PlanCheck | None = field(default=None, repr=False, compare=False)
     """The check that the plan passed, so that it is not repeated."""
 
 
 def render_entry(key: str, compiled: CompiledPlan) -> str:
     """A plan as a cache entry. It contains its key, so that an entry that was copied to another key is not used."""
-    if compiled.draft is None:
+    if compiled.written is None:
         raise AssertionError("only a usable attempt is kept")
-    # The draft of a plan in rounds has its left variables already; judging it again does not change it.
-    draft = compiled.draft.to_json()
-    return json.dumps({"form": PLAN_CACHE_FORM, "key": key, "looks": compiled.looks, "plan": draft})
+    written = compiled.written.to_json()
+    return json.dumps({"form": PLAN_CACHE_FORM, "key": key, "looks": compiled.looks, "plan": written})
 
 
 def parse_entry(key: str, text: str) -> tuple[Plan, tuple[str, ...] | None] | None:

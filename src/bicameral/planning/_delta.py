@@ -29,7 +29,13 @@ from bicameral.planning._decode import (
     repair_text,
     setup_messages,
 )
-from bicameral.planning._intent_check import check_against_intent, drop_unasked_steps
+from bicameral.planning._intent_check import (
+    UnaskedEffectError,
+    check_against_intent,
+    drop_unasked_steps,
+    dropped_mismatches,
+    dropped_tools,
+)
 from bicameral.planning._intent_document import Intent
 from bicameral.planning._matching import load_examples, named_objects, nearest_tools, relevant_examples, relevant_tools
 from bicameral.planning._neutral_names import NeutralNames
@@ -48,6 +54,9 @@ ADAPTER_JOB = "delta"
 """The job of the adapter for writing plans; a model with it needs no examples."""
 
 
+_DROPPED_CODES = frozenset({"plan.unasked-effect", "plan.unsupported-claim"})
+
+
 @dataclass(frozen=True, slots=True)
 class _Attempt:
     """The outcome of one reply of the planner: a plan that passes the check, or problems, or both."""
@@ -63,6 +72,12 @@ class _Attempt:
         """The plan, unless a severe mismatch with its intent forbids using it."""
         compiled = self.compiled
         return None if compiled is None or any(each.severe for each in compiled.mismatches) else compiled
+
+    @property
+    def claims_dropped(self) -> bool:
+        """Whether nothing else forbids the plan than an answer that tells of calls which nobody asked for."""
+        severe = () if self.compiled is None else [each.code for each in self.compiled.mismatches if each.severe]
+        return self.compiled is not None and bool(self.compiled.dropped) and _DROPPED_CODES.issuperset(severe)
 
 
 @dataclass(frozen=True)
@@ -187,7 +202,9 @@ class Delta:
             attempt, repairs = await self._write_and_repair(writing)
         if attempt.refusal is not None:
             raise _refusal_error(attempt.refusal, registry, intent.request)
-        if (compiled := attempt.usable) is None:
+        if (compiled := attempt.usable) is None and attempt.claims_dropped:
+            raise _unasked_error(attempt, registry)
+        if compiled is None:
             raise self._no_plan_error(writing, registry, attempt)
         # The plan of a substitute model is not cached: an entry could not say that it is one. Neither is a plan that
         # untrusted text influenced, which may have happened only while it was written.
@@ -214,7 +231,7 @@ class Delta:
             return None
         draft = draft.model_copy(update={"goal": intent.request})
         writing = self._prepare_job(intent, registry, None, None)
-        return self._judge_plan(drop_unasked_steps(draft, intent, writing.registry), None, writing).usable
+        return self._judge_plan(draft, None, writing).usable
 
     @property
     def cache(self) -> MutableMapping[str, str] | None:
@@ -294,8 +311,7 @@ class Delta:
         if (found := parse_entry(key, text)) is not None:
             plan, looks = found
             plan = plan.model_copy(update={"goal": writing.intent.request})
-            asked = drop_unasked_steps(plan, writing.intent, writing.registry)
-            compiled = self._judge_plan(asked, looks, writing).usable
+            compiled = self._judge_plan(plan, looks, writing).usable
         if compiled is None:
             self._cache.pop(key, None)
         return compiled
@@ -346,9 +362,7 @@ class Delta:
         except PlanError as error:
             return _Attempt(draft.code, (str(error),))
         written = restore_quotations(parsed.plan.model_copy(update={"goal": intent.request}), intent)
-        plan = drop_unasked_steps(written, intent, registry)
-        same = plan.steps[:-1] == written.steps[:-1]
-        attempt = self._judge_plan(plan, code.looks, writing, places=parsed.places if same else None)
+        attempt = self._judge_plan(written, code.looks, writing, places=parsed.places)
         compiled = attempt.compiled
         if compiled is not None:
             compiled = replace(compiled, confidence=draft.confidence)
@@ -356,13 +370,20 @@ class Delta:
 
     def _judge_plan(
         self,
-        plan: Plan,
+        written: Plan,
         looks: tuple[str, ...] | None,
         writing: _PlanningJob,
         *,
         places: Mapping[str, Place] | None = None,
     ) -> _Attempt:
-        """Check a draft, and compare it with its intent."""
+        """Drop the calls of a draft that nobody asked for, check the rest, and compare it with its intent.
+
+        Every draft comes here, however it was made: what its answer says of a dropped call is found nowhere else.
+        """
+        plan = drop_unasked_steps(written, writing.intent, writing.registry)
+        dropped = dropped_tools(written, plan)
+        if plan.steps[:-1] != written.steps[:-1]:
+            places = None
         try:
             draft = _with_left_variables(plan, looks, writing.registry, writing.earlier)
             report = self._check(draft, writing.registry, writing.earlier, places)
@@ -374,10 +395,10 @@ class Delta:
             first = next((finding.place for finding in report.errors), None)
             return _Attempt("", tuple(map(str, report.errors)), first.line if first else None)
         intent, earlier = writing.intent, writing.earlier
-        mismatches = tuple(
-            check_against_intent(
-                draft, intent, writing.registry, earlier=earlier, looks=looks is not None, settings=self._own
-            )
+        looking = looks is not None
+        mismatches = (
+            *dropped_mismatches(written, dropped, intent, writing.registry, looks=looking),
+            *check_against_intent(draft, intent, writing.registry, earlier=earlier, looks=looking, settings=self._own),
         )
         # What forbids the plan comes first: it is the reason that a person is told if no better plan is found.
         gravest = sorted(mismatches, key=lambda each: not each.severe)
@@ -388,7 +409,18 @@ class Delta:
         types = dict(report.types)
         check = PlanCheck(final, writing.registry, self._limits, _scope_of(earlier), report)
         compiled = CompiledPlan(
-            final, report, mismatches, 0, False, 0.0, looks, draft=draft, draft_types=types, check=check
+            final,
+            report,
+            mismatches,
+            0,
+            False,
+            0.0,
+            looks,
+            draft=draft,
+            written=written,
+            draft_types=types,
+            dropped=tuple(map(writing.names.to_readable, dropped)),
+            check=check,
         )
         return _Attempt("", problems, line, compiled)
 
@@ -416,6 +448,11 @@ def _refusal_error(reason: str, registry: Registry, request: str) -> PlanError:
         f"this cannot be done: {reason.rstrip('.')}",
         fix=f"Ask for a part of it, or configure a tool for it. Nearest tools: {near}.",
     )
+
+
+def _unasked_error(attempt: _Attempt, registry: Registry) -> UnaskedEffectError:
+    dropped = () if attempt.compiled is None else attempt.compiled.dropped
+    return UnaskedEffectError(dropped, [tool.effect for name in dropped if (tool := registry.get(name)) is not None])
 
 
 def _scope_of(earlier: EarlierRounds | None) -> Mapping[str, Type]:

@@ -188,6 +188,8 @@ class _DirectiveWalker:
                     offered = OfferedByTool(
                         () if recipient else plain_choices(type_), _field_names(tool, tool.argument(name))
                     )
+                    if self._is_configured(tool, name, given[name]):
+                        continue
                     wrong = self._grounds.ungrounded(given[name], recipient, declared=tool.declared, offered=offered)
                     self.found += [UngroundedDirective(path, tool.name, name, str(value)) for value in wrong]
                     self.chosen += [
@@ -196,6 +198,11 @@ class _DirectiveWalker:
                         if not _is_default(tool, name, value) and not self._grounds.says_choice(value)
                     ]
         return after_tool(tool, given)
+
+    def _is_configured(self, tool: Tool, name: str, origin: ValueOrigin) -> bool:
+        """Whether an argument is, as a whole, what the user's settings have for it, and the request names nothing."""
+        known = tool.configured.get(name, ())
+        return bool(known) and origin.is_among(known) and not self._grounds.names_file
 
 
 def _choices_in(origin: ValueOrigin, offered: Collection[str]) -> set[str]:

@@ -17,6 +17,7 @@ from bicameral.planning._echo_reply import (
     PARAMETERS,
     QUESTION_KINDS,
     EchoReply,
+    confirmed_questions,
     echo_task,
     intent_steps,
     invented_parts,
@@ -104,9 +105,8 @@ class Echo:
         if any(invented_parts(understood, text)):
             # The model invented a name, so the request itself is the safer account.
             return plain
-        questions = remaining_questions(
-            plain.model_copy(update={"questions": proposed_questions(understood, plain)}), plain.answers
-        )
+        proposed = confirmed_questions(proposed_questions(understood, plain), understood, plain, registry)
+        questions = remaining_questions(plain.model_copy(update={"questions": proposed}), plain.answers)
         return plain.model_copy(
             update={
                 "task": echo_task(understood, text),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -18,8 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, field_validator
 
 from bicameral.days import NUMBER_WORDS
 from bicameral.planning._intent_document import Intent, IntentOutput, IntentStep, OpenQuestion, QuestionTopic
-from bicameral.planning._lexicon import STOP_TOKENS
+from bicameral.planning._lexicon import EACH_WORDS, GROUP_NOUNS, PRONOUNS, RELATIONS, STOP_TOKENS
 from bicameral.text import mentions as stands_in, stem
+from bicameral.tools import Registry
 
 ACTIONS = (
     "read find search-mail search-calendar list-files fetch keep remove remove-duplicates sort take count sum average "
@@ -322,6 +323,58 @@ def _is_open(kind: QuestionTopic, words: str, reply: EchoReply, plain: Intent) -
         return not any(char.isdigit() for char in plain.request)
     # Which one of what: a word that means something.
     return kind != "which" or any(word not in STOP_TOKENS for word in _split(words))
+
+
+def confirmed_questions(
+    questions: Sequence[OpenQuestion], reply: EchoReply, plain: Intent, registry: Registry
+) -> tuple[OpenQuestion, ...]:
+    """The questions of a model that a person must answer: nothing in the request does, and no tool can find it out.
+
+    Args:
+        questions: Those that a reply proposes.
+        reply: The reply, whose parameters say what is known.
+        plain: The intent by rules.
+        registry: The tools. With `find` among them nobody is asked where something is.
+    """
+    finds = any(tool.toolbox == "find" for tool in registry)
+    return tuple(each for each in questions if _needs_person(each, reply, plain, finds=finds))
+
+
+_PLACES = frozenset({"file", "folder", "table", "link", "mail", "event"})
+_PLACE_PARAMETERS = frozenset({"file", "folder", "link", "mail", "event"})
+_SINCE_WORDS = frozenset("since after seit nach depuis après desde después".split())
+_RECIPIENT_WORDS = RELATIONS | GROUP_NOUNS | EACH_WORDS | PRONOUNS
+
+
+def _needs_person(question: OpenQuestion, reply: EchoReply, plain: Intent, *, finds: bool) -> bool:
+    said = _split(plain.request)
+    if question.words and len(_split(question.words)) >= len(said):
+        # It repeats the request.
+        return False
+    given = {name for step in reply.steps for name in step.parameters}
+    match question.about:
+        case "file":
+            if given & _PLACE_PARAMETERS or any(each.kind in _PLACES for each in plain.mentions):
+                return False
+            # Where something is can be looked up; where it should go cannot.
+            return not finds or reply.output == "file"
+        case "which":
+            if any(each.verbatim and stands_in(each.words, question.words) for each in plain.mentions):
+                return False
+            # Binding asks which of several is meant, once it knows them; before a deletion it is better asked first.
+            return not finds or "irreversible" in plain.effects
+        case "recipient":
+            sends = {"send", "forward"} & {step.action for step in reply.steps} or reply.output == "mail"
+            return bool(sends) and "to" not in given and _RECIPIENT_WORDS.isdisjoint(said)
+        case "since":
+            return not _SINCE_WORDS.isdisjoint(said)
+        case "day":
+            plans = reply.output == "calendar" or {"add-event", "change-event"} & {step.action for step in reply.steps}
+            return bool(plans) and "write" in plain.effects and "when" not in given
+        case "amount":
+            return bool(question.words) and not request_numbers(plain.request)
+        case _:
+            return True
 
 
 def merged_output(plain: Intent, kind: Literal["answer", "file", "mail", "calendar"]) -> IntentOutput:

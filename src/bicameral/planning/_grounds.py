@@ -19,6 +19,7 @@ from bicameral.planning._calculations import Calculation, Operand
 from bicameral.planning._durations import days_between, minutes_in_words
 from bicameral.planning._intent_document import Intent
 from bicameral.planning._language import fold
+from bicameral.planning._matching import FILE_PATTERN
 from bicameral.planning._origins import ReferenceWords, RestWord, ValueOrigin
 from bicameral.text import STOP_WORDS, mentions, mentions_path
 
@@ -134,6 +135,11 @@ class Grounds:
             if days <= _FARTHEST_DAY
             for sign in (1, -1)
         }
+
+    @property
+    def names_file(self) -> bool:
+        """Whether the request names a file."""
+        return FILE_PATTERN.search(self._request) is not None
 
     def _numbers_as_written(self) -> Iterator[float]:
         """Each number of the request, as often as it stands there."""

@@ -18,6 +18,7 @@ from bicameral.labels import Labelled, open_labelled, vouched_value
 from bicameral.planning._clause_orders import effects_in_clauses
 from bicameral.planning._contents import without_contents
 from bicameral.planning._effect_words import effects_in_words, has_declared_word, is_draft_only, ordering_text
+from bicameral.planning._everyday_orders import effects_in_phrases
 from bicameral.planning._intent_document import NamedDate
 from bicameral.planning._language import guess_language
 from bicameral.planning._lexicon import DELETABLE, DELETE_VERBS, TEXT_PARTS, noun_phrase, split_tokens
@@ -110,7 +111,9 @@ def asked_effects(request: str, registry: Registry) -> tuple[Effect, ...]:
         found = {tool.effect for tool in registry if tool.changes and has_declared_word(request, _effect_words(tool))}
         # An effect that no tool has is never allowed by a verb.
         found |= effects_in_words(request) & {tool.effect for tool in registry}
-    found |= (effects_in_clauses(request) | effects_in_targets(request)) & {tool.effect for tool in registry}
+    found |= (effects_in_clauses(request) | effects_in_targets(request) | effects_in_phrases(request)) & {
+        tool.effect for tool in registry
+    }
     own = without_contents(request)
     # An address in a request for a draft says to whom the draft is addressed, and sends nothing.
     if _RECIPIENT.search(own) and not is_draft_only(request):

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bicameral.planning._claim_support import unsupported_claims
+from bicameral.errors import PlanError
+from bicameral.planning._claim_support import answers_after, unsupported_claims
+from bicameral.planning._claims import claims_of
 from bicameral.planning._directives import ungrounded_directives
 from bicameral.planning._effect_words import has_declared_word
 from bicameral.planning._intent_document import Intent, IntentStep
@@ -48,6 +50,26 @@ class Mismatch:
     path: str | None = None
 
 
+class UnaskedEffectError(PlanError):
+    """The only plan that was found has an effect that the request does not ask for in known words.
+
+    Args:
+        tools: The tools that have it.
+        effects: Their effects. A person may allow them: then the request asks for them.
+    """
+
+    def __init__(self, tools: Sequence[str], effects: Sequence[Effect]) -> None:
+        verbs = " and ".join(dict.fromkeys(_EFFECT_VERBS[effect] for effect in effects))
+        self.effects = frozenset(effects)
+        self.question = f"The request does not clearly ask to {verbs} ({', '.join(tools)}). Shall I do that?"
+        super().__init__(
+            "plan.unasked-effect",
+            f"no plan was found that serves the request: {', '.join(tools)} would {verbs}, and the request does not "
+            "ask for that in known words",
+            fix="Say it as an order: 'Write … to notes.txt', 'Mail … to Kim', 'Delete …'.",
+        )
+
+
 def check_against_intent(
     plan: Plan,
     intent: Intent,
@@ -67,7 +89,7 @@ def check_against_intent(
     earlier = earlier or EarlierRounds()
     effects = _effect_mismatches(plan, intent, registry, earlier)
     own = frozenset(map(str.casefold, settings))
-    invented = _invented_objects(plan, intent, own)
+    invented = _invented_objects(plan, intent, own | _configured_values(plan, intent, registry))
     return [
         *(each for each in effects if not (looks and each.code == _MISSING_EFFECT)),
         *_other_tool_mismatches(plan, intent, registry),
@@ -78,6 +100,37 @@ def check_against_intent(
         *(serves_intent(plan, intent, registry, earlier=earlier) if intent.is_structured and not looks else []),
         *([] if looks else _unsupported_claims(plan, intent, registry, earlier)),
     ]
+
+
+def dropped_mismatches(
+    written: Plan, dropped: Collection[str], intent: Intent, registry: Registry, *, looks: bool = False
+) -> list[Mismatch]:
+    """What may not be said or done after a plan lost calls that nobody asked for.
+
+    An answer that tells of them would be false, so that the plan is not used. A plan that only looks at results is
+    followed by another, whose answer could tell of them: it may not lose any.
+
+    Args:
+        written: The plan with these calls.
+        dropped: The names of their tools.
+        looks: Whether the plan only looks at results.
+    """
+    if not dropped:
+        return []
+    told = looks or (
+        any(claims_of(text) for text in answers_after(written, dropped))
+        if _asks_for_answer(intent.request)
+        else answers_after(written, dropped)
+    )
+    if not told:
+        return []
+    names = ", ".join(dropped)
+    verbs = " and ".join(dict.fromkeys(_EFFECT_VERBS[registry[name].effect] for name in dropped))
+    message = (
+        f"{names} would {verbs}, and the request does not ask for that in known words: remove it, and do not answer "
+        "that it was done."
+    )
+    return [Mismatch("plan.unasked-effect", message, severe=True)]
 
 
 def _effect_mismatches(plan: Plan, intent: Intent, registry: Registry, earlier: EarlierRounds) -> list[Mismatch]:
@@ -159,6 +212,15 @@ def _invented_objects(plan: Plan, intent: Intent, own: Collection[str]) -> list[
     return found
 
 
+def _configured_values(plan: Plan, intent: Intent, registry: Registry) -> frozenset[str]:
+    """The values that the settings have for arguments of the plan's calls, where the request names no file."""
+    if FILE_PATTERN.search(intent.request):
+        return frozenset()
+    called = {step.tool for _, step in walk(plan.steps) if isinstance(step, Call)}
+    tools = [tool for name in called if (tool := registry.get(name)) is not None]
+    return frozenset(value.casefold() for tool in tools for values in tool.configured.values() for value in values)
+
+
 def _invented_values(
     plan: Plan,
     intent: Intent,
@@ -181,16 +243,23 @@ def _invented_values(
 
 
 _POLITE_ORDER = re.compile(
-    r"^\W*(?:can|could|would|will)\s+you\b|^\W*(?:kannst|könntest|würdest|können|könnten)\b|^\W*(?:peux|pouvez|pourrais|"
-    r"pourriez)\b|^\W*(?:puedes|puede|podrías|podría)\b",
+    r"\b(?:can|could|would|will)\s+(?:you|u)\b|\b(?:kannst|könntest|würdest|magst)\s+du\b|^\W*(?:kannst|könntest|würdest)\b|"
+    r"\b(?:können|könnten|würden)\s+sie\b|\b(?:peux|pourrais|veux)[-\s]tu\b|\btu\s+(?:peux|pourrais|veux)\b|"
+    r"\b(?:pouvez|pourriez)[-\s]vous\b|\bvous\s+(?:pouvez|pourriez)\b|^\W*(?:peux|pouvez|pourrais|pourriez)\b|"
+    r"\b(?:puedes|podrías|podrias|podés|podría|podria)\b|^\W*(?:me\s+)?puede\b|"
+    r"\b(?:please|pls|plz|bitte|stp|svp|s'il\s+(?:te|vous)\s+plaît|por\s+favor|porfa)\b",
     re.IGNORECASE,
 )
 
 
+def _asks_for_answer(request: str) -> bool:
+    """Whether a request is a question about how things are, and no order in the form of one (`Can you …?`)."""
+    return request.rstrip().endswith("?") and _POLITE_ORDER.search(request) is None
+
+
 def _unsupported_claims(plan: Plan, intent: Intent, registry: Registry, earlier: EarlierRounds) -> list[Mismatch]:
     """Effects that the answer claims and no call of the plan makes."""
-    request = intent.request.strip()
-    asks = request.endswith("?") and _POLITE_ORDER.search(request) is None
+    asks = _asks_for_answer(intent.request)
     found: list[Mismatch] = []
     for each in unsupported_claims(plan, registry, done=earlier.effects):
         # The answer to a question tells what others did: "Yes, it was paid".
@@ -360,6 +429,12 @@ def drop_unasked_steps(plan: Plan, intent: Intent, registry: Registry) -> Plan:
         return tuple(found)
 
     return plan.model_copy(update={"steps": without_unasked(plan.steps)})
+
+
+def dropped_tools(written: Plan, plan: Plan) -> tuple[str, ...]:
+    """The tools of the calls that a plan lost, in order."""
+    before, after = ([step.tool for _, step in walk(each.steps) if isinstance(step, Call)] for each in (written, plan))
+    return tuple(name for name in dict.fromkeys(before) if before.count(name) > after.count(name))
 
 
 def _own_expressions(step: Any) -> list[Any]:

@@ -98,7 +98,7 @@ ORDERS: dict[Language, tuple[Order, ...]] = {
                 r"bescheid\s+(?:zu\s+)?(?:sagen|geben)",
                 r"sage?\b(?!\s+(?:mir|uns)\b)(?=[^.;:!?\n]*?,?\s+(?:dass|das|ob)\b)",
             ),
-            rf"schreib(?:e|en|st)?\b(?!{_CLAUSE}\b(?:in|nach|auf|als)\s+(?:\s|$|d[ae]\w+|ein\w*))",
+            rf"schreib(?:e|en|st)?\b(?!(?:\s+\w+){{0,3}}?\s+auf\s*(?:[,:]|$))(?!{_CLAUSE}\b(?:in|nach|auf|als)\s+(?:\s|$|d[ae]\w+|ein\w*))",
             _german_passive("geschickt", "gesendet", "verschickt", "gemailt", "weitergeleitet", "benachrichtigt"),
         ),
         _order(
@@ -115,6 +115,7 @@ ORDERS: dict[Language, tuple[Order, ...]] = {
                 _german("exportier"),
                 _german("plan", "ein", plain=False),
             ),
+            *(_german("erfass"), _german("vermerk"), _german("hinterleg"), _german("vereinbar"), _german("blockier")),
             *(_german("erganz"), _german("uberschreib"), _german("verleg"), _german("archivier")),
             *(_german("schreib", "auf", "hinein", "rein", plain=False), _TARGETED_GERMAN, _german("buch")),
             *(_german("reservier"), _german("aktualisier"), _german("ander"), r"anlegen|anzulegen", _german("setz")),

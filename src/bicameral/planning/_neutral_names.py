@@ -59,6 +59,7 @@ class NeutralNames:
             name=name,
             doc="A command" + (f", matches {quoted}" if quoted else ""),
             words=(),
+            configured={},
             arguments=tuple(
                 replace(each, name=arguments[each.name], doc="", type=_without_names(each.type))
                 for each in tool.arguments

@@ -93,9 +93,14 @@ _PROHIBITIONS: dict[Language, tuple[re.Pattern[str], ...]] = {
 # What somebody did or does, and what the answer itself does.
 _REPORTS: dict[Language, tuple[re.Pattern[str], ...]] = {
     "en": _compiled(
+        r"\bkeep\s+(?:me|us)\b|\b(?:message|text|note)\s+(?:from|of)\b|\b(?:message|text|note)\s+\w+\s+(?:sent|wrote|left|got)\b",
         r"\b(?:sent|wrote|told|forwarded|said|written)\b",
         r"\b(?:tell|remind)\s+(?:me|us)\b|\bto\s+be\s+reminded\b",
         r"\b(?:asked|told)\s+(?:me|us|him|her|them)\s+to\b[^.,;:!?\n]*",
+        # `put` and `let` are past tenses as well.
+        r"\bwho\s+(?:put|set|let|cut)\b[^.,;:!?\n]*",
+        r"\b(?:could|can|may|might)\s+it\s+be\b[^.;:!?\n]*",
+        r"\b(?!i\b|we\b|who\b|that\b)\w+\s+(?:makes|made)\s+sure\s+to\b[^.,;:!?\n]*",
         # A question about what somebody does; `do you mind sending` is an order.
         r"\b(?:did|does|do(?!\s+(?:you|not|so|it|this|that)\b))\b(?:(?!\band\b|\bthen\b|\bif\b)[^.,;:!?\n])*",
         r"\badd(?:ed|ing)?\s+(?:up|together)\b|\badd\b(?:(?!\band\b|\bthen\b)[^.,;:!?\n])*?\s(?:up|together)\b",
@@ -114,13 +119,18 @@ _REPORTS: dict[Language, tuple[re.Pattern[str], ...]] = {
         r"\b(?:m|t|l|s)'(?:envoie|ecrit|ajoute|annule|informe|efface|enregistre)\b",
         r"\bdi(?:s|tes)-(?:moi|nous)\b|\brappelle(?:z)?[-\s](?:le[-\s])?(?:moi|nous)\b",
         r"\b(?:me|nous)\s+rappeler\b",
-        # A noun in the form of a verb: mes notes.
+        r"\b(?:voulait|voulaient|devait|devaient|allait|allaient)\s+(?:\w+\s+)?\w+(?:er|ir|re)\b|\bpris\s+(?:bonne\s+)?note\b",
+        # A noun in the form of a verb: mes notes, note de frais.
+        r"\bnotes?\s+(?:de|d'|du|des)\s*(?!\w+(?:er|ir|re)\b)\w",
         r"\b(?:les|des|mes|tes|ses|nos|vos|leurs|ces|la|une|ma|sa|cette|chaque)\s+notes?\b",
     ),
     "es": _compiled(
         r"\b(?:quien|quienes|el|ella|se|me|nos|te|le|les)\s+(?:me\s+|nos\s+|lo\s+|la\s+)?"
         r"(?:manda|envia|escribe|responde|avisa|cancela|borra|mueve|guarda|anade|apunta|elimina|quita)\b",
         r"\b(?:dime|diganos|dinos)\b|\bcree\s+que\b|\b(?:recuerda|recordar)(?:me|nos)(?:lo|la)?\b",
+        r"\b(?:debo|deberia|deberiamos)\s+\w+[aei]r\w*\b[^.!?\n]*\?",
+        # `Quería apuntar …` is an order, and `Kim quería apuntar …` a report.
+        r"\b(?!yo\b|y\b|no\b)\w+\s+(?:queria|querian|debia|debian)\s+\w+[aei]r\w*\b",
         # A noun in the form of a verb: el envío, una copia, la reserva.
         r"\b(?:el|la|los|las|un|una|mi|mis|su|sus|del|al|cada|de)\s+(?:envio|copia|reserva|tira|nota|crea|guarda|registro|agenda)s?\b",
     ),

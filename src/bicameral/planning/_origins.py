@@ -65,6 +65,10 @@ class ValueOrigin:
     fields: tuple[tuple[str, ValueOrigin], ...] | None = None
     item: ValueOrigin | None = None
 
+    def is_among(self, known: Collection[str]) -> bool:
+        """Whether the value is certainly one of these texts, as a whole."""
+        return bool(self.values) and all(isinstance(value, str) and value in known for value in self.values or ())
+
     def leaves(self, names: Collection[str] = ()) -> frozenset[Any]:
         """The constants that the value is or contains as they are, without the names of fields in `names`."""
         found = {self._leaf(leaf) for value in self.values or () for leaf in _leaves(value, names)} | self.whole

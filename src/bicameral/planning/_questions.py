@@ -8,9 +8,11 @@ about: a search finds the place. Where the rules are in doubt they do not ask.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from bicameral.errors import IntentError
+from bicameral.planning._clauses import only_asks
 from bicameral.planning._intent import (
     CONCRETE,
     asked_effects,
@@ -21,6 +23,7 @@ from bicameral.planning._intent import (
     validate_request,
 )
 from bicameral.planning._intent_document import GivenAnswer, Intent, IntentOutput, IntentStep, Mention, OpenQuestion
+from bicameral.planning._language import Language, guess_language
 from bicameral.planning._lexicon import (
     AGE_WORDS,
     CONTAINERS,
@@ -108,8 +111,29 @@ def is_explicit(request: str, registry: Registry) -> bool:
     said = split_words(request)
     if open_questions(request) or set(said) & _VAGUE_WORDS or len(said) > 60:
         return False
+    if asks_about_named(request) and not asked_effects(request, registry):
+        return True
     known = set(text_stems(request)) & tool_vocabulary(registry)
     return len(known) >= (1 if CONCRETE.search(request) else 3)
+
+
+_NAMED_PLACE = re.compile(r"https?://\S+|(?<![\w@.])[\w./-]*\w\.[A-Za-z]{2,5}\b(?!@)")
+_MOST_WORDS = 20
+_LANGUAGES: tuple[Language, ...] = ("en", "de", "fr", "es")
+
+
+def asks_about_named(request: str) -> bool:
+    """Whether a short request only asks for an answer from a file or a page that it names, in any of the languages.
+
+    Example:
+        >>> asks_about_named("Zeig mir bitte todo.txt."), asks_about_named("Zeig mir die Rechnung")
+        (True, False)
+    """
+    if _NAMED_PLACE.search(request) is None or len(request.split()) > _MOST_WORDS:
+        return False
+    language = guess_language(request)
+    # A short request in another language may have no word that tells it from an English one: `Muéstrame notas.txt`.
+    return any(only_asks(request, each) for each in (_LANGUAGES if language == "en" else (language,)))
 
 
 # The rules ------------------------------------------------------------------------------------------------------------

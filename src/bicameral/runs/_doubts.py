@@ -45,6 +45,7 @@ DoubtCode = Literal[
     "unbound-word",
     "false-claim",
     "several-plans",
+    "left-out",
 ]
 DOUBT_CODES: tuple[DoubtCode, ...] = get_args(DoubtCode)
 
@@ -66,6 +67,7 @@ _WITHOUT_DETAILS: Mapping[DoubtCode, str] = {
     "unbound-word": "a word of the request was matched with nothing",
     "false-claim": "the answer claims something that was not done",
     "several-plans": "another plan would have served the request as well",
+    "left-out": "something that the request does not ask for was not done",
 }
 
 _ORDER: Mapping[DoubtCode, int] = {"uncited-fact": 0, "weak-evidence": 1, "rival-evidence": 2}

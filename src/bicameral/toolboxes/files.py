@@ -21,11 +21,15 @@ from bicameral.types import FilePath
 _LINE_ENDS = re.compile(r"\r\n|\n|\r")
 
 
+NOTES = "notes.txt"
+
+
 class FilesSettings(Settings):
-    """Limits of the files toolbox."""
+    """Limits of the files toolbox, and the file for notes."""
 
     max_bytes: int = Field(64 * 1024 * 1024, gt=0, description="the largest file that is read")
     max_files: int = Field(100_000, gt=0, description="the most files that one listing gives")
+    notes: str = Field(NOTES, max_length=200, description="where a note goes that names no file; empty for nowhere")
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,19 +245,25 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
     def changed(given: Mapping[str, Any]) -> WriteTarget:
         return replace(folders.target(given.get("path")), executed=False)
 
+    append = tool(
+        effect="write",
+        purpose={"text": "carries"},
+        refers={"path": "file"},
+        origins=done,
+        target=files.text_target,
+        words=("append", "add", "log", "note", "jot", "extend", "put", "write", "enter"),
+        # Only what appends: a note must not replace the others.
+        configured={"path": (settings.notes,)} if settings.notes else {},
+    )(files.append_text)
+    if settings.notes not in ("", NOTES):
+        append = replace(append, doc=f"{append.doc} Notes without a file go to {settings.notes!r}.")
+
     return [
         read(files.read_text),
         read(files.read_lines),
         save(purpose={"text": "carries"})(files.write_text),
         save(purpose={"lines": "carries"})(files.write_lines),
-        tool(
-            effect="write",
-            purpose={"text": "carries"},
-            refers={"path": "file"},
-            origins=done,
-            target=files.text_target,
-            words=("append", "add", "log", "note", "jot", "extend", "put", "write", "enter"),
-        )(files.append_text),
+        append,
         listing(files.list_files),
         tool(effect="read", origins=_UNTRUSTED, refers={"folder": "folder"})(files.search_files),
         tool(effect="read", origins=_SYSTEM, refers={"path": "file"})(files.file_exists),

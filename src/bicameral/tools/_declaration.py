@@ -44,6 +44,7 @@ class ToolFacts(TypedDict, total=False):
     keyed: bool
     purpose: Mapping[str, Purpose] | None
     words: tuple[str, ...]
+    configured: Mapping[str, tuple[str, ...]]
     field_of: Mapping[str, str] | None
     refers: Mapping[str, ReferenceKind] | None
     refine: RefineResult | None

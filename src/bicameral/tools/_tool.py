@@ -71,6 +71,7 @@ class Tool:
         keyed: Whether repeating a call with the same `call_key` has no further effect.
         words: What people say when they ask for this tool's effect ("send", "mail", "forward"); the check of a plan
             against its intent uses them.
+        configured: Values from the user's settings that an argument may have where the request names none.
         refine: Gives a closer type of the result for known arguments.
         origins: Where each part of a result comes from, and who may read it.
         outbound: Whether a call tells somebody else something, if only by asking.
@@ -104,6 +105,7 @@ class Tool:
     toolbox: str = ""
     version: str = "1"
     words: tuple[str, ...] = ()
+    configured: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], hash=False)
     refine: RefineResult | None = field(default=None, compare=False, repr=False)
     origins: Origins = field(default_factory=dict[str, Origin], hash=False)
     outbound: bool = UNDECLARED

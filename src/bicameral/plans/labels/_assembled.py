@@ -10,6 +10,7 @@ follows from the plan alone, so the proof and the run agree about each call.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -78,11 +79,15 @@ def assembled_values(
     return AssembledValues(walker.found, frozenset(name for name, tree in left.items() if _is_assembled(tree.flat)))
 
 
+_FILE_NAME = re.compile(r"\w\.[A-Za-z]\w{1,4}\b")
+
+
 class _AssembledWalker(LabelWalker):
     """Walks a plan like the proof, with marks of assembled values in place of labels."""
 
     def __init__(self, plan: Plan, registry: Registry, request: str, own: frozenset[str]) -> None:
         super().__init__(registry, "normal")
+        self._request = request
         self._marks_of = _AssembledMarks(request, own, _constant_texts(plan)).marks_of
         self.found: dict[str, frozenset[str]] = {}
 
@@ -106,11 +111,20 @@ class _AssembledWalker(LabelWalker):
             return lb.NOTHING
         if tool.changes or tool.outbound:
             directing = [(name, type_) for name, type_ in directing_arguments(tool) if name in labels]
-            marked = {name for name, type_ in directing if _has_assembled_text(labels[name], type_)}
+            marked = {
+                name
+                for name, type_ in directing
+                if _has_assembled_text(labels[name], type_) and not self._is_configured(tool, name, step.args[name])
+            }
             # A loop is walked until nothing new turns up: what was found in an earlier turn stays.
             if marked := marked | self.found.get(path, frozenset()):
                 self.found[path] = frozenset(marked)
         return _tool_result_labels(tool, labels)
+
+    def _is_configured(self, tool: Tool, name: str, value: Any) -> bool:
+        """Whether an argument is what the user's settings have for it, where the request names no file."""
+        known = tool.configured.get(name, ())
+        return isinstance(value, ir.Const) and value.value in known and _FILE_NAME.search(self._request) is None
 
     def _walk_update(self, step: Update, env: MutableLabelEnv) -> lb.LabelTree:
         current, value = env.get(step.name, lb.NOTHING), self._marks_of(step.value, env)

@@ -1,0 +1,36 @@
+"""Everyday orders for notes, messages, lists and calendars are known, and the same words elsewhere order nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from everyday_orders import NO_ORDERS, pairs
+
+from bicameral.planning import asked_effects
+from bicameral.tools import Folders, Registry, Surroundings, load_toolboxes
+
+STANDARD = ("files", "lines", "tables", "mail", "calendar", "web", "clock")
+
+
+def _registry() -> Registry:
+    here = Path("/nonexistent")
+    return load_toolboxes({name: {} for name in STANDARD}, Surroundings(Folders(here, (here,), (here,))))
+
+
+REGISTRY = _registry()
+
+
+@pytest.mark.parametrize(("effect", "order"), [(effect, order) for effect, order, _ in pairs()])
+def test_an_everyday_order_is_known(effect: str, order: str) -> None:
+    assert effect in asked_effects(order, REGISTRY)
+
+
+@pytest.mark.parametrize("twin", [twin for _, _, twin in pairs()])
+def test_the_same_words_in_a_question_or_a_report_order_nothing(twin: str) -> None:
+    assert asked_effects(twin, REGISTRY) == ()
+
+
+@pytest.mark.parametrize("request_text", NO_ORDERS.splitlines())
+def test_conditions_drafts_prohibitions_and_nouns_order_nothing(request_text: str) -> None:
+    assert asked_effects(request_text, REGISTRY) == ()
