@@ -8,10 +8,12 @@ FITS = "binding/_fits.py"
 MATCHING = "binding/_matching.py"
 BINDER = "binding/_binder.py"
 SCREENING = "binding/_screening.py"
+WORDS = "binding/_words.py"
 PLANS = "binding/_plan_binding.py"
 CHOOSERS = "binding/_choosers.py"
 LADDER = "tests/binding/test_binding_matching.py"
 WORLD = "tests/binding/test_binding_binder.py"
+VOCABULARY = "tests/binding/test_binding_vocabulary.py"
 PLAN_TESTS = "tests/binding/test_binding_plans.py"
 CHOICES = "tests/binding/test_binding_choosers.py"
 
@@ -143,6 +145,24 @@ MUTANTS = (
         "if kind is None:",
         "a mail to somebody would go to a person whose name means something like theirs",
         (f"{LADDER}::test_names_of_people_have_no_synonyms",),
+    ),
+    Mutant(
+        "binding.part-of-compound",
+        FITS,
+        "_fit_readings",
+        "and fit.whole",
+        "and fit.candidate",
+        "the first part of a compound would be taken for what it means: a customer for the number of one",
+        (f"{VOCABULARY}::test_a_part_of_a_compound_is_not_the_compound",),
+    ),
+    Mutant(
+        "binding.stem-before-word",
+        WORDS,
+        "concepts_of",
+        "if word in table.concepts:",
+        "if word in table.empty:",
+        "a tenant would be taken for the rent, whose stem the word has in German",
+        (f"{VOCABULARY}::test_words_with_one_stem_and_two_meanings_are_not_the_same",),
     ),
     Mutant(
         "binding.disguised-person",
