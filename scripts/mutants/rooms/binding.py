@@ -9,11 +9,13 @@ MATCHING = "binding/_matching.py"
 BINDER = "binding/_binder.py"
 SCREENING = "binding/_screening.py"
 WORDS = "binding/_words.py"
+COMPARING = "binding/_compared.py"
 PLANS = "binding/_plan_binding.py"
 CHOOSERS = "binding/_choosers.py"
 LADDER = "tests/binding/test_binding_matching.py"
 WORLD = "tests/binding/test_binding_binder.py"
 VOCABULARY = "tests/binding/test_binding_vocabulary.py"
+COMPARED = "tests/binding/test_binding_compared.py"
 PLAN_TESTS = "tests/binding/test_binding_plans.py"
 CHOICES = "tests/binding/test_binding_choosers.py"
 
@@ -163,6 +165,33 @@ MUTANTS = (
         "if word in table.empty:",
         "a tenant would be taken for the rent, whose stem the word has in German",
         (f"{VOCABULARY}::test_words_with_one_stem_and_two_meanings_are_not_the_same",),
+    ),
+    Mutant(
+        "binding.cells-of-several-columns",
+        PLANS,
+        "PlanBinder._bind_column",
+        "by_cells.certain and len(candidates) == 1",
+        "by_cells.certain",
+        "a cell that somebody plants in an earlier column would choose that column",
+        (f"{COMPARED}::test_a_column_that_shares_a_word_with_the_mention_stays_possible",),
+    ),
+    Mutant(
+        "binding.suspicious-column-by-cells",
+        PLANS,
+        "PlanBinder._bind_column",
+        "and not show_candidate(1, only).suspicions",
+        "",
+        "a heading that addresses its reader would be bound by a cell below it",
+        (f"{COMPARED}::test_a_suspicious_heading_is_not_bound_by_its_cells",),
+    ),
+    Mutant(
+        "binding.cells-of-another-table",
+        COMPARING,
+        "columns_by_cells",
+        "certain=len(labels) == 1",
+        "certain=bool(labels)",
+        "the cells of an untrusted table would choose a column of the user's own",
+        (f"{COMPARED}::test_cells_of_another_table_do_not_choose_a_column_of_the_own_one",),
     ),
     Mutant(
         "binding.disguised-person",

@@ -16,6 +16,8 @@ from functools import partial
 from bicameral.binding._binder import Binder, Binding, Question, show_candidate
 from bicameral.binding._candidates import BIND_STEP, Candidate, Kind, joined_label
 from bicameral.binding._column_kinds import ColumnsOfKind, columns_by_kind
+from bicameral.binding._compared import columns_by_cells
+from bicameral.binding._matching import Unbound, match_words
 from bicameral.binding._world_source import WorldSource
 from bicameral.errors import BindError
 from bicameral.labels import TRUSTED_USER, join, label_tree_to_json
@@ -43,6 +45,7 @@ _GUESSED = {
     "meaning": "by its meaning",
     "newest": "since it is the newest",
     "cells": "by what it contains",
+    "value": "since its cells have what it is compared with",
 }
 """The ways of binding that may be wrong though only one candidate was left."""
 
@@ -124,9 +127,7 @@ class PlanBinder:
             case "column":
                 # The name selects a part of a value that carries the label of the table.
                 offered = [Candidate("column", name, (name,), label=TRUSTED_USER) for name in site.names or ()]
-                if plausible := columns_by_kind(site, offered):
-                    return await self._bind_by_kind(site.words, plausible)
-                return await self._binder.bind("column", site.words, candidates=offered)
+                return await self._bind_column(plan, site, offered)
             case "value":
                 cells = self._cells(plan, site.column or "")
                 if not cells:
@@ -138,6 +139,21 @@ class PlanBinder:
                 return await self._binder.bind(kind, site.words)
             case kind:
                 return await self._binder.bind(kind, site.words)
+
+    async def _bind_column(self, plan: Plan, site: ReferenceSite, offered: Sequence[Candidate]) -> Binding | Question:
+        if plausible := columns_by_kind(site, offered):
+            return await self._bind_by_kind(site.words, plausible)
+        match = match_words(site.words, offered, "column")
+        by_cells = columns_by_cells(plan, site, self._registry) if isinstance(match, Unbound) else None
+        if isinstance(match, Unbound) and by_cells is not None:
+            # Columns that share a word with the mention stay possible: the cells alone do not overrule them.
+            names = dict.fromkeys((*by_cells.names, *(each.value for each in match.near)))
+            candidates = [each for each in offered if each.value in names]
+            only = candidates[0]
+            if by_cells.certain and len(candidates) == 1 and not show_candidate(1, only).suspicions:
+                return Binding("column", site.words, only.value, by_cells.label, "value", 0.7)
+            return await self._binder.ask("column", site.words, candidates)
+        return await self._binder.bind("column", site.words, candidates=offered)
 
     async def _bind_by_kind(self, words: str, plausible: ColumnsOfKind) -> Binding | Question:
         only = plausible.candidates[0]
