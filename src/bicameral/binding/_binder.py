@@ -35,6 +35,9 @@ LONGEST_WORDS = 300
 NONE_FITS = 0
 """The number with which a chooser says that none of the candidates is meant."""
 
+MOST_COLUMNS = 24
+"""Columns that a model chooses from where none fits."""
+
 _LOOKED_THROUGH: dict[Kind, str] = {
     "file": "the names and headings of all files",
     "table": "the names, columns and common cells of all tables",
@@ -155,9 +158,13 @@ class Question:
         """The same question where none of the candidates is meant: nothing was found."""
         return replace(self, reason="none", shown=(), _candidates=(), _whole=0)
 
+    def first(self, count: int) -> Question:
+        """The same question with the first candidates alone."""
+        return replace(self, shown=self.shown[:count], _candidates=self._candidates[:count])
+
     def only_whole(self) -> Question:
         """The same question with those candidates alone that have all words, where none fits."""
-        return replace(self, shown=self.shown[: self._whole], _candidates=self._candidates[: self._whole])
+        return self.first(self._whole)
 
     def answer(self, number: int, *, by: Literal["model", "person"] = "person") -> Binding:
         """The binding to the candidate with this number; `bind.bad-choice` if there is none."""
@@ -219,8 +226,8 @@ class Binder:
         considered, match = await self._match(kind, words, offered)
         if isinstance(match, Bound):
             return _make_binding(kind, words, match, considered)
-        if isinstance(match, Unbound) and not match.near:
-            return await self._choose_unlike(kind, words, considered)
+        if isinstance(match, Unbound):
+            return await self._choose_unbound(kind, words, match, considered)
         return await self._ask_choosers(_make_question(kind, words, match, considered))
 
     async def ask(self, kind: Kind, words: str, candidates: Sequence[Candidate]) -> Binding | Question:
@@ -232,18 +239,31 @@ class Binder:
             candidates: What they may mean.
         """
         words = _check_words(words)
-        return await self._ask_choosers(_make_question(kind, words, Ambiguous(tuple(candidates)), candidates))
+        return await self._ask_choosers(
+            _make_question(kind, words, Ambiguous(tuple(candidates[:MOST_SHOWN])), candidates)
+        )
 
-    async def _choose_unlike(self, kind: Kind, words: str, candidates: Sequence[Candidate]) -> Binding | Question:
-        """What a model says where nothing shares a word with the mention; otherwise nothing was found.
+    async def _choose_unbound(
+        self, kind: Kind, words: str, match: Unbound, candidates: Sequence[Candidate]
+    ) -> Binding | Question:
+        """What a model says where nothing fits, and then a person about what shares a word with the mention.
 
         A model may know that `Kinostart` is the release. A person is not asked to choose among strangers.
         """
-        offered = tuple(candidates) if len(candidates) <= MOST_SHOWN else ()
-        question = _make_question(kind, words, Unbound(offered), candidates)
-        models = [chooser for chooser in self._choosers if chooser.by == "model"]
-        result = await self._ask_choosers(question, models)
-        return result.without_candidates() if isinstance(result, Question) else result
+        near = match.near[:MOST_SHOWN]
+        offered = near
+        if len(candidates) <= (MOST_COLUMNS if kind == "column" else 0 if near else MOST_SHOWN):
+            # A request about a table that was found is almost always about one of its columns. Of files and cells a
+            # long list would rather tempt a model to choose what is not meant.
+            offered = (*near, *(each for each in candidates if each not in near))
+        question = _make_question(kind, words, Unbound(offered, match.whole), candidates)
+        result = await self._ask_choosers(question, [each for each in self._choosers if each.by == "model"])
+        if isinstance(result, Binding):
+            return result
+        result = result.first(len(near))
+        if not result.shown:
+            return result.without_candidates()
+        return await self._ask_choosers(result, [each for each in self._choosers if each.by == "person"])
 
     async def _offer(self, kind: Kind, place: tuple[str, ...]) -> Sequence[Candidate]:
         key = (kind, place)
@@ -323,7 +343,6 @@ def _make_question(kind: Kind, words: str, match: Match, candidates: Sequence[Ca
             reason = "none"
         case Bound(candidate=only):
             reason, several = "several", (only,)
-    several = several[:MOST_SHOWN]
     shown = tuple(show_candidate(number, each) for number, each in enumerate(several, 1))
     if kind == "person":
         shown = _warn_of_look_alikes(shown, several)
