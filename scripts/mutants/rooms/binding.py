@@ -194,6 +194,15 @@ MUTANTS = (
         (f"{COMPARED}::test_cells_of_another_table_do_not_choose_a_column_of_the_own_one",),
     ),
     Mutant(
+        "binding.file-that-cannot-be-read",
+        BINDER,
+        "Binder.bind",
+        "if endings:",
+        "if endings == words:",
+        "a tool would be given a file that it cannot read",
+        (f"{PLAN_TESTS}::test_a_file_that_fits_and_cannot_be_read_is_told_with_the_tool_that_reads_it",),
+    ),
+    Mutant(
         "binding.disguised-person",
         SCREENING,
         "candidate_suspicions",

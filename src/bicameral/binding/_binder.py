@@ -139,6 +139,8 @@ class Question:
     searched: int = 0
     _whole: int = field(default=0, repr=False)
     """How many of the first candidates have all words, where none fits."""
+    note: str = ""
+    """What else a person should know, safe to show: a file that fits and cannot be used here."""
 
     @property
     def text(self) -> str:
@@ -151,8 +153,10 @@ class Question:
         }[self.reason]
         if not self.shown:
             looked = f"Looked through: {_LOOKED_THROUGH[self.kind]} ({self.searched:,})."
-            return f"No {self.kind} is called *{words}*, and nothing is near. {looked}"
-        return "\n".join((first, *(each.line for each in self.shown)))
+            return " ".join(
+                filter(None, (f"No {self.kind} is called *{words}*, and nothing is near.", self.note, looked))
+            )
+        return "\n".join((first, *(each.line for each in self.shown), *filter(None, (self.note,))))
 
     def without_candidates(self) -> Question:
         """The same question where none of the candidates is meant: nothing was found."""
@@ -208,7 +212,13 @@ class Binder:
         self._offered: dict[tuple[Kind, tuple[str, ...]], Sequence[Candidate]] = {}
 
     async def bind(
-        self, kind: Kind, words: str, *, within: Within = None, candidates: Sequence[Candidate] | None = None
+        self,
+        kind: Kind,
+        words: str,
+        *,
+        within: Within = None,
+        candidates: Sequence[Candidate] | None = None,
+        endings: tuple[str, ...] = (),
     ) -> Binding | Question:
         """The value that words mean, or the question which one it is.
 
@@ -217,18 +227,27 @@ class Binder:
             words: The words of the request.
             within: Where to look: the folder of a file, the table of a column, the table and column of a value.
             candidates: What the words may mean, where it is known already, as the columns of a table are.
+            endings: Of a file or a table, the endings that can be used; all if there are none.
         """
         if kind not in KINDS:
             raise unknown_kind(kind)
         words = _check_words(words)
         place = () if within is None else (within,) if isinstance(within, str) else tuple(within)
         offered = await self._offer(kind, place) if candidates is None else candidates
+        if endings:
+            offered = [each for each in offered if str(each.value).lower().endswith(endings)]
         considered, match = await self._match(kind, words, offered)
         if isinstance(match, Bound):
             return _make_binding(kind, words, match, considered)
         if isinstance(match, Unbound):
             return await self._choose_unbound(kind, words, match, considered)
         return await self._ask_choosers(_make_question(kind, words, match, considered))
+
+    async def bind_by_rules(self, kind: Kind, words: str) -> Binding | None:
+        """The value that words mean by the rules alone; None where these do not decide."""
+        words = _check_words(words)
+        considered, match = await self._match(kind, words, await self._offer(kind, ()))
+        return _make_binding(kind, words, match, considered) if isinstance(match, Bound) else None
 
     async def ask(self, kind: Kind, words: str, candidates: Sequence[Candidate]) -> Binding | Question:
         """What the choosers say which of a few candidates is meant, where another rule found that each may be.
