@@ -52,7 +52,7 @@ MUTANTS = (
     Mutant(
         "binding.model-sees-suspicious",
         BINDER,
-        "Binder._ask_choosers",
+        "Binder._choose",
         'chooser.by == "person" or not each.suspicions',
         "each.number",
         "a model would be shown names that address it",
@@ -201,6 +201,24 @@ MUTANTS = (
         "if endings == words:",
         "a tool would be given a file that it cannot read",
         (f"{PLAN_TESTS}::test_a_file_that_fits_and_cannot_be_read_is_told_with_the_tool_that_reads_it",),
+    ),
+    Mutant(
+        "binding.yes-to-suspicious",
+        BINDER,
+        "confirming_question",
+        "len(shown) != 1 or shown[0].suspicions",
+        "len(shown) != 1",
+        "a name with look-alike letters would be taken with a yes, without its warning",
+        (f"{CHOICES}::test_a_suspicious_name_is_chosen_from_a_list_with_its_warning_and_not_with_a_yes",),
+    ),
+    Mutant(
+        "binding.any-reply-is-yes",
+        CHOOSERS,
+        "PersonChooser.choose",
+        "if said is True",
+        "if said",
+        "a reply that is no yes would bind",
+        (f"{CHOICES}::test_about_one_candidate_a_person_says_yes_or_no",),
     ),
     Mutant(
         "binding.disguised-person",

@@ -69,6 +69,17 @@ class ShownCandidate:
         return f"{self.number}. {self.name}{detail}" + (f"  [caution: the name {warning}]" if warning else "")
 
 
+def confirming_question(kind: Kind, words: str, shown: Sequence[ShownCandidate]) -> str | None:
+    """The question for a yes or a no where only one candidate may be meant; None where there is a list to choose from.
+
+    A suspicious name stays in a list with its warning: a yes is said too easily.
+    """
+    if len(shown) != 1 or shown[0].suspicions:
+        return None
+    detail = f" ({shown[0].detail})" if shown[0].detail else ""
+    return f"Is *{display_name(words)}* the {kind} {shown[0].name}{detail}?"
+
+
 class Chooser(Protocol):
     """Chooses one of a few candidates, or none: the quarantined model, or the person."""
 
@@ -156,7 +167,9 @@ class Question:
             return " ".join(
                 filter(None, (f"No {self.kind} is called *{words}*, and nothing is near.", self.note, looked))
             )
-        return "\n".join((first, *(each.line for each in self.shown), *filter(None, (self.note,))))
+        confirming = confirming_question(self.kind, self.words, self.shown)
+        lines = (confirming,) if confirming else (first, *(each.line for each in self.shown))
+        return "\n".join((*lines, *filter(None, (self.note,))))
 
     def without_candidates(self) -> Question:
         """The same question where none of the candidates is meant: nothing was found."""
@@ -210,6 +223,8 @@ class Binder:
         self._encoder = encoder
         self._choosers = tuple(choosers)
         self._offered: dict[tuple[Kind, tuple[str, ...]], Sequence[Candidate]] = {}
+        self._chosen: dict[tuple[Question, tuple[str, ...]], Binding | Question] = {}
+        """What choosers said. Words that a plan has at several steps are asked about once."""
 
     async def bind(
         self,
@@ -307,7 +322,14 @@ class Binder:
         return offered, match
 
     async def _ask_choosers(self, question: Question, choosers: Sequence[Chooser] | None = None) -> Binding | Question:
-        for chooser in self._choosers if choosers is None else choosers:
+        asked = self._choosers if choosers is None else choosers
+        key = (question, tuple(each.by for each in asked))
+        if key not in self._chosen:
+            self._chosen[key] = await self._choose(question, asked)
+        return self._chosen[key]
+
+    async def _choose(self, question: Question, choosers: Sequence[Chooser]) -> Binding | Question:
+        for chooser in choosers:
             if chooser.by == "model" and question.kind == "person":
                 # Names have no meaning that a model could know. Which of two Annas is meant, or whether the address
                 # that somebody planted is hers, would be a guess.
