@@ -49,7 +49,7 @@ class Service:
         assert answer.is_success, (answer.status_code, answer.text)
         return answer.json()
 
-    async def settled(self, submission: Submission, replies: Sequence[str] = ()) -> RunView:
+    async def settled(self, submission: Submission, replies: Sequence[object] = ()) -> RunView:
         """A submitted run once it has ended or waits for more answers than these."""
         left = list(replies)
         run = (await self.runs.submit(submission)).run

@@ -28,7 +28,7 @@ from bicameral.models import ModelReply, ModelRequest, ReplyToken, Usage
 from bicameral.patterns import Answered, reasoner
 from bicameral.patterns._reasoner_types import RoundFailure
 from bicameral.runs import Answers, ApprovalQuestion, Failed, Finished, Suspend, Waiting
-from bicameral.types import Type
+from bicameral.types import BOOL, Type
 from canaries import MARK, Watch, canary_name, watching
 from surfaces import Service, call, serving
 
@@ -71,6 +71,8 @@ class Person:
 
     async def ask(self, question: str, type: Type) -> Any:
         self.questions.append(question)
+        if type == BOOL:
+            return True
         head, *offers = question.splitlines()
         fitting = [line for line in offers if head.rpartition(" by ")[2].strip("'?") in line]
         return (fitting or offers)[0].partition(".")[0].strip() if offers else "1"
@@ -273,25 +275,31 @@ async def test_a_doubt_that_names_a_column_is_in_no_later_prompt(config: Config,
     require_nothing_shown(privileged_prompts, frozenset({"file", "column"}), prompts=4)
 
 
-async def test_a_tool_that_fails_with_a_name_is_told_without_it(config: Config, privileged_prompts: Watch) -> None:
-    request = "Read the bills as JSON"
-    plan = 'found = read_json(file("bills"))\nlook(found)\n'
-    async with maker({request: [plan, "answer(1)\n"]})(config) as agent:
+@pytest.fixture
+def broken(config: Config) -> Config:
+    """A world with a file that a tool cannot read."""
+    Path(DATA).write_text("{")
+    return config
+
+
+async def test_a_tool_that_fails_with_a_name_is_told_without_it(broken: Config, privileged_prompts: Watch) -> None:
+    request, plan = "Read the settings", 'found = read_json(file("settings"))\nlook(found)\n'
+    async with maker({request: [plan, "answer(1)\n"]})(broken) as agent:
         reasoned = await agent.reason(request, rounds=3, asker=Person(), deterministic=True)
         assert any(isinstance(each.outcome, Failed) for each in reasoned.rounds), reasoned
     require_nothing_shown(privileged_prompts, frozenset({"file"}), prompts=2)
 
 
 async def test_the_watch_would_see_an_error_that_is_told_as_it_is(
-    config: Config, monkeypatch: pytest.MonkeyPatch
+    broken: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def tell(error: BicameralError, *_: object) -> RoundFailure:
         return RoundFailure(None, str(error), "")
 
     monkeypatch.setattr(reasoner, "round_failure", tell)
-    request, plan = "Read the bills as JSON", 'found = read_json(file("bills"))\nlook(found)\n'
+    request, plan = "Read the settings", 'found = read_json(file("settings"))\nlook(found)\n'
     with watching() as watch:
-        async with maker({request: [plan, "answer(1)\n"]})(config) as agent:
+        async with maker({request: [plan, "answer(1)\n"]})(broken) as agent:
             await agent.reason(request, rounds=3, asker=Person(), deterministic=True)
     assert any("was shown a canary" in leak for leak in watch.leaks), watch.leaks
     assert any("was shown a name of the world" in leak for leak in watch.leaks), watch.leaks
@@ -310,7 +318,7 @@ async def test_a_process_that_is_watched_sends_no_canary() -> None:
 
 async def test_durable_runs(service: Service, privileged_prompts: Watch) -> None:
     for request, _ in READS.values():
-        view = await service.settled(Submission(request=request, deterministic=True), ["1", "1"])
+        view = await service.settled(Submission(request=request, deterministic=True), [True, True])
         assert view.ending == "answered", view
     asked = await service.settled(Submission(request=OTHER[0], deterministic=True))
     assert asked.ending == "asked"

@@ -7,10 +7,19 @@ from typing import Any, cast
 
 import pytest
 
-from bicameral.binding import NONE_FITS, ModelChooser, PersonChooser, ShownCandidate
+from bicameral.binding import (
+    NONE_FITS,
+    Binder,
+    Binding,
+    Candidate,
+    FixedSource,
+    ModelChooser,
+    PersonChooser,
+    ShownCandidate,
+)
 from bicameral.boundary import ExtractionOutcome, Filled, NotFound
 from bicameral.errors import ModelError
-from bicameral.types import LiteralType, Type
+from bicameral.types import BOOL, LiteralType, Type
 
 SHOWN = (ShownCandidate(1, "bills_2025.csv", ""), ShownCandidate(2, "bills_2026.csv", "2026-03-01"))
 
@@ -71,12 +80,14 @@ async def test_a_model_that_cannot_be_asked_chooses_nothing() -> None:
 class Answering:
     """A person who answers with a text."""
 
-    def __init__(self, answer: str) -> None:
+    def __init__(self, answer: object) -> None:
         self._answer = answer
         self.questions: list[str] = []
+        self.wanted: list[Type] = []
 
     async def ask(self, question: str, type: Type) -> Any:
         self.questions.append(question)
+        self.wanted.append(type)
         return self._answer
 
 
@@ -85,3 +96,37 @@ async def test_a_person_answers_with_a_number_of_the_list(answer: str, chosen: i
     person = Answering(answer)
     assert await PersonChooser(person).choose("file", "bills", SHOWN) == chosen
     assert all(each.line in person.questions[0] for each in SHOWN)
+
+
+@pytest.mark.parametrize(
+    ("answer", "chosen"), [(True, 1), (False, NONE_FITS), ("yes", None), (1, None), (None, None), ("1", None)]
+)
+async def test_about_one_candidate_a_person_says_yes_or_no(answer: object, chosen: int | None) -> None:
+    person = Answering(answer)
+    only = ShownCandidate(1, "activity.csv", "2026-03-01")
+    assert await PersonChooser(person).choose("table", "steps", (only,)) == chosen
+    assert (person.questions, person.wanted) == (["Is *steps* the table activity.csv (2026-03-01)?"], [BOOL])
+
+
+async def test_a_suspicious_name_is_chosen_from_a_list_with_its_warning_and_not_with_a_yes() -> None:
+    person = Answering(True)
+    only = ShownCandidate(1, "activ\u0456ty.csv", "", ("look-alike",))
+    assert await PersonChooser(person).choose("table", "steps", (only,)) is None
+    assert person.wanted == [LiteralType(("1", "none"))]
+    assert "caution" in person.questions[0]
+
+
+async def test_the_words_of_a_confirming_question_are_safe_to_show() -> None:
+    person = Answering(False)
+    await PersonChooser(person).choose("file", "st\u202eeps", (ShownCandidate(1, "a.csv", ""),))
+    assert "\u202e" not in person.questions[0]
+
+
+async def test_words_that_a_plan_has_twice_are_asked_about_once() -> None:
+    person = Answering(True)
+    source = FixedSource([Candidate("file", "steps_old_phone_backup.csv", ("steps_old_phone_backup.csv",))])
+    binder = Binder(source, choosers=[PersonChooser(person)])
+    first, second = [await binder.bind("file", "steps") for _ in range(2)]
+    assert isinstance(first, Binding)
+    assert first == second
+    assert person.questions == ["Is *steps* the file steps_old_phone_backup.csv?"]

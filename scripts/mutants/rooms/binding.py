@@ -8,10 +8,14 @@ FITS = "binding/_fits.py"
 MATCHING = "binding/_matching.py"
 BINDER = "binding/_binder.py"
 SCREENING = "binding/_screening.py"
+WORDS = "binding/_words.py"
+COMPARING = "binding/_compared.py"
 PLANS = "binding/_plan_binding.py"
 CHOOSERS = "binding/_choosers.py"
 LADDER = "tests/binding/test_binding_matching.py"
 WORLD = "tests/binding/test_binding_binder.py"
+VOCABULARY = "tests/binding/test_binding_vocabulary.py"
+COMPARED = "tests/binding/test_binding_compared.py"
 PLAN_TESTS = "tests/binding/test_binding_plans.py"
 CHOICES = "tests/binding/test_binding_choosers.py"
 
@@ -48,7 +52,7 @@ MUTANTS = (
     Mutant(
         "binding.model-sees-suspicious",
         BINDER,
-        "Binder._ask_choosers",
+        "Binder._choose",
         'chooser.by == "person" or not each.suspicions',
         "each.number",
         "a model would be shown names that address it",
@@ -143,6 +147,78 @@ MUTANTS = (
         "if kind is None:",
         "a mail to somebody would go to a person whose name means something like theirs",
         (f"{LADDER}::test_names_of_people_have_no_synonyms",),
+    ),
+    Mutant(
+        "binding.part-of-compound",
+        FITS,
+        "_fit_readings",
+        "and fit.whole",
+        "and fit.candidate",
+        "the first part of a compound would be taken for what it means: a customer for the number of one",
+        (f"{VOCABULARY}::test_a_part_of_a_compound_is_not_the_compound",),
+    ),
+    Mutant(
+        "binding.stem-before-word",
+        WORDS,
+        "concepts_of",
+        "if word in table.concepts:",
+        "if word in table.empty:",
+        "a tenant would be taken for the rent, whose stem the word has in German",
+        (f"{VOCABULARY}::test_words_with_one_stem_and_two_meanings_are_not_the_same",),
+    ),
+    Mutant(
+        "binding.cells-of-several-columns",
+        PLANS,
+        "PlanBinder._bind_column",
+        "by_cells.certain and len(candidates) == 1",
+        "by_cells.certain",
+        "a cell that somebody plants in an earlier column would choose that column",
+        (f"{COMPARED}::test_a_column_that_shares_a_word_with_the_mention_stays_possible",),
+    ),
+    Mutant(
+        "binding.suspicious-column-by-cells",
+        PLANS,
+        "PlanBinder._bind_column",
+        "and not show_candidate(1, only).suspicions",
+        "",
+        "a heading that addresses its reader would be bound by a cell below it",
+        (f"{COMPARED}::test_a_suspicious_heading_is_not_bound_by_its_cells",),
+    ),
+    Mutant(
+        "binding.cells-of-another-table",
+        COMPARING,
+        "columns_by_cells",
+        "certain=len(labels) == 1",
+        "certain=bool(labels)",
+        "the cells of an untrusted table would choose a column of the user's own",
+        (f"{COMPARED}::test_cells_of_another_table_do_not_choose_a_column_of_the_own_one",),
+    ),
+    Mutant(
+        "binding.file-that-cannot-be-read",
+        BINDER,
+        "Binder.bind",
+        "if endings:",
+        "if endings == words:",
+        "a tool would be given a file that it cannot read",
+        (f"{PLAN_TESTS}::test_a_file_that_fits_and_cannot_be_read_is_told_with_the_tool_that_reads_it",),
+    ),
+    Mutant(
+        "binding.yes-to-suspicious",
+        BINDER,
+        "confirming_question",
+        "len(shown) != 1 or shown[0].suspicions",
+        "len(shown) != 1",
+        "a name with look-alike letters would be taken with a yes, without its warning",
+        (f"{CHOICES}::test_a_suspicious_name_is_chosen_from_a_list_with_its_warning_and_not_with_a_yes",),
+    ),
+    Mutant(
+        "binding.any-reply-is-yes",
+        CHOOSERS,
+        "PersonChooser.choose",
+        "if said is True",
+        "if said",
+        "a reply that is no yes would bind",
+        (f"{CHOICES}::test_about_one_candidate_a_person_says_yes_or_no",),
     ),
     Mutant(
         "binding.disguised-person",

@@ -35,6 +35,9 @@ LONGEST_WORDS = 300
 NONE_FITS = 0
 """The number with which a chooser says that none of the candidates is meant."""
 
+MOST_COLUMNS = 24
+"""Columns that a model chooses from where none fits."""
+
 _LOOKED_THROUGH: dict[Kind, str] = {
     "file": "the names and headings of all files",
     "table": "the names, columns and common cells of all tables",
@@ -64,6 +67,17 @@ class ShownCandidate:
         detail = f" ({self.detail})" if self.detail else ""
         warning = "; ".join(SUSPICIONS[each] for each in self.suspicions)
         return f"{self.number}. {self.name}{detail}" + (f"  [caution: the name {warning}]" if warning else "")
+
+
+def confirming_question(kind: Kind, words: str, shown: Sequence[ShownCandidate]) -> str | None:
+    """The question for a yes or a no where only one candidate may be meant; None where there is a list to choose from.
+
+    A suspicious name stays in a list with its warning: a yes is said too easily.
+    """
+    if len(shown) != 1 or shown[0].suspicions:
+        return None
+    detail = f" ({shown[0].detail})" if shown[0].detail else ""
+    return f"Is *{display_name(words)}* the {kind} {shown[0].name}{detail}?"
 
 
 class Chooser(Protocol):
@@ -136,6 +150,8 @@ class Question:
     searched: int = 0
     _whole: int = field(default=0, repr=False)
     """How many of the first candidates have all words, where none fits."""
+    note: str = ""
+    """What else a person should know, safe to show: a file that fits and cannot be used here."""
 
     @property
     def text(self) -> str:
@@ -148,16 +164,24 @@ class Question:
         }[self.reason]
         if not self.shown:
             looked = f"Looked through: {_LOOKED_THROUGH[self.kind]} ({self.searched:,})."
-            return f"No {self.kind} is called *{words}*, and nothing is near. {looked}"
-        return "\n".join((first, *(each.line for each in self.shown)))
+            return " ".join(
+                filter(None, (f"No {self.kind} is called *{words}*, and nothing is near.", self.note, looked))
+            )
+        confirming = confirming_question(self.kind, self.words, self.shown)
+        lines = (confirming,) if confirming else (first, *(each.line for each in self.shown))
+        return "\n".join((*lines, *filter(None, (self.note,))))
 
     def without_candidates(self) -> Question:
         """The same question where none of the candidates is meant: nothing was found."""
         return replace(self, reason="none", shown=(), _candidates=(), _whole=0)
 
+    def first(self, count: int) -> Question:
+        """The same question with the first candidates alone."""
+        return replace(self, shown=self.shown[:count], _candidates=self._candidates[:count])
+
     def only_whole(self) -> Question:
         """The same question with those candidates alone that have all words, where none fits."""
-        return replace(self, shown=self.shown[: self._whole], _candidates=self._candidates[: self._whole])
+        return self.first(self._whole)
 
     def answer(self, number: int, *, by: Literal["model", "person"] = "person") -> Binding:
         """The binding to the candidate with this number; `bind.bad-choice` if there is none."""
@@ -199,9 +223,17 @@ class Binder:
         self._encoder = encoder
         self._choosers = tuple(choosers)
         self._offered: dict[tuple[Kind, tuple[str, ...]], Sequence[Candidate]] = {}
+        self._chosen: dict[tuple[Question, tuple[str, ...]], Binding | Question] = {}
+        """What choosers said. Words that a plan has at several steps are asked about once."""
 
     async def bind(
-        self, kind: Kind, words: str, *, within: Within = None, candidates: Sequence[Candidate] | None = None
+        self,
+        kind: Kind,
+        words: str,
+        *,
+        within: Within = None,
+        candidates: Sequence[Candidate] | None = None,
+        endings: tuple[str, ...] = (),
     ) -> Binding | Question:
         """The value that words mean, or the question which one it is.
 
@@ -210,18 +242,27 @@ class Binder:
             words: The words of the request.
             within: Where to look: the folder of a file, the table of a column, the table and column of a value.
             candidates: What the words may mean, where it is known already, as the columns of a table are.
+            endings: Of a file or a table, the endings that can be used; all if there are none.
         """
         if kind not in KINDS:
             raise unknown_kind(kind)
         words = _check_words(words)
         place = () if within is None else (within,) if isinstance(within, str) else tuple(within)
         offered = await self._offer(kind, place) if candidates is None else candidates
+        if endings:
+            offered = [each for each in offered if str(each.value).lower().endswith(endings)]
         considered, match = await self._match(kind, words, offered)
         if isinstance(match, Bound):
             return _make_binding(kind, words, match, considered)
-        if isinstance(match, Unbound) and not match.near:
-            return await self._choose_unlike(kind, words, considered)
+        if isinstance(match, Unbound):
+            return await self._choose_unbound(kind, words, match, considered)
         return await self._ask_choosers(_make_question(kind, words, match, considered))
+
+    async def bind_by_rules(self, kind: Kind, words: str) -> Binding | None:
+        """The value that words mean by the rules alone; None where these do not decide."""
+        words = _check_words(words)
+        considered, match = await self._match(kind, words, await self._offer(kind, ()))
+        return _make_binding(kind, words, match, considered) if isinstance(match, Bound) else None
 
     async def ask(self, kind: Kind, words: str, candidates: Sequence[Candidate]) -> Binding | Question:
         """What the choosers say which of a few candidates is meant, where another rule found that each may be.
@@ -232,18 +273,31 @@ class Binder:
             candidates: What they may mean.
         """
         words = _check_words(words)
-        return await self._ask_choosers(_make_question(kind, words, Ambiguous(tuple(candidates)), candidates))
+        return await self._ask_choosers(
+            _make_question(kind, words, Ambiguous(tuple(candidates[:MOST_SHOWN])), candidates)
+        )
 
-    async def _choose_unlike(self, kind: Kind, words: str, candidates: Sequence[Candidate]) -> Binding | Question:
-        """What a model says where nothing shares a word with the mention; otherwise nothing was found.
+    async def _choose_unbound(
+        self, kind: Kind, words: str, match: Unbound, candidates: Sequence[Candidate]
+    ) -> Binding | Question:
+        """What a model says where nothing fits, and then a person about what shares a word with the mention.
 
         A model may know that `Kinostart` is the release. A person is not asked to choose among strangers.
         """
-        offered = tuple(candidates) if len(candidates) <= MOST_SHOWN else ()
-        question = _make_question(kind, words, Unbound(offered), candidates)
-        models = [chooser for chooser in self._choosers if chooser.by == "model"]
-        result = await self._ask_choosers(question, models)
-        return result.without_candidates() if isinstance(result, Question) else result
+        near = match.near[:MOST_SHOWN]
+        offered = near
+        if len(candidates) <= (MOST_COLUMNS if kind == "column" else 0 if near else MOST_SHOWN):
+            # A request about a table that was found is almost always about one of its columns. Of files and cells a
+            # long list would rather tempt a model to choose what is not meant.
+            offered = (*near, *(each for each in candidates if each not in near))
+        question = _make_question(kind, words, Unbound(offered, match.whole), candidates)
+        result = await self._ask_choosers(question, [each for each in self._choosers if each.by == "model"])
+        if isinstance(result, Binding):
+            return result
+        result = result.first(len(near))
+        if not result.shown:
+            return result.without_candidates()
+        return await self._ask_choosers(result, [each for each in self._choosers if each.by == "person"])
 
     async def _offer(self, kind: Kind, place: tuple[str, ...]) -> Sequence[Candidate]:
         key = (kind, place)
@@ -268,7 +322,14 @@ class Binder:
         return offered, match
 
     async def _ask_choosers(self, question: Question, choosers: Sequence[Chooser] | None = None) -> Binding | Question:
-        for chooser in self._choosers if choosers is None else choosers:
+        asked = self._choosers if choosers is None else choosers
+        key = (question, tuple(each.by for each in asked))
+        if key not in self._chosen:
+            self._chosen[key] = await self._choose(question, asked)
+        return self._chosen[key]
+
+    async def _choose(self, question: Question, choosers: Sequence[Chooser]) -> Binding | Question:
+        for chooser in choosers:
             if chooser.by == "model" and question.kind == "person":
                 # Names have no meaning that a model could know. Which of two Annas is meant, or whether the address
                 # that somebody planted is hers, would be a guess.
@@ -323,7 +384,6 @@ def _make_question(kind: Kind, words: str, match: Match, candidates: Sequence[Ca
             reason = "none"
         case Bound(candidate=only):
             reason, several = "several", (only,)
-    several = several[:MOST_SHOWN]
     shown = tuple(show_candidate(number, each) for number, each in enumerate(several, 1))
     if kind == "person":
         shown = _warn_of_look_alikes(shown, several)

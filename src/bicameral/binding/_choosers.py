@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from bicameral.binding._binder import NONE_FITS, ShownCandidate
+from bicameral.binding._binder import NONE_FITS, ShownCandidate, confirming_question
 from bicameral.binding._candidates import Kind
 from bicameral.boundary import Executor, Filled
 from bicameral.errors import ModelError
 from bicameral.runs import Asker
-from bicameral.types import LiteralType
+from bicameral.types import BOOL, LiteralType
 
 NONE_OF_THEM = "none"
 
@@ -72,7 +72,14 @@ class PersonChooser:
         self._asker = asker
 
     async def choose(self, kind: Kind, words: str, shown: Sequence[ShownCandidate]) -> int | None:
-        """The number that the person answers with, `NONE_FITS` for none of them, or None for anything else."""
+        """The number that the person answers with, `NONE_FITS` for none of them, or None for anything else.
+
+        About the only candidate it is asked with a yes or a no.
+        """
+        if (confirming := confirming_question(kind, words, shown)) is not None:
+            said = await self._asker.ask(confirming, BOOL)
+            # Exact values: nothing else is a yes.
+            return shown[0].number if said is True else NONE_FITS if said is False else None
         lines = "\n".join(each.line for each in shown)
         numbers = tuple(str(each.number) for each in shown)
         question = f"Which {kind} is meant by {words!r}?\n{lines}\nA number, or {NONE_OF_THEM}:"

@@ -6,7 +6,7 @@ candidate that has only some of the words is in no band.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
@@ -16,8 +16,10 @@ from bicameral.binding._candidates import Candidate, Kind
 from bicameral.binding._words import (
     dated_words,
     is_compound_of,
+    join_phrases,
     same_concept,
     same_stem,
+    split_compound,
     stems_of,
     vocabulary,
     words_of,
@@ -52,6 +54,8 @@ class Query:
     required: tuple[str, ...]
     optional: tuple[str, ...]
     newest: bool
+    readings: tuple[Query, ...] = ()
+    """The same mention with phrases as one word, and with compounds as two."""
 
     @property
     def is_explicit(self) -> bool:
@@ -61,8 +65,20 @@ class Query:
 
 @lru_cache(maxsize=1024)
 def parse_mention(text: str) -> Query:
+    words = words_of(text)
+    query = _make_query(text, words)
+    return replace(query, readings=tuple(_make_query(text, each) for each in _readings(words)))
+
+
+def _readings(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """The words with phrases of the table as one word, and with compounds as two; nothing where that is the same."""
+    split = tuple(part for word in words for part in split_compound(word) or (word,))
+    return tuple(each for each in dict.fromkeys((join_phrases(words), split)) if each != words)
+
+
+def _make_query(text: str, all_words: Sequence[str]) -> Query:
     table = vocabulary()
-    words = [word for word in words_of(text) if word not in table.empty]
+    words = [word for word in all_words if word not in table.empty]
     newest = [word for word in words if word in table.newest]
     rest = [word for word in words if word not in table.newest]
     generic = [word for word in rest if word in table.generic]
@@ -84,6 +100,8 @@ class _Features:
     contents: tuple[str, ...]
     folders: tuple[str, ...]
     """The words of the two folders next to a file. Those above them are of the machine and not of the file."""
+    readings: tuple[tuple[str, ...], ...]
+    """The words of the names with phrases as one word, and with compounds as two."""
 
 
 @lru_cache(maxsize=65_536)
@@ -105,6 +123,7 @@ def _features(kind: Kind, names: tuple[str, ...], context: tuple[str, ...], cont
         tuple(word for text in context for word in words_of(text)),
         tuple(word for text in contents for word in words_of(text)),
         tuple(word for text in context[-2:] for word in words_of(text)),
+        () if kind == "person" else tuple(reading for words in named for reading in _readings(words)),
     )
 
 
@@ -157,6 +176,8 @@ class Fit:
     by_synonym: bool = False
     rarely: int = 0
     """How many of the words that are missing stand in a few cells."""
+    whole: bool = False
+    """Whether every word of the name was asked for."""
 
 
 def fit_candidate(query: Query, candidate: Candidate) -> Fit:
@@ -167,9 +188,25 @@ def fit_candidate(query: Query, candidate: Candidate) -> Fit:
         if best is None or _fit_order(fit) < _fit_order(best):
             best = fit
     fit = best or Fit(candidate, None, 0)
+    if fit.band is None or fit.band > Band.STEM:
+        fit = min((fit, *_fit_readings(query, candidate, features)), key=_fit_order)
     if query.text and query.text in (str(candidate.value), *candidate.names):
         fit = replace(fit, band=Band.EXACT, covered=max(fit.covered, len(query.required)))
     return fit
+
+
+def _fit_readings(query: Query, candidate: Candidate, features: _Features) -> Iterator[Fit]:
+    """How a name fits where phrases are one word and compounds two: "Rechnungsdatum" is the `invoice date`.
+
+    Only the whole name counts: a part of a compound need not be what it means.
+    """
+    if candidate.kind == "person":
+        return
+    for asked in (query, *query.readings):
+        for words in (*features.names, *features.readings) if asked is not query else features.readings:
+            fit = _fit_name(asked, candidate, words, features)
+            if fit.band is not None and fit.band <= Band.SYNONYM and fit.whole:
+                yield replace(fit, covered=len(query.required))
 
 
 def _fit_order(fit: Fit) -> tuple[int, int, int]:
@@ -206,14 +243,15 @@ def _fit_name(query: Query, candidate: Candidate, words: tuple[str, ...], featur
         optional += found is not None or term == features.ending
     numbers = tuple(int(word) for word in words if word.isdecimal() and len(word) < 9)
     covered = len(query.required) - missing
-    band = None
+    band, whole = None, False
     if not missing and query.required:
         extras = [word for word in words if word not in used and word not in table.generic | table.empty]
+        whole = bool(used) and not extras
         # What the folder alone says counts as little as cells do, and only once these were read.
         described = bool(candidate.contents or candidate.cells) and not outside
         band = _choose_band(kind, levels, extras, len(used), in_context, in_contents, in_cells, described)
     by_synonym = bool(levels) and max(levels) is _Level.SYNONYM
-    return Fit(candidate, band, covered, optional, numbers, by_synonym, rarely)
+    return Fit(candidate, band, covered, optional, numbers, by_synonym, rarely, whole)
 
 
 _LONG_NAMED: frozenset[Kind] = frozenset({"person", "mail", "event"})

@@ -31,6 +31,7 @@ How = Literal[
     "cells",
     "newest",
     "kind",
+    "value",
     "meaning",
     "model",
     "person",

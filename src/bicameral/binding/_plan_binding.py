@@ -14,9 +14,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from bicameral.binding._binder import Binder, Binding, Question, show_candidate
-from bicameral.binding._candidates import BIND_STEP, Candidate, Kind, joined_label
+from bicameral.binding._candidates import BIND_STEP, Candidate, joined_label
 from bicameral.binding._column_kinds import ColumnsOfKind, columns_by_kind
-from bicameral.binding._world_source import WorldSource
+from bicameral.binding._compared import columns_by_cells
+from bicameral.binding._matching import Unbound, match_words
+from bicameral.binding._screening import display_name
+from bicameral.binding._world_source import TEXT_ENDINGS, WorldSource
 from bicameral.errors import BindError
 from bicameral.labels import TRUSTED_USER, join, label_tree_to_json
 from bicameral.planning import Intent, chosen_directives, invented_constants
@@ -35,7 +38,7 @@ from bicameral.plans import (
     walk,
 )
 from bicameral.runs import Doubt
-from bicameral.tools import CellLookup, Registry
+from bicameral.tools import Registry, Tool
 from bicameral.types import Type
 
 _GUESSED = {
@@ -43,6 +46,7 @@ _GUESSED = {
     "meaning": "by its meaning",
     "newest": "since it is the newest",
     "cells": "by what it contains",
+    "value": "since its cells have what it is compared with",
 }
 """The ways of binding that may be wrong though only one candidate was left."""
 
@@ -124,9 +128,7 @@ class PlanBinder:
             case "column":
                 # The name selects a part of a value that carries the label of the table.
                 offered = [Candidate("column", name, (name,), label=TRUSTED_USER) for name in site.names or ()]
-                if plausible := columns_by_kind(site, offered):
-                    return await self._bind_by_kind(site.words, plausible)
-                return await self._binder.bind("column", site.words, candidates=offered)
+                return await self._bind_column(plan, site, offered)
             case "value":
                 cells = self._cells(plan, site.column or "")
                 if not cells:
@@ -134,10 +136,24 @@ class PlanBinder:
                     return Binding("value", site.words, site.words, TRUSTED_USER, "exact")
                 return await self._binder.bind("value", site.words, candidates=cells)
             case "file":
-                kind: Kind = "table" if self._reads_tables(site.tool) else "file"
-                return await self._binder.bind(kind, site.words)
+                return await self._bind_file(site.words, self._registry.get(site.tool) if site.tool else None)
             case kind:
                 return await self._binder.bind(kind, site.words)
+
+    async def _bind_column(self, plan: Plan, site: ReferenceSite, offered: Sequence[Candidate]) -> Binding | Question:
+        if plausible := columns_by_kind(site, offered):
+            return await self._bind_by_kind(site.words, plausible)
+        match = match_words(site.words, offered, "column")
+        by_cells = columns_by_cells(plan, site, self._registry) if isinstance(match, Unbound) else None
+        if isinstance(match, Unbound) and by_cells is not None:
+            # Columns that share a word with the mention stay possible: the cells alone do not overrule them.
+            names = dict.fromkeys((*by_cells.names, *(each.value for each in match.near)))
+            candidates = [each for each in offered if each.value in names]
+            only = candidates[0]
+            if by_cells.certain and len(candidates) == 1 and not show_candidate(1, only).suspicions:
+                return Binding("column", site.words, only.value, by_cells.label, "value", 0.7)
+            return await self._binder.ask("column", site.words, candidates)
+        return await self._binder.bind("column", site.words, candidates=offered)
 
     async def _bind_by_kind(self, words: str, plausible: ColumnsOfKind) -> Binding | Question:
         only = plausible.candidates[0]
@@ -146,9 +162,31 @@ class PlanBinder:
             return Binding("column", words, only.value, TRUSTED_USER, "kind", 0.7)
         return await self._binder.ask("column", words, plausible.candidates)
 
-    def _reads_tables(self, name: str | None) -> bool:
-        tool = self._registry.get(name) if name else None
-        return tool is not None and isinstance(tool.refine, CellLookup)
+    async def _bind_file(self, words: str, tool: Tool | None) -> Binding | Question:
+        """A file that the tool can read; if another one fits, the question says which tool reads that."""
+        if tool is None or not tool.table_endings:
+            return await self._binder.bind("file", words)
+        result = await self._binder.bind("table", words, endings=tool.table_endings)
+        if isinstance(result, Binding):
+            return result
+        other = await self._binder.bind_by_rules("file", words)
+        path = str(other.value) if other is not None else ""
+        if not path or path.lower().endswith(tool.table_endings):
+            return result
+        note = f"{display_name(path)} fits, but {tool.name} reads only {', '.join(tool.table_endings)}"
+        reader = self._reader_of(path)
+        return replace(result, note=f"{note}; {reader} reads it." if reader else f"{note}.")
+
+    def _reader_of(self, path: str) -> str | None:
+        """The tool that reads a file of this ending."""
+        tables = [name for name in self._registry.names if path.lower().endswith(self._endings(name))]
+        if tables:
+            return tables[0]
+        return "read_text" if path.lower().endswith(TEXT_ENDINGS) and self._registry.get("read_text") else None
+
+    def _endings(self, name: str) -> tuple[str, ...]:
+        tool = self._registry.get(name)
+        return tool.table_endings if tool is not None else ()
 
     def _cells(self, plan: Plan, column: str) -> Sequence[Candidate]:
         """The texts in a column of this name, in all tables that the plan reads, with the labels of those tables."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -63,13 +63,19 @@ class Vocabulary:
     """The table of everyday words (`synonyms.toml`)."""
 
     concepts: Mapping[str, frozenset[str]]
-    """The concepts of each word and of each of its stems."""
+    """The concepts of each word and phrase."""
+    stems: Mapping[tuple[str, str], frozenset[str]]
+    """The words with each stem, by language: the plural of a German word is found, and no French one with it."""
     generic: frozenset[str]
     """Words that say what sort of thing is meant: file, table, list."""
     empty: frozenset[str]
     """Words that name nothing: the, my, of."""
     newest: frozenset[str]
     """Words that ask for the newest of several."""
+    phrases: Mapping[tuple[str, str], tuple[tuple[str, ...], ...]]
+    """Phrases by language and stem of their first word, the longest first; as the stems of their words."""
+    compound_parts: frozenset[str]
+    """Words of which German compounds are made."""
 
 
 @cache
@@ -77,13 +83,18 @@ def vocabulary() -> Vocabulary:
     """The table that comes with the package, read when it is first needed."""
     data: dict[str, Any] = tomllib.loads(files("bicameral.binding").joinpath("synonyms.toml").read_text("utf-8"))
     concepts: dict[str, set[str]] = {}
+    stems: dict[tuple[str, str], set[str]] = {}
+    phrases: dict[tuple[str, str], set[tuple[str, ...]]] = {}
     for concept, by_language in data["concepts"].items():
         for language, words in by_language.items():
             for word in words.split():
-                # Under its stem in its own language: the plural of a German word is found, that of a French one is not
-                # taken for another German word.
+                if "-" in word:
+                    parts = tuple(LIGHT_STEMMERS[language](part) for part in word.split("-"))
+                    phrases.setdefault((language, parts[0]), set()).add(parts)
+                    concepts.setdefault(_phrase_key(language, parts), set()).add(concept)
+                    continue
                 concepts.setdefault(word, set()).add(concept)
-                concepts.setdefault(f"{language}:{LIGHT_STEMMERS[language](word)}", set()).add(concept)
+                stems.setdefault((language, LIGHT_STEMMERS[language](word)), set()).add(word)
     for months, prefix in ((MONTH_NUMBERS, "month"), (WEEKDAY_NUMBERS, "weekday")):
         for name, number in months.items():
             # Short forms are words of other languages, too ("mar", "sun", "set", "die"): only whole names count.
@@ -94,10 +105,22 @@ def vocabulary() -> Vocabulary:
             concepts.setdefault(word, set()).add(f"day-{day}")
     return Vocabulary(
         {word: frozenset(found) for word, found in concepts.items()},
+        {stem: frozenset(found) for stem, found in stems.items()},
         _all_words(data["generic"]),
         _all_words(data["empty"]),
         _all_words(data["newest"]),
+        {first: tuple(sorted(found, key=lambda each: (-len(each), each))) for first, found in phrases.items()},
+        frozenset(
+            word
+            for by_language in data["concepts"].values()
+            for word in by_language.get("de", "").split()
+            if len(word) >= _SHORTEST_PART and "-" not in word
+        ),
     )
+
+
+def _phrase_key(language: str, stems: Sequence[str]) -> str:
+    return f"{language}:{'-'.join(stems)}"
 
 
 def _all_words(by_language: Mapping[str, str]) -> frozenset[str]:
@@ -106,12 +129,15 @@ def _all_words(by_language: Mapping[str, str]) -> frozenset[str]:
 
 @lru_cache(maxsize=65_536)
 def concepts_of(word: str) -> frozenset[str]:
-    """The concepts that a folded word stands for; none for a word that is not in the table."""
-    known = vocabulary().concepts
-    found = set(known.get(word, ()))
-    for language, stem in stems_of(word):
-        found |= known.get(f"{language}:{stem}", frozenset())
-    return frozenset(found)
+    """The concepts that a folded word or a joined phrase stands for; none for one that is not in the table."""
+    table = vocabulary()
+    if word in table.concepts:
+        # A word that is in the table is what it is there for: a Mieter (tenant) has the stem of Miete (rent).
+        return table.concepts[word]
+    listed = {each for stem in stems_of(word) for each in table.stems.get(stem, ())}
+    # Most forms are the word with an ending: "Spenden" are donations, and not donors ("Spender").
+    begun = {each for each in listed if word.startswith(each)}
+    return frozenset(concept for each in begun or listed for concept in table.concepts[each])
 
 
 def same_concept(left: str, right: str) -> bool:
@@ -138,6 +164,67 @@ def is_compound_of(word: str, head: str) -> bool:
         if any(own != stem and own.endswith(stem) and len(own) - len(stem) >= 3 for _, own in stems_of(word)):
             return True
     return False
+
+
+@lru_cache(maxsize=65_536)
+def join_phrases(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words with each phrase of the table as one word; the same words if there is none.
+
+    Example:
+        >>> join_phrases(("date", "de", "facture", "2026"))
+        ('fr:date-factur', '2026')
+    """
+    empty = vocabulary().empty
+    joined: list[str] = []
+    at = 0
+    while at < len(words):
+        found = _phrase_at([(place, word) for place, word in enumerate(words) if place >= at and word not in empty])
+        if words[at] in empty or found is None:
+            joined.append(words[at])
+            at += 1
+        else:
+            key, at = found
+            joined.append(key)
+    return tuple(joined)
+
+
+def _phrase_at(words: Sequence[tuple[int, str]]) -> tuple[str, int] | None:
+    """The longest phrase that the words begin with, and the place behind it."""
+    if not words:
+        return None
+    for language, stemmer in LIGHT_STEMMERS.items():
+        for phrase in vocabulary().phrases.get((language, stemmer(words[0][1])), ()):
+            begin = words[: len(phrase)]
+            if tuple(stemmer(word) for _, word in begin) == phrase:
+                return _phrase_key(language, phrase), begin[-1][0] + 1
+    return None
+
+
+_SHORTEST_PART = 4
+_LINKS = ("", "s", "es", "n", "en", "e")
+"""What German writes between the parts of a compound."""
+
+
+@lru_cache(maxsize=65_536)
+def split_compound(word: str) -> tuple[str, str] | None:
+    """The two words of the table that a German compound is made of; None if it is none, or can be read in two ways.
+
+    Example:
+        >>> split_compound("kundennummer"), split_compound("nummer")
+        (('kunde', 'nummer'), None)
+    """
+    parts = vocabulary().compound_parts
+    found = {
+        (first, word[at:])
+        for at in range(_SHORTEST_PART, len(word) - _SHORTEST_PART + 1)
+        if word[at:] in parts
+        for link in _LINKS
+        if (first := word[:at].removesuffix(link) if link else word[:at]) in parts
+        and (not link or word[:at].endswith(link))
+    }
+    tails = {tail for _, tail in found}
+    # "kunden" is "kunde" with a link; of "kund" and "kunde" the longer word is meant.
+    return max(found, key=lambda each: len(each[0])) if len(tails) == 1 else None
 
 
 def calendar_words(year: int, month: int, day: int, weekday: int) -> tuple[str, ...]:

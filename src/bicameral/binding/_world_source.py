@@ -31,7 +31,7 @@ from bicameral.labels import NOTHING, Label, LabelTree, join
 from bicameral.tools import TABLE_SUFFIXES, Folders, Registry
 
 _JSON_TABLES = (".json", ".jsonl", ".ndjson")
-_TEXT_ENDINGS = (".md", ".txt", ".rst", ".org")
+TEXT_ENDINGS = (".md", ".txt", ".rst", ".org")
 _NOTHING_THERE = frozenset({"mail.no-folder", "calendar.no-file", "files.missing"})
 _UNKNOWN_SIZE = 1 << 62
 """Of a listing that does not say how large files are: too large to be looked through."""
@@ -169,7 +169,7 @@ class WorldSource:
                 rows, label = await self._rows(path)
                 contents = tuple(dict.fromkeys(name for row in rows[:50] for name in row))[:60]
                 cells, rare = cell_words(rows)
-            elif path.lower().endswith(_TEXT_ENDINGS):
+            elif path.lower().endswith(TEXT_ENDINGS):
                 text, labels = await self._call("read_text", path=path)
                 label, contents, cells, rare = labels.flat, headings(text), (), ()
             else:

@@ -258,6 +258,7 @@ _HOW_BOUND = {
     "contents": " (by what it contains)",
     "cells": " (by what it contains)",
     "kind": " (the only one of its kind)",
+    "value": " (the only one with such a cell)",
 }
 
 

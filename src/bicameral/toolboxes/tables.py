@@ -42,7 +42,18 @@ from bicameral.toolboxes._table_files import (
     short_texts,
     value_shape,
 )
-from bicameral.tools import Folders, Origin, Selection, Settings, Surroundings, Tool, Toolbox, note_selection, tool
+from bicameral.tools import (
+    TABLE_SUFFIXES,
+    Folders,
+    Origin,
+    Selection,
+    Settings,
+    Surroundings,
+    Tool,
+    Toolbox,
+    note_selection,
+    tool,
+)
 from bicameral.types import FilePath, Type
 
 Rows = list[dict[str, Any]]
@@ -137,7 +148,7 @@ class FileShape:
     ) -> None:
         self._read = read
         self._stamp = stamp
-        self._endings = endings
+        self.endings = endings
         self._trusts = trusts
         self._decimals: DecimalMark | None = decimals
         self._cache: dict[str, tuple[object, Type, ColumnTexts]] = {}
@@ -153,7 +164,7 @@ class FileShape:
 
     def _shape_and_texts(self, literals: LiteralValues) -> tuple[Type, ColumnTexts] | None:
         path = literals.get("path")
-        if not isinstance(path, str) or not path.lower().endswith(self._endings):
+        if not isinstance(path, str) or not path.lower().endswith(self.endings):
             return None
         # Trust is part of the key: without it, names of a file that is no longer trusted could reach the planner.
         stamp = (self._stamp(path), self._trusts(path))
@@ -285,7 +296,7 @@ def _build(settings: TablesSettings, surroundings: Surroundings) -> list[Tool]:
     files = TableTools(folders, settings)
     rows = RowTools(settings.decimals)
     shape = partial(FileShape, stamp=files.stamp, trusts=folders.is_trusted, decimals=settings.decimals)
-    csv_shape = shape(files.read_csv, endings=(".csv", ".tsv"))
+    csv_shape = shape(files.read_csv, endings=TABLE_SUFFIXES)
     json_shape = shape(files.read_json, endings=(".json", ".jsonl", ".ndjson"))
     # A table is untrusted unless it lies in a trusted folder: anybody may have written it.
     reading = partial(

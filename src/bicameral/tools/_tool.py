@@ -48,6 +48,11 @@ None means that nothing more is known.
 class CellLookup(Protocol):
     """A refinement that also knows the short texts in each column that a plan would read."""
 
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """The endings of the files that can be read, in small letters and with the dot."""
+        ...
+
     def cells(self, literals: Mapping[str, Any], /) -> Mapping[str, frozenset[str]]: ...
 
 
@@ -280,6 +285,11 @@ class Tool:
         except (BicameralError, OSError, ValueError):
             # The call itself will report the reason when the plan runs.
             return self.result
+
+    @property
+    def table_endings(self) -> tuple[str, ...]:
+        """The endings of the files that the tool reads as tables; none if it reads no tables."""
+        return self.refine.endings if isinstance(self.refine, CellLookup) else ()
 
     def column_texts(self, literals: Mapping[str, Any]) -> Mapping[str, frozenset[str]]:
         """The short texts in each column that a call with these literals reads, as far as they are known now.
