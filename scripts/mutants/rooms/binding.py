@@ -9,10 +9,12 @@ MATCHING = "binding/_matching.py"
 BINDER = "binding/_binder.py"
 SCREENING = "binding/_screening.py"
 PLANS = "binding/_plan_binding.py"
+ROWS = "binding/_row_selection.py"
 CHOOSERS = "binding/_choosers.py"
 LADDER = "tests/binding/test_binding_matching.py"
 WORLD = "tests/binding/test_binding_binder.py"
 PLAN_TESTS = "tests/binding/test_binding_plans.py"
+ROW_TESTS = "tests/binding/test_binding_rows.py"
 CHOICES = "tests/binding/test_binding_choosers.py"
 
 SUBMITTED = "tests/binding/test_binding_submitted.py"
@@ -233,6 +235,51 @@ MUTANTS = (
         "label = TRUSTED_USER",
         "a cell that a stranger wrote would count as the user's word",
         (f"{PLAN_TESTS}::test_a_cell_has_the_label_of_its_table",),
+    ),
+    Mutant(
+        "binding.rows-of-a-cell",
+        PLANS,
+        "PlanBinder._select_rows",
+        "elif result.rows is not None:",
+        "elif result.rows is None:",
+        "all rows of a table would be added up where the words are one of its cells",
+        (f"{ROW_TESTS}::test_a_table_that_is_known_by_a_cell_means_the_rows_of_that_cell",),
+    ),
+    Mutant(
+        "binding.rows-chosen-by-a-model",
+        PLANS,
+        "PlanBinder._choose_rows",
+        "join(label, chosen.label)",
+        "label",
+        "a column that the quarantined model chose would count as the user's own choice",
+        (f"{ROW_TESTS}::test_the_column_that_a_model_chose_is_marked",),
+    ),
+    Mutant(
+        "binding.rows-lost",
+        PLANS,
+        "PlanBinder._choose_rows",
+        "if changes_file(plan, self._registry, str(binding.value)):",
+        "if not plan:",
+        "a plan that writes a table back would lose the rows that words did not name",
+        (f"{ROW_TESTS}::test_a_table_that_is_written_back_is_never_cut_down",),
+    ),
+    Mutant(
+        "binding.rows-taken-over",
+        ROWS,
+        "select_by_words",
+        "len(exact) == 1 and all(each.rows <= exact[0].rows for each in matches)",
+        "len(exact) == 1",
+        "one row that somebody adds would take over what is selected",
+        (f"{ROW_TESTS}::test_one_planted_row_does_not_take_over_the_selection",),
+    ),
+    Mutant(
+        "binding.rows-of-hostile-cells",
+        ROWS,
+        "_fits_by_column",
+        "if not name_suspicions(text, prose=True)",
+        "if text",
+        "a cell that addresses its reader would be compared with without a person",
+        (f"{ROW_TESTS}::test_a_hostile_cell_selects_nothing_by_itself",),
     ),
     Mutant(
         "binding.choice-by-order",

@@ -22,6 +22,7 @@ from bicameral.binding._matching import (
     Unbound,
     match_words,
 )
+from bicameral.binding._row_selection import RowSelection
 from bicameral.binding._screening import SUSPICIONS, Suspicion, candidate_suspicions, display_name, reads_like
 from bicameral.errors import BindError
 from bicameral.labels import TRUSTED_USER, Label, Source, join
@@ -91,6 +92,7 @@ class Binding:
         how: Which rule or who decided.
         shown: The candidates that a chooser saw.
         name: The name of the value, for a person.
+        rows: Which rows of a table are meant, where words are cells of it.
     """
 
     kind: Kind
@@ -101,17 +103,20 @@ class Binding:
     score: float = 1.0
     shown: tuple[ShownCandidate, ...] = ()
     name: str = ""
+    rows: RowSelection | None = None
 
     def __str__(self) -> str:
         """As it is shown under a plan: *bills* → bills_2026.csv."""
         value = display_name(str(self.value))
         # The id of a mail or an event says nothing to a person.
         text = display_name(self.name) if self.kind in ("mail", "event") else value
-        return f"*{display_name(self.words)}* → {text}"
+        rows = f", {self.rows}" if self.rows is not None else ""
+        return f"*{display_name(self.words)}* → {text}{rows}"
 
     def to_json(self) -> dict[str, Any]:
         """For the journal."""
-        return {"kind": self.kind, "words": self.words, "value": self.value, "how": self.how, "score": self.score}
+        facts = {"kind": self.kind, "words": self.words, "value": self.value, "how": self.how, "score": self.score}
+        return facts | ({"rows": self.rows.to_json()} if self.rows is not None else {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeGuard
 
 from bicameral.binding._binder import Binder, Binding, Question, show_candidate
 from bicameral.binding._candidates import BIND_STEP, Candidate, Kind, joined_label
 from bicameral.binding._column_kinds import ColumnsOfKind, columns_by_kind
+from bicameral.binding._plan_rows import changes_file, compares_words, read_table, selection_step, terms_of_cells
+from bicameral.binding._row_selection import RowChoices, select_by_words
 from bicameral.binding._world_source import WorldSource
 from bicameral.errors import BindError
-from bicameral.labels import TRUSTED_USER, join, label_tree_to_json
+from bicameral.labels import TRUSTED_USER, Label, join, label_tree_to_json
 from bicameral.planning import Intent, chosen_directives, invented_constants
 from bicameral.plans import (
     BoundTo,
@@ -26,9 +29,11 @@ from bicameral.plans import (
     Plan,
     Reference,
     ReferenceSite,
+    Step,
     bind_cells,
     bind_references,
     drop_bindings,
+    insert_steps,
     literal_arguments,
     open_references,
     reference_sites,
@@ -45,6 +50,8 @@ _GUESSED = {
     "cells": "by what it contains",
 }
 """The ways of binding that may be wrong though only one candidate was left."""
+_BEYOND_NAMES = frozenset(("cells", "model", "person", "meaning"))
+"""The ways in which a table is bound that need not have all words in its name, its folders and its columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +62,20 @@ class PlanBinding:
         plan: The plan with what its references were bound to; open where there is a question.
         bindings: What words were bound to, each once, in the order of the plan.
         questions: What only a person can decide.
+        inserted: The steps that binding put behind others, by the paths of these in the plan as it was written.
     """
 
     plan: Plan
     bindings: tuple[Binding, ...] = ()
     questions: tuple[Question, ...] = ()
+    inserted: Mapping[str, tuple[Step, ...]] = field(default_factory=dict[str, tuple[Step, ...]])
+
+    def shown_plan(self, written: Plan) -> Plan:
+        """The plan as people read it: as it was written, with the steps that binding inserted.
+
+        It has names of the world in it, and is not for a planner.
+        """
+        return insert_steps(written, self.inserted)
 
     def require(self) -> None:
         """Raise the first question as an error."""
@@ -103,11 +119,15 @@ class PlanBinder:
         plan = bind_references(plan, partial(_take_literally, self._sites(plan, scope, found)))
         asked = (each for each in found.values() if isinstance(each, Question))
         questions = tuple(dict.fromkeys((*asked, *_find_conflicts(found))))
+        inserted: dict[str, tuple[Step, ...]] = {}
+        if not questions:
+            # Whether a plan selects these rows itself is known when all its columns are bound.
+            inserted, questions = await self._select_rows(plan, found)
         if not questions:
             # What a column is decides how its cells are compared, so that this comes when all columns are known.
-            plan = bind_cells(plan, self._registry, scope)
+            plan = bind_cells(insert_steps(plan, inserted), self._registry, scope)
         bindings = {(each.kind, each.words, each.value): each for each in found.values() if isinstance(each, Binding)}
-        return PlanBinding(plan, tuple(bindings.values()), questions)
+        return PlanBinding(plan, tuple(bindings.values()), questions, inserted)
 
     def _sites(
         self, plan: Plan, scope: Mapping[str, Type] | None, found: Mapping[ReferenceSite, object]
@@ -135,9 +155,55 @@ class PlanBinder:
                 return await self._binder.bind("value", site.words, candidates=cells)
             case "file":
                 kind: Kind = "table" if self._reads_tables(site.tool) else "file"
-                return await self._binder.bind(kind, site.words)
+                result = await self._binder.bind(kind, site.words)
+                # A path that is read elsewhere in the plan: which rows are meant could not be selected there.
+                return _ask_again(result) if site.tool is None and _is_by_cells(result) else result
             case kind:
                 return await self._binder.bind(kind, site.words)
+
+    async def _select_rows(
+        self, plan: Plan, found: dict[ReferenceSite, Binding | Question]
+    ) -> tuple[dict[str, tuple[Step, ...]], tuple[Question, ...]]:
+        """The selections behind the tables that words mean by their cells, and what has to be asked about them."""
+        steps, inserted, questions = dict(walk(plan.steps)), dict[str, tuple[Step, ...]](), list[Question]()
+        for site, binding in found.items():
+            step = steps.get(site.path)
+            if not isinstance(binding, Binding) or binding.kind != "table" or binding.how not in _BEYOND_NAMES:
+                continue
+            if not isinstance(step, Call) or step.name is None:
+                continue
+            table = await read_table(self._registry, step)
+            terms = terms_of_cells(binding.words, str(binding.value), table)
+            if not terms or compares_words(plan, step.name, terms, self._registry):
+                continue
+            choices = select_by_words(terms, table.rows, table.texts, whole=binding.how != "cells")
+            label = join(binding.label, table.label)
+            result = await self._choose_rows(plan, binding, choices, label)
+            if isinstance(result, Question):
+                questions.append(result)
+            elif result.rows is not None:
+                found[site] = result
+                selecting = selection_step(step, binding.words, result.rows, result.label, self._registry)
+                inserted[site.path] = (*inserted.get(site.path, ()), selecting)
+        return inserted, tuple(dict.fromkeys(questions))
+
+    async def _choose_rows(self, plan: Plan, binding: Binding, choices: RowChoices, label: Label) -> Binding | Question:
+        """The binding of a table with the rows that are meant, or the question which ones."""
+        unclear = _ask_again(replace(binding, label=label))
+        if not choices.selections:
+            # Known by its cells, and none of them is one that a plan could compare with.
+            return unclear if binding.how == "cells" else binding
+        if changes_file(plan, self._registry, str(binding.value)):
+            # A plan that writes the table back would lose the other rows.
+            return unclear
+        if choices.only is not None:
+            return replace(binding, label=label, rows=choices.only)
+        by_column = {each.column: each for each in choices.selections}
+        columns = [Candidate("column", name, (name,), label=label) for name in by_column]
+        chosen = await self._binder.ask("column", binding.words, columns)
+        if isinstance(chosen, Question):
+            return chosen
+        return replace(binding, label=join(label, chosen.label), rows=by_column[str(chosen.value)])
 
     async def _bind_by_kind(self, words: str, plausible: ColumnsOfKind) -> Binding | Question:
         only = plausible.candidates[0]
@@ -269,6 +335,16 @@ class _Lookup:
     def find(self, path: str, reference: Reference) -> BoundTo | None:
         binding = self._bindings.get((path, reference.refers, reference.words))
         return None if binding is None else BoundTo(value=binding.value, label=label_tree_to_json(binding.label))
+
+
+def _is_by_cells(result: Binding | Question) -> TypeGuard[Binding]:
+    return isinstance(result, Binding) and result.how == "cells"
+
+
+def _ask_again(binding: Binding) -> Question:
+    """The question whether a file is meant that was found by its cells."""
+    file = Candidate(binding.kind, binding.value, (binding.name or str(binding.value),), label=binding.label)
+    return Question(binding.kind, binding.words, "none", (show_candidate(1, file),), (file,), binding.label, 1)
 
 
 def _is_ready(site: ReferenceSite) -> bool:

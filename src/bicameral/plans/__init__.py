@@ -46,6 +46,7 @@ from bicameral.plans._plan import (
     Update as Update,
     When as When,
     drop_bindings as drop_bindings,
+    insert_steps as insert_steps,
     load_plan as load_plan,
     rewrite_steps as rewrite_steps,
     walk as walk,

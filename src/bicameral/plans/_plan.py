@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, cast
 
@@ -168,6 +168,32 @@ def walk(steps: tuple[Any, ...], at: str = "") -> Iterator[tuple[str, Any]]:
                 yield from walk(step.otherwise, f"{path}/else/")
             case _:
                 pass
+
+
+def insert_steps(plan: Plan, after: Mapping[str, Sequence[Any]]) -> Plan:
+    """The plan with further steps behind those with these paths, which are the paths of the plan as it comes in.
+
+    Example:
+        >>> insert_steps(plan, {"0": [step]}).steps[1] is step
+        True
+    """
+
+    def insert(steps: tuple[Any, ...], at: str) -> tuple[Any, ...]:
+        found: list[Any] = []
+        for number, step in enumerate(steps):
+            path = f"{at}{number}"
+            match step:
+                case Each():
+                    step = step.model_copy(update={"steps": insert(step.steps, f"{path}/")})
+                case When():
+                    then, otherwise = insert(step.steps, f"{path}/then/"), insert(step.otherwise, f"{path}/else/")
+                    step = step.model_copy(update={"steps": then, "otherwise": otherwise})
+                case _:
+                    pass
+            found += [step, *after.get(path, ())]
+        return tuple(found)
+
+    return plan.model_copy(update={"steps": insert(plan.steps, "")}) if after else plan
 
 
 MAX_DEPTH = 50
