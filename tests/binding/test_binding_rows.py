@@ -210,7 +210,7 @@ async def test_a_path_that_is_known_by_cells_alone_is_asked_about(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("words", "answer"), [("trips to Berlin", 100), ("Reisen Berlin", 100)]
+    ("words", "answer"), [("trips to Berlin", 100), ("the trip to Oslo", 10), ("Reisen Berlin", 100)]
 )
 async def test_words_are_partly_a_name_and_partly_a_cell(tmp_path: Path, words: str, answer: int) -> None:
     world = World(tmp_path, travel=TRAVEL, car_costs=COSTS)

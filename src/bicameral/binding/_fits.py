@@ -207,6 +207,9 @@ def _fit_name(query: Query, candidate: Candidate, words: tuple[str, ...], featur
     numbers = tuple(int(word) for word in words if word.isdecimal() and len(word) < 9)
     covered = len(query.required) - missing
     band = None
+    if missing and missing == rarely and used and kind == "table":
+        # "trips to Berlin": where the table is named by the other words, a single cell is enough.
+        band = Band.CELLS
     if not missing and query.required:
         extras = [word for word in words if word not in used and word not in table.generic | table.empty]
         # What the folder alone says counts as little as cells do, and only once these were read.
