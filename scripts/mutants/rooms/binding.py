@@ -9,11 +9,13 @@ MATCHING = "binding/_matching.py"
 BINDER = "binding/_binder.py"
 SCREENING = "binding/_screening.py"
 PLANS = "binding/_plan_binding.py"
+JOINT = "binding/_joint_tables.py"
 ROWS = "binding/_row_selection.py"
 CHOOSERS = "binding/_choosers.py"
 LADDER = "tests/binding/test_binding_matching.py"
 WORLD = "tests/binding/test_binding_binder.py"
 PLAN_TESTS = "tests/binding/test_binding_plans.py"
+JOINT_TESTS = "tests/binding/test_binding_joint.py"
 ROW_TESTS = "tests/binding/test_binding_rows.py"
 CHOICES = "tests/binding/test_binding_choosers.py"
 
@@ -280,6 +282,33 @@ MUTANTS = (
         "if text",
         "a cell that addresses its reader would be compared with without a person",
         (f"{ROW_TESTS}::test_a_hostile_cell_selects_nothing_by_itself",),
+    ),
+    Mutant(
+        "binding.planted-columns",
+        JOINT,
+        "JointTables.find",
+        "if match.candidate.label.trusted and not chosen.label.trusted:",
+        "if not chosen:",
+        "a table that somebody puts beside the user's own would be read in its place",
+        (f"{JOINT_TESTS}::test_a_planted_table_is_not_read_in_place_of_the_users_own",),
+    ),
+    Mutant(
+        "binding.first-with-columns",
+        JOINT,
+        "JointTables.find",
+        "if len(complete) != 1:",
+        "if not complete:",
+        "the first of several tables with the columns would be taken",
+        (f"{JOINT_TESTS}::test_no_other_table_is_taken",),
+    ),
+    Mutant(
+        "binding.columns-of-any-table",
+        JOINT,
+        "JointTables.find",
+        "fitting_candidates(site.words, offered)",
+        "offered",
+        "a table that the words do not name would be taken for its columns",
+        (f"{JOINT_TESTS}::test_no_other_table_is_taken",),
     ),
     Mutant(
         "binding.choice-by-order",

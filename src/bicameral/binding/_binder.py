@@ -220,7 +220,7 @@ class Binder:
             raise unknown_kind(kind)
         words = _check_words(words)
         place = () if within is None else (within,) if isinstance(within, str) else tuple(within)
-        offered = await self._offer(kind, place) if candidates is None else candidates
+        offered = await self.offer(kind, place) if candidates is None else candidates
         considered, match = await self._match(kind, words, offered)
         if isinstance(match, Bound):
             return _make_binding(kind, words, match, considered)
@@ -250,7 +250,8 @@ class Binder:
         result = await self._ask_choosers(question, models)
         return result.without_candidates() if isinstance(result, Question) else result
 
-    async def _offer(self, kind: Kind, place: tuple[str, ...]) -> Sequence[Candidate]:
+    async def offer(self, kind: Kind, place: tuple[str, ...] = ()) -> Sequence[Candidate]:
+        """Everything of a kind that there is, as it was when it was first asked for."""
         key = (kind, place)
         if key not in self._offered:
             self._offered[key] = await self._source.candidates(kind, place)

@@ -17,6 +17,7 @@ from typing import TypeGuard
 from bicameral.binding._binder import Binder, Binding, Question, show_candidate
 from bicameral.binding._candidates import BIND_STEP, Candidate, Kind, joined_label
 from bicameral.binding._column_kinds import ColumnsOfKind, columns_by_kind
+from bicameral.binding._joint_tables import JointTables
 from bicameral.binding._plan_rows import changes_file, compares_words, read_table, selection_step, terms_of_cells
 from bicameral.binding._row_selection import RowChoices, select_by_words
 from bicameral.binding._world_source import WorldSource
@@ -48,6 +49,7 @@ _GUESSED = {
     "meaning": "by its meaning",
     "newest": "since it is the newest",
     "cells": "by what it contains",
+    "columns": "since it has the columns, and another table of that name does not",
 }
 """The ways of binding that may be wrong though only one candidate was left."""
 _BEYOND_NAMES = frozenset(("cells", "model", "person", "meaning"))
@@ -112,7 +114,7 @@ class PlanBinder:
         found: dict[ReferenceSite, Binding | Question] = {}
         while ready := self._ready_sites(plan, scope, found):
             for site in ready:
-                found[site] = await self._bind_site(plan, site)
+                found[site] = await self._bind_site(plan, site, scope)
             plan = bind_references(plan, _Lookup(found, _literal_keys(self._sites(plan, scope, found))).find)
         # What is known only in the run, such as the fields of a web service, is looked up by the words themselves: a
         # name that is not there is an error of the run.
@@ -139,7 +141,7 @@ class PlanBinder:
     ) -> list[ReferenceSite]:
         return [site for site in self._sites(plan, scope, found) if _is_ready(site)]
 
-    async def _bind_site(self, plan: Plan, site: ReferenceSite) -> Binding | Question:
+    async def _bind_site(self, plan: Plan, site: ReferenceSite, scope: Mapping[str, Type] | None) -> Binding | Question:
         match site.refers:
             case "column":
                 # The name selects a part of a value that carries the label of the table.
@@ -155,6 +157,10 @@ class PlanBinder:
                 return await self._binder.bind("value", site.words, candidates=cells)
             case "file":
                 kind: Kind = "table" if self._reads_tables(site.tool) else "file"
+                if kind == "table":
+                    joint = JointTables(plan, self._registry, scope).find(site, await self._binder.offer("table"))
+                    if joint is not None:
+                        return joint
                 result = await self._binder.bind(kind, site.words)
                 # A path that is read elsewhere in the plan: which rows are meant could not be selected there.
                 return _ask_again(result) if site.tool is None and _is_by_cells(result) else result

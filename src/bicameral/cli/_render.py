@@ -257,6 +257,7 @@ _HOW_BOUND = {
     "newest": " (the newest)",
     "contents": " (by what it contains)",
     "cells": " (by what it contains)",
+    "columns": " (by its columns)",
     "kind": " (the only one of its kind)",
 }
 
