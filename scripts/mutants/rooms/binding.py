@@ -10,12 +10,14 @@ BINDER = "binding/_binder.py"
 SCREENING = "binding/_screening.py"
 PLANS = "binding/_plan_binding.py"
 JOINT = "binding/_joint_tables.py"
+TRUTH = "binding/_truth_cells.py"
 ROWS = "binding/_row_selection.py"
 CHOOSERS = "binding/_choosers.py"
 LADDER = "tests/binding/test_binding_matching.py"
 WORLD = "tests/binding/test_binding_binder.py"
 PLAN_TESTS = "tests/binding/test_binding_plans.py"
 JOINT_TESTS = "tests/binding/test_binding_joint.py"
+TRUTH_TESTS = "tests/binding/test_binding_truth.py"
 ROW_TESTS = "tests/binding/test_binding_rows.py"
 CHOICES = "tests/binding/test_binding_choosers.py"
 
@@ -309,6 +311,33 @@ MUTANTS = (
         "offered",
         "a table that the words do not name would be taken for its columns",
         (f"{JOINT_TESTS}::test_no_other_table_is_taken",),
+    ),
+    Mutant(
+        "binding.first-cell-that-says-so",
+        TRUTH,
+        "find_truth_cell",
+        "len(found) != 1",
+        "not found",
+        "the first of two columns with the word would say what is asked",
+        (f"{TRUTH_TESTS}::test_what_is_not_said_by_one_cell_stays_a_question",),
+    ),
+    Mutant(
+        "binding.truth-label",
+        TRUTH,
+        "find_truth_cell",
+        "join_all(each.label for each in tables)",
+        "_NOBODY",
+        "a cell that a stranger wrote would decide as the user's own word",
+        (f"{TRUTH_TESTS}::test_the_cell_is_shown_and_has_the_label_of_the_table",),
+    ),
+    Mutant(
+        "binding.truth-elsewhere",
+        TRUTH,
+        "rewrite_truth",
+        "or _count_references(changed, site.words)",
+        "",
+        "a column that is shown or added up would be taken for another one that only says yes",
+        (f"{TRUTH_TESTS}::test_only_a_truth_value_means_a_cell",),
     ),
     Mutant(
         "binding.choice-by-order",

@@ -14,6 +14,7 @@ from bicameral.binding._binder import Binding
 from bicameral.binding._candidates import BIND_STEP, Candidate, joined_label
 from bicameral.binding._column_kinds import columns_by_kind
 from bicameral.binding._matching import Bound, Unbound, fitting_candidates, match_words
+from bicameral.binding._truth_cells import find_truth_cell
 from bicameral.labels import TRUSTED_USER, Label, join_all, label_tree_to_json
 from bicameral.plans import (
     BoundTo,
@@ -46,7 +47,7 @@ class JointTables:
         self._plan, self._registry, self._scope = plan, registry, scope
         self._sites = reference_sites(plan, registry, scope)
 
-    def find(self, site: ReferenceSite, offered: Sequence[Candidate]) -> Binding | None:
+    async def find(self, site: ReferenceSite, offered: Sequence[Candidate]) -> Binding | None:
         """The table with all columns, if the best by its name lacks one; None if the name decides, or nothing does.
 
         Args:
@@ -59,9 +60,9 @@ class JointTables:
         others = [each for each in fitting_candidates(site.words, offered) if each.value != match.candidate.value]
         if not others or len(others) > MOST_TRIED or self._is_used_elsewhere(site):
             return None
-        if self._has_columns(site, match.candidate) is not False:
+        if await self._has_columns(site, match.candidate) is not False:
             return None
-        complete = [each for each in others if self._has_columns(site, each)]
+        complete = [each for each in others if await self._has_columns(site, each)]
         if len(complete) != 1:
             return None
         chosen = complete[0]
@@ -84,13 +85,18 @@ class JointTables:
         tool = self._registry.get(name) if name else None
         return tool is not None and isinstance(tool.refine, CellLookup)
 
-    def _has_columns(self, site: ReferenceSite, table: Candidate) -> bool | None:
+    async def _has_columns(self, site: ReferenceSite, table: Candidate) -> bool | None:
         """Whether a table has all columns that the plan uses of it; None if nothing is known of them."""
         plan = self._bound_to(site, table)
         known = {each for each in self._sites if each.names is not None}
         sites = reference_sites(plan, self._registry, self._scope)
         used = [each for each in sites if each.refers == "column" and each.names is not None and each not in known]
-        return all(map(_is_found, used)) if used else None
+        if not used:
+            return None
+        for each in used:
+            if not _is_found(each) and await find_truth_cell(plan, each, self._registry) is None:
+                return False
+        return True
 
     def _content_label(self, site: ReferenceSite, table: Candidate) -> Label:
         """The label of what is read of a table."""

@@ -20,6 +20,7 @@ from bicameral.binding._column_kinds import ColumnsOfKind, columns_by_kind
 from bicameral.binding._joint_tables import JointTables
 from bicameral.binding._plan_rows import changes_file, compares_words, read_table, selection_step, terms_of_cells
 from bicameral.binding._row_selection import RowChoices, select_by_words
+from bicameral.binding._truth_cells import TruthCell, find_truth_cell, rewrite_truth
 from bicameral.binding._world_source import WorldSource
 from bicameral.errors import BindError
 from bicameral.labels import TRUSTED_USER, Label, join, label_tree_to_json
@@ -114,7 +115,11 @@ class PlanBinder:
         found: dict[ReferenceSite, Binding | Question] = {}
         while ready := self._ready_sites(plan, scope, found):
             for site in ready:
-                found[site] = await self._bind_site(plan, site, scope)
+                said = await self._truth_cell(plan, site, ready)
+                if said is not None and (rewritten := rewrite_truth(plan, site, said)) is not None:
+                    plan, found[site] = rewritten, said.binding(site.words)
+                else:
+                    found[site] = await self._bind_site(plan, site, scope)
             plan = bind_references(plan, _Lookup(found, _literal_keys(self._sites(plan, scope, found))).find)
         # What is known only in the run, such as the fields of a web service, is looked up by the words themselves: a
         # name that is not there is an error of the run.
@@ -158,7 +163,7 @@ class PlanBinder:
             case "file":
                 kind: Kind = "table" if self._reads_tables(site.tool) else "file"
                 if kind == "table":
-                    joint = JointTables(plan, self._registry, scope).find(site, await self._binder.offer("table"))
+                    joint = await JointTables(plan, self._registry, scope).find(site, await self._binder.offer("table"))
                     if joint is not None:
                         return joint
                 result = await self._binder.bind(kind, site.words)
@@ -166,6 +171,11 @@ class PlanBinder:
                 return _ask_again(result) if site.tool is None and _is_by_cells(result) else result
             case kind:
                 return await self._binder.bind(kind, site.words)
+
+    async def _truth_cell(self, plan: Plan, site: ReferenceSite, sites: Sequence[ReferenceSite]) -> TruthCell | None:
+        """The cell that says what a column is asked for that does not exist, if its words are looked for once."""
+        alone = sum(_key(each) == _key(site) for each in sites) == 1
+        return await find_truth_cell(plan, site, self._registry) if site.refers == "column" and alone else None
 
     async def _select_rows(
         self, plan: Plan, found: dict[ReferenceSite, Binding | Question]
