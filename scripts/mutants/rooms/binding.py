@@ -10,6 +10,7 @@ BINDER = "binding/_binder.py"
 SCREENING = "binding/_screening.py"
 PLANS = "binding/_plan_binding.py"
 JOINT = "binding/_joint_tables.py"
+SHOWN = "binding/_shown_columns.py"
 TRUTH = "binding/_truth_cells.py"
 ROWS = "binding/_row_selection.py"
 CHOOSERS = "binding/_choosers.py"
@@ -17,6 +18,7 @@ LADDER = "tests/binding/test_binding_matching.py"
 WORLD = "tests/binding/test_binding_binder.py"
 PLAN_TESTS = "tests/binding/test_binding_plans.py"
 JOINT_TESTS = "tests/binding/test_binding_joint.py"
+SHOWN_TESTS = "tests/binding/test_binding_shown.py"
 TRUTH_TESTS = "tests/binding/test_binding_truth.py"
 ROW_TESTS = "tests/binding/test_binding_rows.py"
 CHOICES = "tests/binding/test_binding_choosers.py"
@@ -338,6 +340,33 @@ MUTANTS = (
         "",
         "a column that is shown or added up would be taken for another one that only says yes",
         (f"{TRUTH_TESTS}::test_only_a_truth_value_means_a_cell",),
+    ),
+    Mutant(
+        "binding.naming-column-used",
+        SHOWN,
+        "_Uses._note",
+        "if is_use and not shows:",
+        "if not is_use and shows is None:",
+        "rows would be selected or written by a column that nobody named",
+        (f"{SHOWN_TESTS}::test_a_column_that_something_rests_on_stays_a_question",),
+    ),
+    Mutant(
+        "binding.naming-column-through-variables",
+        SHOWN,
+        "_Uses._hold",
+        "self.names |= {*names}",
+        "pass",
+        "a column that nobody named would be written through a variable",
+        (f"{SHOWN_TESTS}::test_a_column_that_something_rests_on_stays_a_question",),
+    ),
+    Mutant(
+        "binding.naming-column-that-was-named",
+        SHOWN,
+        "find_naming_column",
+        "or is_named(site.words, plan.goal) ",
+        "",
+        "another column would be shown for the one that the request names",
+        (f"{SHOWN_TESTS}::test_what_the_request_names_is_not_replaced",),
     ),
     Mutant(
         "binding.choice-by-order",

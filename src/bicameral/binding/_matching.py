@@ -32,6 +32,7 @@ How = Literal[
     "columns",
     "newest",
     "kind",
+    "naming",
     "meaning",
     "model",
     "person",

@@ -20,6 +20,8 @@ from bicameral.binding._column_kinds import ColumnsOfKind, columns_by_kind
 from bicameral.binding._joint_tables import JointTables
 from bicameral.binding._plan_rows import changes_file, compares_words, read_table, selection_step, terms_of_cells
 from bicameral.binding._row_selection import RowChoices, select_by_words
+from bicameral.binding._screening import display_name
+from bicameral.binding._shown_columns import find_naming_column
 from bicameral.binding._truth_cells import TruthCell, find_truth_cell, rewrite_truth
 from bicameral.binding._world_source import WorldSource
 from bicameral.errors import BindError
@@ -153,7 +155,10 @@ class PlanBinder:
                 offered = [Candidate("column", name, (name,), label=TRUSTED_USER) for name in site.names or ()]
                 if plausible := columns_by_kind(site, offered):
                     return await self._bind_by_kind(site.words, plausible)
-                return await self._binder.bind("column", site.words, candidates=offered)
+                result = await self._binder.bind("column", site.words, candidates=offered)
+                if isinstance(result, Binding) or result.shown:
+                    return result
+                return await find_naming_column(plan, site, self._registry) or result
             case "value":
                 cells = self._cells(plan, site.column or "")
                 if not cells:
@@ -284,10 +289,14 @@ def planning_doubts(
 def binding_doubts(bindings: Sequence[Binding]) -> tuple[Doubt, ...]:
     """The words of a plan that were bound by a guess; for a plan that a person wrote, whose constants are given."""
     return tuple(
-        Doubt("unbound-word", f"{binding}, {_GUESSED[binding.how]}", binding.label)
-        for binding in bindings
-        if binding.how in _GUESSED
+        Doubt("unbound-word", text, binding.label) for binding in bindings if (text := _doubt_text(binding)) is not None
     )
+
+
+def _doubt_text(binding: Binding) -> str | None:
+    if binding.how == "naming":
+        return f"nothing is called {display_name(binding.words)}; {display_name(str(binding.value))} is shown"
+    return f"{binding}, {_GUESSED[binding.how]}" if binding.how in _GUESSED else None
 
 
 def _constant_doubts(plan: Plan, intent: Intent, registry: Registry, own: Collection[str]) -> Iterator[Doubt]:

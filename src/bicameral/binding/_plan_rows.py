@@ -41,7 +41,7 @@ from bicameral.plans import (
     literal_arguments,
     walk,
 )
-from bicameral.tools import Registry
+from bicameral.tools import CellLookup, Registry
 from bicameral.types import ListType, RecordType, StrType
 
 _SELECTING_TOOL = "filter_rows"
@@ -63,6 +63,17 @@ class ReadTable:
     columns: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     label: Label = UNKNOWN
+
+
+def reading_steps(plan: Plan, registry: Registry) -> list[Call]:
+    """The steps of a plan that read tables."""
+    steps = [step for _, step in walk(plan.steps) if isinstance(step, Call)]
+    tools = [registry.get(step.tool) for step in steps]
+    return [
+        step
+        for step, tool in zip(steps, tools, strict=True)
+        if tool is not None and isinstance(tool.refine, CellLookup)
+    ]
 
 
 async def read_table(registry: Registry, step: Call) -> ReadTable:

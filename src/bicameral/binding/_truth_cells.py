@@ -15,7 +15,7 @@ from bicameral.binding._binder import Binding
 from bicameral.binding._candidates import Candidate
 from bicameral.binding._fits import fit_text, parse_mention
 from bicameral.binding._matching import Unbound, match_words
-from bicameral.binding._plan_rows import ReadTable, read_table
+from bicameral.binding._plan_rows import ReadTable, read_table, reading_steps
 from bicameral.binding._row_selection import RowSelection
 from bicameral.binding._screening import name_suspicions
 from bicameral.binding._words import words_of
@@ -41,7 +41,7 @@ from bicameral.plans import (
     replace_step,
     walk,
 )
-from bicameral.tools import CellLookup, Registry
+from bicameral.tools import Registry
 
 MOST_CHOICES = 12
 """Different texts of a column that says what state a row is in."""
@@ -84,7 +84,7 @@ async def find_truth_cell(plan: Plan, site: ReferenceSite, registry: Registry) -
         return None
     if not _WITHOUT.isdisjoint(words_of(site.words)) or rewrite_truth(plan, site, TruthCell("", "", _NOBODY)) is None:
         return None
-    tables = [await read_table(registry, step) for step in _reading_steps(plan, registry)]
+    tables = [await read_table(registry, step) for step in reading_steps(plan, registry)]
     found = [(name, text) for name in site.texts for text in _saying(terms, name, tables)]
     if len(found) != 1 or any(name_suspicions(each) for each in found[0]):
         return None
@@ -92,16 +92,6 @@ async def find_truth_cell(plan: Plan, site: ReferenceSite, registry: Registry) -
 
 
 _NOBODY = join_all(())
-
-
-def _reading_steps(plan: Plan, registry: Registry) -> list[Call]:
-    steps = [step for _, step in walk(plan.steps) if isinstance(step, Call)]
-    tools = [registry.get(step.tool) for step in steps]
-    return [
-        step
-        for step, tool in zip(steps, tools, strict=True)
-        if tool is not None and isinstance(tool.refine, CellLookup)
-    ]
 
 
 def _saying(terms: Sequence[str], column: str, tables: Sequence[ReadTable]) -> list[str]:

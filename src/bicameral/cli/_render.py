@@ -259,6 +259,7 @@ _HOW_BOUND = {
     "cells": " (by what it contains)",
     "columns": " (by its columns)",
     "kind": " (the only one of its kind)",
+    "naming": " (names the rows)",
 }
 
 
