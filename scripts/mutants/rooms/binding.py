@@ -11,12 +11,20 @@ SCREENING = "binding/_screening.py"
 WORDS = "binding/_words.py"
 COMPARING = "binding/_compared.py"
 PLANS = "binding/_plan_binding.py"
+JOINT = "binding/_joint_tables.py"
+SHOWN = "binding/_shown_columns.py"
+TRUTH = "binding/_truth_cells.py"
+ROWS = "binding/_row_selection.py"
 CHOOSERS = "binding/_choosers.py"
 LADDER = "tests/binding/test_binding_matching.py"
 WORLD = "tests/binding/test_binding_binder.py"
 VOCABULARY = "tests/binding/test_binding_vocabulary.py"
 COMPARED = "tests/binding/test_binding_compared.py"
 PLAN_TESTS = "tests/binding/test_binding_plans.py"
+JOINT_TESTS = "tests/binding/test_binding_joint.py"
+SHOWN_TESTS = "tests/binding/test_binding_shown.py"
+TRUTH_TESTS = "tests/binding/test_binding_truth.py"
+ROW_TESTS = "tests/binding/test_binding_rows.py"
 CHOICES = "tests/binding/test_binding_choosers.py"
 
 SUBMITTED = "tests/binding/test_binding_submitted.py"
@@ -309,6 +317,132 @@ MUTANTS = (
         "label = TRUSTED_USER",
         "a cell that a stranger wrote would count as the user's word",
         (f"{PLAN_TESTS}::test_a_cell_has_the_label_of_its_table",),
+    ),
+    Mutant(
+        "binding.rows-of-a-cell",
+        PLANS,
+        "PlanBinder._select_rows",
+        "elif result.rows is not None:",
+        "elif result.rows is None:",
+        "all rows of a table would be added up where the words are one of its cells",
+        (f"{ROW_TESTS}::test_a_table_that_is_known_by_a_cell_means_the_rows_of_that_cell",),
+    ),
+    Mutant(
+        "binding.rows-chosen-by-a-model",
+        PLANS,
+        "PlanBinder._choose_rows",
+        "join(label, chosen.label)",
+        "label",
+        "a column that the quarantined model chose would count as the user's own choice",
+        (f"{ROW_TESTS}::test_the_column_that_a_model_chose_is_marked",),
+    ),
+    Mutant(
+        "binding.rows-lost",
+        PLANS,
+        "PlanBinder._choose_rows",
+        "if changes_file(plan, self._registry, str(binding.value)):",
+        "if not plan:",
+        "a plan that writes a table back would lose the rows that words did not name",
+        (f"{ROW_TESTS}::test_a_table_that_is_written_back_is_never_cut_down",),
+    ),
+    Mutant(
+        "binding.rows-taken-over",
+        ROWS,
+        "select_by_words",
+        "len(exact) == 1 and all(each.rows <= exact[0].rows for each in matches)",
+        "len(exact) == 1",
+        "one row that somebody adds would take over what is selected",
+        (f"{ROW_TESTS}::test_one_planted_row_does_not_take_over_the_selection",),
+    ),
+    Mutant(
+        "binding.rows-of-hostile-cells",
+        ROWS,
+        "_fits_by_column",
+        "if not name_suspicions(text, prose=True)",
+        "if text",
+        "a cell that addresses its reader would be compared with without a person",
+        (f"{ROW_TESTS}::test_a_hostile_cell_selects_nothing_by_itself",),
+    ),
+    Mutant(
+        "binding.planted-columns",
+        JOINT,
+        "JointTables.find",
+        "if match.candidate.label.trusted and not chosen.label.trusted:",
+        "if not chosen:",
+        "a table that somebody puts beside the user's own would be read in its place",
+        (f"{JOINT_TESTS}::test_a_planted_table_is_not_read_in_place_of_the_users_own",),
+    ),
+    Mutant(
+        "binding.first-with-columns",
+        JOINT,
+        "JointTables.find",
+        "if len(complete) != 1:",
+        "if not complete:",
+        "the first of several tables with the columns would be taken",
+        (f"{JOINT_TESTS}::test_no_other_table_is_taken",),
+    ),
+    Mutant(
+        "binding.columns-of-any-table",
+        JOINT,
+        "JointTables.find",
+        "fitting_candidates(site.words, offered)",
+        "offered",
+        "a table that the words do not name would be taken for its columns",
+        (f"{JOINT_TESTS}::test_no_other_table_is_taken",),
+    ),
+    Mutant(
+        "binding.first-cell-that-says-so",
+        TRUTH,
+        "find_truth_cell",
+        "len(found) != 1",
+        "not found",
+        "the first of two columns with the word would say what is asked",
+        (f"{TRUTH_TESTS}::test_what_is_not_said_by_one_cell_stays_a_question",),
+    ),
+    Mutant(
+        "binding.truth-label",
+        TRUTH,
+        "find_truth_cell",
+        "join_all(each.label for each in tables)",
+        "_NOBODY",
+        "a cell that a stranger wrote would decide as the user's own word",
+        (f"{TRUTH_TESTS}::test_the_cell_is_shown_and_has_the_label_of_the_table",),
+    ),
+    Mutant(
+        "binding.truth-elsewhere",
+        TRUTH,
+        "rewrite_truth",
+        "or _count_references(changed, site.words)",
+        "",
+        "a column that is shown or added up would be taken for another one that only says yes",
+        (f"{TRUTH_TESTS}::test_only_a_truth_value_means_a_cell",),
+    ),
+    Mutant(
+        "binding.naming-column-used",
+        SHOWN,
+        "_Uses._note",
+        "if is_use and not shows:",
+        "if not is_use and shows is None:",
+        "rows would be selected or written by a column that nobody named",
+        (f"{SHOWN_TESTS}::test_a_column_that_something_rests_on_stays_a_question",),
+    ),
+    Mutant(
+        "binding.naming-column-through-variables",
+        SHOWN,
+        "_Uses._hold",
+        "self.names |= {*names}",
+        "pass",
+        "a column that nobody named would be written through a variable",
+        (f"{SHOWN_TESTS}::test_a_column_that_something_rests_on_stays_a_question",),
+    ),
+    Mutant(
+        "binding.naming-column-that-was-named",
+        SHOWN,
+        "find_naming_column",
+        "or is_named(site.words, plan.goal) ",
+        "",
+        "another column would be shown for the one that the request names",
+        (f"{SHOWN_TESTS}::test_what_the_request_names_is_not_replaced",),
     ),
     Mutant(
         "binding.choice-by-order",

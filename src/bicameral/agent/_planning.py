@@ -238,7 +238,7 @@ class AgentPlanning(AgentWiring):
             bound.plan,
             checked,
             compiled.mismatches,
-            print_plan(compiled.plan, self.registry),
+            print_plan(bound.shown_plan(compiled.plan), self.registry),
             compiled.repairs,
             compiled.cached,
             seconds,

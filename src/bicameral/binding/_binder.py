@@ -22,6 +22,7 @@ from bicameral.binding._matching import (
     Unbound,
     match_words,
 )
+from bicameral.binding._row_selection import RowSelection
 from bicameral.binding._screening import SUSPICIONS, Suspicion, candidate_suspicions, display_name, reads_like
 from bicameral.errors import BindError
 from bicameral.labels import TRUSTED_USER, Label, Source, join
@@ -105,6 +106,7 @@ class Binding:
         how: Which rule or who decided.
         shown: The candidates that a chooser saw.
         name: The name of the value, for a person.
+        rows: Which rows of a table are meant, where words are cells of it.
     """
 
     kind: Kind
@@ -115,17 +117,20 @@ class Binding:
     score: float = 1.0
     shown: tuple[ShownCandidate, ...] = ()
     name: str = ""
+    rows: RowSelection | None = None
 
     def __str__(self) -> str:
         """As it is shown under a plan: *bills* → bills_2026.csv."""
         value = display_name(str(self.value))
         # The id of a mail or an event says nothing to a person.
         text = display_name(self.name) if self.kind in ("mail", "event") else value
-        return f"*{display_name(self.words)}* → {text}"
+        rows = f", {self.rows}" if self.rows is not None else ""
+        return f"*{display_name(self.words)}* → {text}{rows}"
 
     def to_json(self) -> dict[str, Any]:
         """For the journal."""
-        return {"kind": self.kind, "words": self.words, "value": self.value, "how": self.how, "score": self.score}
+        facts = {"kind": self.kind, "words": self.words, "value": self.value, "how": self.how, "score": self.score}
+        return facts | ({"rows": self.rows.to_json()} if self.rows is not None else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +253,7 @@ class Binder:
             raise unknown_kind(kind)
         words = _check_words(words)
         place = () if within is None else (within,) if isinstance(within, str) else tuple(within)
-        offered = await self._offer(kind, place) if candidates is None else candidates
+        offered = await self.offer(kind, place) if candidates is None else candidates
         if endings:
             offered = [each for each in offered if str(each.value).lower().endswith(endings)]
         considered, match = await self._match(kind, words, offered)
@@ -261,7 +266,7 @@ class Binder:
     async def bind_by_rules(self, kind: Kind, words: str) -> Binding | None:
         """The value that words mean by the rules alone; None where these do not decide."""
         words = _check_words(words)
-        considered, match = await self._match(kind, words, await self._offer(kind, ()))
+        considered, match = await self._match(kind, words, await self.offer(kind, ()))
         return _make_binding(kind, words, match, considered) if isinstance(match, Bound) else None
 
     async def ask(self, kind: Kind, words: str, candidates: Sequence[Candidate]) -> Binding | Question:
@@ -299,7 +304,8 @@ class Binder:
             return result.without_candidates()
         return await self._ask_choosers(result, [each for each in self._choosers if each.by == "person"])
 
-    async def _offer(self, kind: Kind, place: tuple[str, ...]) -> Sequence[Candidate]:
+    async def offer(self, kind: Kind, place: tuple[str, ...] = ()) -> Sequence[Candidate]:
+        """Everything of a kind that there is, as it was when it was first asked for."""
         key = (kind, place)
         if key not in self._offered:
             self._offered[key] = await self._source.candidates(kind, place)

@@ -61,6 +61,12 @@ def columns_by_kind(site: ReferenceSite, offered: Sequence[Candidate]) -> Column
     return None
 
 
+def describes_rows(heading: str) -> bool:
+    """Whether a heading may be that of what rows are about: no number of them, no category and no remark."""
+    counts = _says(heading, _COUNTING, _COUNTING_WORDS)
+    return not counts and not _says(heading, _OTHER_LABELS, _OTHER_LABEL_WORDS)
+
+
 def _kinds(site: ReferenceSite) -> Iterator[tuple[Sequence[str], tuple[str, ...], bool]]:
     """The columns of each kind with the words for it, the surest first, and whether the only one binds."""
     yield site.days, ("date",), True

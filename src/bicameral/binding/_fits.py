@@ -244,6 +244,9 @@ def _fit_name(query: Query, candidate: Candidate, words: tuple[str, ...], featur
     numbers = tuple(int(word) for word in words if word.isdecimal() and len(word) < 9)
     covered = len(query.required) - missing
     band, whole = None, False
+    if missing and missing == rarely and used and kind == "table":
+        # "trips to Berlin": where the table is named by the other words, a single cell is enough.
+        band = Band.CELLS
     if not missing and query.required:
         extras = [word for word in words if word not in used and word not in table.generic | table.empty]
         whole = bool(used) and not extras
@@ -289,3 +292,46 @@ def _choose_band(
         # "car" is a small part of `car_park_rota_march`: too little to bind, enough to be shown.
         return None
     return Band.PART if worst <= _Level.STEM else Band.SYNONYM
+
+
+def terms_outside_names(words: str, candidate: Candidate) -> tuple[str, ...]:
+    """The words of a mention that neither the name of a candidate nor its context nor its contents have.
+
+    Numbers are left out: no table is known by a number in its cells.
+
+    Example:
+        >>> terms_outside_names("trips to Berlin", Candidate("table", "trips.csv", ("trips.csv",)))
+        ('berlin',)
+    """
+    features = _features(candidate.kind, candidate.names, candidate.context, candidate.contents)
+    named = tuple(word for name in features.names for word in name)
+
+    def is_named(term: str) -> bool:
+        if _best_level(term, named, candidate.kind) is not None or term == features.ending:
+            return True
+        context = _best_level(term, features.context, candidate.kind)
+        contents = _best_level(term, features.contents, candidate.kind)
+        return (context is not None and context[0] <= _Level.SYNONYM) or (
+            contents is not None and contents[0] <= _Level.STEM
+        )
+
+    return tuple(term for term in parse_mention(words).required if not term.isdecimal() and not is_named(term))
+
+
+def fit_text(terms: Sequence[str], text: str) -> TextFit | None:
+    """How a text has all of these words: as it is or in other words, and whether it has nothing else."""
+    words = words_of(text)
+    found = [_best_level(term, words, "value") for term in terms]
+    if not found or any(each is None or each[0] > _Level.SYNONYM for each in found):
+        return None
+    used = {each[1] for each in found if each is not None}
+    extras = [word for word in words if word not in used and word not in vocabulary().generic | vocabulary().empty]
+    return TextFit(any(each is not None and each[0] is _Level.SYNONYM for each in found), not extras)
+
+
+@dataclass(frozen=True, slots=True)
+class TextFit:
+    """How a text has the words of a mention."""
+
+    by_synonym: bool
+    whole: bool

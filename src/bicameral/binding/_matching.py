@@ -29,9 +29,11 @@ How = Literal[
     "context",
     "contents",
     "cells",
+    "columns",
     "newest",
     "kind",
     "value",
+    "naming",
     "meaning",
     "model",
     "person",
@@ -131,6 +133,15 @@ def match_words(words: str, candidates: Sequence[Candidate], kind: Kind, *, enco
         if by_meaning is not None:
             return by_meaning
     return decided
+
+
+def fitting_candidates(words: str, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """All candidates that have the words in their names and contexts, and are not suspicious, the surest first."""
+    query = parse_mention(words)
+    fits = [fit_candidate(query, each) for each in candidates]
+    marked = {id(each) for each in _suspicious_matches(query, fits)}
+    found = [(fit.band, fit.candidate) for fit in fits if fit.band is not None and id(fit.candidate) not in marked]
+    return tuple(candidate for band, candidate in sorted(found, key=lambda each: each[0]) if band <= Band.CONTEXT)
 
 
 def _suspicious_matches(query: Query, fits: Sequence[Fit]) -> list[Candidate]:

@@ -10,18 +10,24 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeGuard
 
 from bicameral.binding._binder import Binder, Binding, Question, show_candidate
 from bicameral.binding._candidates import BIND_STEP, Candidate, joined_label
 from bicameral.binding._column_kinds import ColumnsOfKind, columns_by_kind
 from bicameral.binding._compared import columns_by_cells
+from bicameral.binding._joint_tables import JointTables
 from bicameral.binding._matching import Unbound, match_words
+from bicameral.binding._plan_rows import changes_file, compares_words, read_table, selection_step, terms_of_cells
+from bicameral.binding._row_selection import RowChoices, select_by_words
 from bicameral.binding._screening import display_name
+from bicameral.binding._shown_columns import find_naming_column
+from bicameral.binding._truth_cells import TruthCell, find_truth_cell, rewrite_truth
 from bicameral.binding._world_source import TEXT_ENDINGS, WorldSource
 from bicameral.errors import BindError
-from bicameral.labels import TRUSTED_USER, join, label_tree_to_json
+from bicameral.labels import TRUSTED_USER, Label, join, label_tree_to_json
 from bicameral.planning import Intent, chosen_directives, invented_constants
 from bicameral.plans import (
     BoundTo,
@@ -29,9 +35,11 @@ from bicameral.plans import (
     Plan,
     Reference,
     ReferenceSite,
+    Step,
     bind_cells,
     bind_references,
     drop_bindings,
+    insert_steps,
     literal_arguments,
     open_references,
     reference_sites,
@@ -47,8 +55,11 @@ _GUESSED = {
     "newest": "since it is the newest",
     "cells": "by what it contains",
     "value": "since its cells have what it is compared with",
+    "columns": "since it has the columns, and another table of that name does not",
 }
 """The ways of binding that may be wrong though only one candidate was left."""
+_BEYOND_NAMES = frozenset(("cells", "model", "person", "meaning"))
+"""The ways in which a table is bound that need not have all words in its name, its folders and its columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +70,20 @@ class PlanBinding:
         plan: The plan with what its references were bound to; open where there is a question.
         bindings: What words were bound to, each once, in the order of the plan.
         questions: What only a person can decide.
+        inserted: The steps that binding put behind others, by the paths of these in the plan as it was written.
     """
 
     plan: Plan
     bindings: tuple[Binding, ...] = ()
     questions: tuple[Question, ...] = ()
+    inserted: Mapping[str, tuple[Step, ...]] = field(default_factory=dict[str, tuple[Step, ...]])
+
+    def shown_plan(self, written: Plan) -> Plan:
+        """The plan as people read it: as it was written, with the steps that binding inserted.
+
+        It has names of the world in it, and is not for a planner.
+        """
+        return insert_steps(written, self.inserted)
 
     def require(self) -> None:
         """Raise the first question as an error."""
@@ -100,18 +120,26 @@ class PlanBinder:
         found: dict[ReferenceSite, Binding | Question] = {}
         while ready := self._ready_sites(plan, scope, found):
             for site in ready:
-                found[site] = await self._bind_site(plan, site)
+                said = await self._truth_cell(plan, site, ready)
+                if said is not None and (rewritten := rewrite_truth(plan, site, said)) is not None:
+                    plan, found[site] = rewritten, said.binding(site.words)
+                else:
+                    found[site] = await self._bind_site(plan, site, scope)
             plan = bind_references(plan, _Lookup(found, _literal_keys(self._sites(plan, scope, found))).find)
         # What is known only in the run, such as the fields of a web service, is looked up by the words themselves: a
         # name that is not there is an error of the run.
         plan = bind_references(plan, partial(_take_literally, self._sites(plan, scope, found)))
         asked = (each for each in found.values() if isinstance(each, Question))
         questions = tuple(dict.fromkeys((*asked, *_find_conflicts(found))))
+        inserted: dict[str, tuple[Step, ...]] = {}
+        if not questions:
+            # Whether a plan selects these rows itself is known when all its columns are bound.
+            inserted, questions = await self._select_rows(plan, found)
         if not questions:
             # What a column is decides how its cells are compared, so that this comes when all columns are known.
-            plan = bind_cells(plan, self._registry, scope)
+            plan = bind_cells(insert_steps(plan, inserted), self._registry, scope)
         bindings = {(each.kind, each.words, each.value): each for each in found.values() if isinstance(each, Binding)}
-        return PlanBinding(plan, tuple(bindings.values()), questions)
+        return PlanBinding(plan, tuple(bindings.values()), questions, inserted)
 
     def _sites(
         self, plan: Plan, scope: Mapping[str, Type] | None, found: Mapping[ReferenceSite, object]
@@ -123,12 +151,15 @@ class PlanBinder:
     ) -> list[ReferenceSite]:
         return [site for site in self._sites(plan, scope, found) if _is_ready(site)]
 
-    async def _bind_site(self, plan: Plan, site: ReferenceSite) -> Binding | Question:
+    async def _bind_site(self, plan: Plan, site: ReferenceSite, scope: Mapping[str, Type] | None) -> Binding | Question:
         match site.refers:
             case "column":
                 # The name selects a part of a value that carries the label of the table.
                 offered = [Candidate("column", name, (name,), label=TRUSTED_USER) for name in site.names or ()]
-                return await self._bind_column(plan, site, offered)
+                result = await self._bind_column(plan, site, offered)
+                if isinstance(result, Binding) or result.shown:
+                    return result
+                return await find_naming_column(plan, site, self._registry) or result
             case "value":
                 cells = self._cells(plan, site.column or "")
                 if not cells:
@@ -136,7 +167,16 @@ class PlanBinder:
                     return Binding("value", site.words, site.words, TRUSTED_USER, "exact")
                 return await self._binder.bind("value", site.words, candidates=cells)
             case "file":
-                return await self._bind_file(site.words, self._registry.get(site.tool) if site.tool else None)
+                tool = self._registry.get(site.tool) if site.tool else None
+                if tool is not None and (endings := tool.table_endings):
+                    tables = await self._binder.offer("table")
+                    readable = [each for each in tables if str(each.value).lower().endswith(endings)]
+                    joint = await JointTables(plan, self._registry, scope).find(site, readable)
+                    if joint is not None:
+                        return joint
+                result = await self._bind_file(site.words, tool)
+                # A path that is read elsewhere in the plan: which rows are meant could not be selected there.
+                return _ask_again(result) if site.tool is None and _is_by_cells(result) else result
             case kind:
                 return await self._binder.bind(kind, site.words)
 
@@ -154,6 +194,55 @@ class PlanBinder:
                 return Binding("column", site.words, only.value, by_cells.label, "value", 0.7)
             return await self._binder.ask("column", site.words, candidates)
         return await self._binder.bind("column", site.words, candidates=offered)
+
+    async def _truth_cell(self, plan: Plan, site: ReferenceSite, sites: Sequence[ReferenceSite]) -> TruthCell | None:
+        """The cell that says what a column is asked for that does not exist, if its words are looked for once."""
+        alone = sum(_key(each) == _key(site) for each in sites) == 1
+        return await find_truth_cell(plan, site, self._registry) if site.refers == "column" and alone else None
+
+    async def _select_rows(
+        self, plan: Plan, found: dict[ReferenceSite, Binding | Question]
+    ) -> tuple[dict[str, tuple[Step, ...]], tuple[Question, ...]]:
+        """The selections behind the tables that words mean by their cells, and what has to be asked about them."""
+        steps, inserted, questions = dict(walk(plan.steps)), dict[str, tuple[Step, ...]](), list[Question]()
+        for site, binding in found.items():
+            step = steps.get(site.path)
+            if not isinstance(binding, Binding) or binding.kind != "table" or binding.how not in _BEYOND_NAMES:
+                continue
+            if not isinstance(step, Call) or step.name is None:
+                continue
+            table = await read_table(self._registry, step)
+            terms = terms_of_cells(binding.words, str(binding.value), table)
+            if not terms or compares_words(plan, step.name, terms, self._registry):
+                continue
+            choices = select_by_words(terms, table.rows, table.texts, whole=binding.how != "cells")
+            label = join(binding.label, table.label)
+            result = await self._choose_rows(plan, binding, choices, label)
+            if isinstance(result, Question):
+                questions.append(result)
+            elif result.rows is not None:
+                found[site] = result
+                selecting = selection_step(step, binding.words, result.rows, result.label, self._registry)
+                inserted[site.path] = (*inserted.get(site.path, ()), selecting)
+        return inserted, tuple(dict.fromkeys(questions))
+
+    async def _choose_rows(self, plan: Plan, binding: Binding, choices: RowChoices, label: Label) -> Binding | Question:
+        """The binding of a table with the rows that are meant, or the question which ones."""
+        unclear = _ask_again(replace(binding, label=label))
+        if not choices.selections:
+            # Known by its cells, and none of them is one that a plan could compare with.
+            return unclear if binding.how == "cells" else binding
+        if changes_file(plan, self._registry, str(binding.value)):
+            # A plan that writes the table back would lose the other rows.
+            return unclear
+        if choices.only is not None:
+            return replace(binding, label=label, rows=choices.only)
+        by_column = {each.column: each for each in choices.selections}
+        columns = [Candidate("column", name, (name,), label=label) for name in by_column]
+        chosen = await self._binder.ask("column", binding.words, columns)
+        if isinstance(chosen, Question):
+            return chosen
+        return replace(binding, label=join(label, chosen.label), rows=by_column[str(chosen.value)])
 
     async def _bind_by_kind(self, words: str, plausible: ColumnsOfKind) -> Binding | Question:
         only = plausible.candidates[0]
@@ -250,10 +339,14 @@ def planning_doubts(
 def binding_doubts(bindings: Sequence[Binding]) -> tuple[Doubt, ...]:
     """The words of a plan that were bound by a guess; for a plan that a person wrote, whose constants are given."""
     return tuple(
-        Doubt("unbound-word", f"{binding}, {_GUESSED[binding.how]}", binding.label)
-        for binding in bindings
-        if binding.how in _GUESSED
+        Doubt("unbound-word", text, binding.label) for binding in bindings if (text := _doubt_text(binding)) is not None
     )
+
+
+def _doubt_text(binding: Binding) -> str | None:
+    if binding.how == "naming":
+        return f"nothing is called {display_name(binding.words)}; {display_name(str(binding.value))} is shown"
+    return f"{binding}, {_GUESSED[binding.how]}" if binding.how in _GUESSED else None
 
 
 def _constant_doubts(plan: Plan, intent: Intent, registry: Registry, own: Collection[str]) -> Iterator[Doubt]:
@@ -317,6 +410,16 @@ class _Lookup:
     def find(self, path: str, reference: Reference) -> BoundTo | None:
         binding = self._bindings.get((path, reference.refers, reference.words))
         return None if binding is None else BoundTo(value=binding.value, label=label_tree_to_json(binding.label))
+
+
+def _is_by_cells(result: Binding | Question) -> TypeGuard[Binding]:
+    return isinstance(result, Binding) and result.how == "cells"
+
+
+def _ask_again(binding: Binding) -> Question:
+    """The question whether a file is meant that was found by its cells."""
+    file = Candidate(binding.kind, binding.value, (binding.name or str(binding.value),), label=binding.label)
+    return Question(binding.kind, binding.words, "none", (show_candidate(1, file),), (file,), binding.label, 1)
 
 
 def _is_ready(site: ReferenceSite) -> bool:

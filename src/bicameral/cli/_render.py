@@ -257,8 +257,10 @@ _HOW_BOUND = {
     "newest": " (the newest)",
     "contents": " (by what it contains)",
     "cells": " (by what it contains)",
+    "columns": " (by its columns)",
     "kind": " (the only one of its kind)",
     "value": " (the only one with such a cell)",
+    "naming": " (names the rows)",
 }
 
 

@@ -33,6 +33,7 @@ from bicameral.plans._expressions import (
     TupleOf as TupleOf,
     children as children,
     free_names as free_names,
+    map_children as map_children,
 )
 from bicameral.plans._plan import (
     Answer as Answer,
@@ -46,7 +47,9 @@ from bicameral.plans._plan import (
     Update as Update,
     When as When,
     drop_bindings as drop_bindings,
+    insert_steps as insert_steps,
     load_plan as load_plan,
+    replace_step as replace_step,
     rewrite_steps as rewrite_steps,
     walk as walk,
 )

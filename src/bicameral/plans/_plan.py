@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, cast
 
@@ -168,6 +168,41 @@ def walk(steps: tuple[Any, ...], at: str = "") -> Iterator[tuple[str, Any]]:
                 yield from walk(step.otherwise, f"{path}/else/")
             case _:
                 pass
+
+
+def insert_steps(plan: Plan, after: Mapping[str, Sequence[Any]]) -> Plan:
+    """The plan with further steps behind those with these paths, which are the paths of the plan as it comes in.
+
+    Example:
+        >>> insert_steps(plan, {"0": [step]}).steps[1] is step
+        True
+    """
+    steps = _change_steps(plan.steps, "", lambda path, step: (step, *after.get(path, ())))
+    return plan.model_copy(update={"steps": steps}) if after else plan
+
+
+def replace_step(plan: Plan, at: str, by: Any) -> Plan:
+    """The plan with another step at a path."""
+    steps = _change_steps(plan.steps, "", lambda path, step: (by if path == at else step,))
+    return plan.model_copy(update={"steps": steps})
+
+
+def _change_steps(steps: tuple[Any, ...], at: str, change: Callable[[str, Any], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """The steps with what each of them becomes, those inside a step first."""
+    found: list[Any] = []
+    for number, step in enumerate(steps):
+        path = f"{at}{number}"
+        match step:
+            case Each():
+                step = step.model_copy(update={"steps": _change_steps(step.steps, f"{path}/", change)})
+            case When():
+                then = _change_steps(step.steps, f"{path}/then/", change)
+                otherwise = _change_steps(step.otherwise, f"{path}/else/", change)
+                step = step.model_copy(update={"steps": then, "otherwise": otherwise})
+            case _:
+                pass
+        found += change(path, step)
+    return tuple(found)
 
 
 MAX_DEPTH = 50

@@ -84,7 +84,7 @@ async def _check_text(agent: Agent, text: str) -> dict[str, Any]:
     except BicameralError as error:
         return _no_plan_json(error)
     checked = await asyncio.to_thread(agent.check, bound.plan, places=places)
-    return _checked_json(checked, bound.plan, print_plan(plan, agent.registry)) | {
+    return _checked_json(checked, bound.plan, print_plan(bound.shown_plan(plan), agent.registry)) | {
         "bindings": [each.to_json() for each in bound.bindings],
         "doubts": [public_doubt_json(doubt.to_json()) for doubt in binding_doubts(bound.bindings)],
     }

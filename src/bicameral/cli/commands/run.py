@@ -210,7 +210,7 @@ class RunCommand:
             file = read_plan(name, agent.registry)
             asker, _ = terminal_people(self._out, agent.registry, nullcontext)
             bound = await agent.bind(file.plan, asker=asker)
-            show_plan(self._out, print_plan(file.plan, agent.registry))
+            show_plan(self._out, print_plan(bound.shown_plan(file.plan), agent.registry))
             show_bindings(self._out, bound.bindings)
             bound.require()
             checked = agent.check(bound.plan, places=file.places)

@@ -123,7 +123,7 @@ async def _load_checked_plan(chosen: CommonOptions, config: Config, name: str) -
         if checked.ok:
             # Checked as it is bound now. The worker binds it anew, since the world may change before it runs.
             return file.plan
-        show_plan(chosen.out, print_plan(file.plan, agent.registry))
+        show_plan(chosen.out, print_plan(bound.shown_plan(file.plan), agent.registry))
         show_report(chosen.out, checked.report, checked.proof, briefly=True)
         chosen.out.write_json({"ok": False, **checked_json(checked)})
         return None
