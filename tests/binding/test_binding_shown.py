@@ -48,7 +48,7 @@ async def test_the_column_that_names_the_rows_is_shown(tmp_path: Path, source: s
 @pytest.mark.parametrize(
     "source",
     [
-        'answer(len([row for row in chosen if row[column("vendor")] == "Woods"]))',
+        'answer(len([row for row in chosen if row[column("vendor")] == "Nobody"]))',
         'answer(sort_rows(chosen, column("vendor")))',
         'answer(sorted([row[column("vendor")] for row in chosen]))',
         'answer(sum([row[column("vendor")] for row in chosen]))',
@@ -57,8 +57,8 @@ async def test_the_column_that_names_the_rows_is_shown(tmp_path: Path, source: s
         'write_text("out/a.txt", ", ".join([row[column("vendor")] for row in chosen]))\nanswer("done")',
         'names = [row[column("vendor")] for row in chosen]\nwrite_json("out/a.json", names)\nanswer(names)',
         'names = [row[column("vendor")] for row in chosen]\nanswer([n for n in names if n == "Woods"])',
-        'answer("yes" if chosen[0][column("vendor")] == "Woods" else "no")',
-        'n = ""\nfor row in chosen:\n    if row[column("vendor")] == "Woods":\n        n += "x"\nanswer(n)',
+        'answer("yes" if chosen[0][column("vendor")] == "Nobody" else "no")',
+        'n = ""\nfor row in chosen:\n    if row[column("vendor")] == "Nobody":\n        n += "x"\nanswer(n)',
     ],
 )
 async def test_a_column_that_something_rests_on_stays_a_question(tmp_path: Path, source: str) -> None:
