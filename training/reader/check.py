@@ -33,8 +33,7 @@ def against_evaluation(instruction: str, words: str) -> Iterator[str]:
     if _requests().has_near(instruction):
         yield "the instruction is too near to a request of the evaluation"
     sentences = split_sentences(words)
-    for reason in filter(None, map(_sentence_fault, sentences)):
-        yield reason
+    yield from filter(None, map(_sentence_fault, sentences))
     if any(Path(each).name.lower() in _files() for each in sentences):
         yield "a file is called as one of the evaluation's world"
 

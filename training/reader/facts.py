@@ -12,6 +12,7 @@ Flags: `changes` (there may be an older value), `event` (it is the time of an ev
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +24,7 @@ Language = Literal["en", "de", "fr", "es"]
 LANGUAGES: tuple[Language, ...] = ("en", "de", "fr", "es")
 
 _GERMAN = {"m": ("der", "des", "den"), "f": ("die", "der", "die"), "n": ("das", "des", "das")}
+_ARTICLE = re.compile(r"^(?:the|der|die|das|le|la|les|el|los|las) |^l'")
 _VOWELS = "aeiouyhâàéèêëîïôöûüœAEIOUYHÂÀÉÈÊËÎÏÔÖÛÜŒ"
 
 
@@ -88,8 +90,15 @@ class Wording:
     values: tuple[str, ...]
 
     @property
+    def label(self) -> str:
+        """The fact as the label before its value."""
+        phrase = _ARTICLE.sub("", self.nouns[0])
+        return phrase[:1].upper() + phrase[1:]
+
+    @property
     def instructions(self) -> tuple[str, ...]:
-        """All ways to ask; what begins with `whether` is no noun that a genitive could follow."""
+        """All ways to ask, with the thing."""
+        # A fact that is true or false is asked for with a whole clause.
         phrases = () if self.denials else tuple(f"{each} {{gen}}" for each in self.nouns)
         return phrases + self.asks
 
@@ -127,6 +136,16 @@ def load_classes() -> tuple[ThingClass, ...]:
 def load_facts() -> tuple[Fact, ...]:
     """All facts."""
     return tuple(fact for each in load_classes() for fact in each.facts)
+
+
+@cache
+def load_other_names() -> dict[str, dict[Language, Thing]]:
+    """Other names of things, by their first English name."""
+    listed: dict[str, list[str]] = tomllib.loads((CORPUS / "other_names.toml").read_text("utf-8"))
+    return {
+        name: {language: noun(language, each) for language, each in zip(LANGUAGES, written, strict=True)}
+        for name, written in listed.items()
+    }
 
 
 @cache

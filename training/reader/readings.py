@@ -15,22 +15,25 @@ from typing import Any
 
 from bicameral import types as t
 
-from .facts import LANGUAGES, Fact, Language, Thing, load_classes, load_facts, load_words, person
+from .facts import LANGUAGES, Fact, Language, Thing, load_classes, load_facts, load_other_names, load_words, person
 from .forms import TODAY_IS_TOLD, Reading, Situation, UnfitError, check_reading, missing_reply, wrap_reply
 from .lists import make_judgement, make_list
 from .sources import Document, PassageKind, Writer
 from .values import Value, make_type, make_value, moment_value, person_name, random_day, relative_value, write_day
 
 HELD_BACK = 0.04
+"""The share of forms that ask for what is held back."""
 _OTHER_LANGUAGE = 0.1
 _OPTIONAL = 0.12
+_SAME_NAME = 0.6
 
 
 @cache
 def held_patterns() -> frozenset[str]:
-    """The facts that are held back: they occur in no text and no instruction of the training part."""
-    order = sorted((fact.id for fact in load_facts()), key=lambda name: random.Random(f"held/{name}").random())
-    return frozenset(order[: round(HELD_BACK * len(order))])
+    """The facts that are held back, one of each of these kinds; no form of the training part has them."""
+    order = sorted(load_facts(), key=lambda fact: random.Random(f"held/{fact.id}").random())
+    kinds = ("date", "money", "serial", "bool")
+    return frozenset(next(fact.id for fact in order if fact.kind.split(":")[0] == kind) for kind in kinds)
 
 
 def make_reading(picks: random.Random, *, held: bool = False) -> Reading:
@@ -69,6 +72,7 @@ class _FactReading:
         # What is held back is in no text of the training part; the other way round it may be.
         self.facts = [each for each in self.group.facts if held or each.id not in held_patterns()]
         self.things = self._choose_things()
+        self.asked_thing = self._choose_asked_name()
         self.values: dict[tuple[str, int], Value] = {}
         self.day = random_day(picks, 2025, 2028)
 
@@ -80,6 +84,20 @@ class _FactReading:
             name = person_name(self.picks)
             names.setdefault(name.split()[0], name)
         return [{language: person(language, name) for language in LANGUAGES} for name in names.values()]
+
+    def _choose_asked_name(self) -> Thing:
+        """The thing as the instruction calls it: often otherwise than the text does."""
+        first = self.things[0]
+        if self.picks.random() < _SAME_NAME:
+            return first[self.language]
+        if self.group.things:
+            return load_other_names().get(first["en"].bare, first)[self.language]
+        # The text has the first name alone, or the instruction does.
+        name, short = first["en"].nom, first["en"].nom.split()[0]
+        if self.picks.random() < 0.5:
+            self.things[0] = {language: person(language, short) for language in LANGUAGES}
+            return person(self.language, name)
+        return person(self.language, short)
 
     # Statements
 
@@ -153,6 +171,15 @@ class _FactReading:
             made.cells[each.wordings[self.text_language].key] = self.value(each, number).cell
         return made
 
+    def sheet(self, number: int, facts: Sequence[Fact]) -> Document:
+        """Facts under the name of their thing, a line each."""
+        made = self.document(())
+        bare, mark = self.thing(number).bare, self.picks.choice(["- ", "", "* "])
+        head = self.picks.choice(["## {}", "{}:", "**{}**", "{}"]).format(bare[:1].upper() + bare[1:])
+        lines = [f"{mark}{each.wordings[self.text_language].label}: {self.value(each, number).bare}" for each in facts]
+        made.sheet = "\n".join([head, *lines])
+        return made
+
     def event(self, number: int, moment: dt.datetime, place: str, lines: Sequence[str] = ()) -> Document:
         made = self.document(lines, "event", moment.date())
         bare = self.thing(number).bare
@@ -172,7 +199,12 @@ class _FactReading:
                 columns = self.picks.sample(plain, min(len(plain), self.picks.randrange(1, 4)))
                 columns += asked if number and self.picks.random() < 0.7 else []
                 made.append(self.row(number, self.picks.sample(columns, len(columns))))
-            elif chance < 0.3 and timed is not None:
+            elif chance < 0.27 and plain:
+                number = self.picks.choice([0, number, number])
+                columns = self.picks.sample(plain, min(len(plain), self.picks.randrange(1, 4)))
+                columns += asked if number else []
+                made.append(self.sheet(number, self.picks.sample(columns, len(columns))))
+            elif chance < 0.4 and timed is not None:
                 moment = self.value(timed, number).moment
                 assert moment is not None
                 made.append(self.event(number, moment, self._event_place(number)))
@@ -193,21 +225,22 @@ class _FactReading:
         if chance < 0.64 or any(each.cells or each.moment for each in documents):
             return self.writer.passages(documents[:8])
         lines = [line for each in documents for line in each.lines]
+        sheet = "\n\n".join(each.sheet for each in documents if each.sheet)
         main = first if first is not None else documents[0]
-        whole = Document("mail", lines, main.day, "others", quoted=main.quoted)
+        whole = Document("mail", lines, main.day, "others", sheet=sheet, quoted=main.quoted)
         if chance < 0.72:
             return self.writer.mail_record(whole)
         if chance < 0.83 or main.quoted:
             return self.writer.body(whole, person_name(self.picks))
         if chance < 0.86:
-            return [self.writer.letter(each.lines) for each in documents]
-        return self.writer.letter(lines)
+            return [self.writer.letter(each.lines, each.sheet) for each in documents]
+        return self.writer.letter(lines, sheet)
 
     # Forms
 
     def ask(self, fact: Fact | None = None) -> str:
         wording = (fact or self.fact).wordings[self.language]
-        return self.things[0][self.language].fill(self.picks.choice(wording.instructions))
+        return self.asked_thing.fill(self.picks.choice(wording.instructions))
 
     def wanted(self, fact: Fact) -> tuple[str, t.Type]:
         name = self.picks.choice(fact.types)
@@ -224,7 +257,7 @@ class _FactReading:
         fact = self.fact
         situations: dict[Situation, float] = {"found": 0.46, "absent": 0.26, "ordered": 0.115, "claimed": 0.035}
         if "changes" in fact.flags:
-            situations |= {"changed": 0.16, "quoted": 0.07}
+            situations |= {"changed": 0.35, "quoted": 0.13}
         if TODAY_IS_TOLD and "event" in fact.flags:
             situations["series"] = 0.3
         situation = self.picks.choices(list(situations), list(situations.values()))[0]
@@ -265,6 +298,11 @@ class _FactReading:
             reply = self.reply(fact, name, self.value(fact, 0), from_cell=True)
             return self.ask(), self.source(first, others), reply
         value = self.value(fact, 0)
+        if fact.kind != "bool" and picks.random() < 0.2:
+            more = [each for each in self.facts if each.kind != "bool" and each != fact]
+            columns = [fact, *picks.sample(more, min(len(more), picks.randrange(0, 4)))]
+            first = self.sheet(0, picks.sample(columns, len(columns)))
+            return self.ask(), self.source(first, others), self.reply(fact, name, value)
         if fact.flags & {"event", "place"} and picks.random() < 0.5:
             timed = next((each for each in self.facts if "event" in each.flags), None)
             if timed is not None:
@@ -384,7 +422,7 @@ class _FactReading:
         documents = [each for each in documents if each.moment == right or picks.random() < 0.75]
         documents += self.other_documents(picks.randrange(0, 3), [self.fact])
         picks.shuffle(documents)
-        ask = self.things[0][self.language].fill(picks.choice(own["next" if coming else "last"]))
+        ask = self.asked_thing.fill(picks.choice(own["next" if coming else "last"]))
         return ask, self.writer.passages(documents), value.reply("datetime", from_cell=True)
 
     def make_record(self) -> Reading:
@@ -423,7 +461,7 @@ class _FactReading:
         nouns = [picks.choice(each.nouns) for each in wordings]
         own = load_words(self.language)["and"]
         joined = ", ".join(nouns[:-1]) + own + nouns[-1]
-        instruction = f"{joined} {self.things[0][self.language].gen}"
+        instruction = f"{joined} {self.asked_thing.gen}"
         wanted = t.RecordType(tuple(fields))
         reply = missing_reply(wanted, missing) if missing else "{" + ", ".join(parts) + "}"
         pattern = "+".join(sorted(each.id for each in chosen))

@@ -33,6 +33,7 @@ class Document:
         moment: When an event begins.
         place: Where it is.
         sender: Who wrote a mail.
+        sheet: Facts under the name of their thing, which are not said again in each line.
     """
 
     kind: PassageKind
@@ -44,6 +45,7 @@ class Document:
     moment: dt.datetime | None = None
     place: str = ""
     sender: str = ""
+    sheet: str = ""
     quoted: tuple[str, ...] = ()
     """Lines of an older mail below this one."""
 
@@ -96,7 +98,8 @@ class Writer:
             case "page":
                 title = each.title or self.picks.choice(self.words["headings"])
                 stem = self.picks.choice(self.words["notes"]).replace(" ", "-")
-                return self.prose(each.lines), f"downloads/{stem}.html", title, ()
+                text = self.prose(each.lines) if each.lines or not each.sheet else ""
+                return "\n\n".join(filter(None, (text, each.sheet))), f"downloads/{stem}.html", title, ()
             case "note":
                 stem = self.picks.choice(self.words["notes"])
                 name = f"{stem}{self.picks.choice(['.txt', '.md', '.md'])}"
@@ -125,6 +128,8 @@ class Writer:
 
     def note(self, each: Document) -> str:
         """Lines, a list, a section with a heading, or prose."""
+        if each.sheet:
+            return "\n\n".join(filter(None, (each.sheet, "\n".join(self.with_fillers(each.lines, 1)))))
         lines = self.with_fillers(each.lines, 2)
         match self.picks.randrange(4):
             case 0:
@@ -141,7 +146,7 @@ class Writer:
         hello = self.picks.choice(self.words["hello"]).replace("{name}", self._reader)
         bye = self.picks.choice(self.words["bye"]).replace("{name}", name)
         middle = self.prose(each.lines) if self.picks.random() < 0.7 else "\n".join(self.with_fillers(each.lines))
-        text = f"{hello}\n\n{middle}\n\n{bye}"
+        text = "\n\n".join(filter(None, (hello, middle, each.sheet, bye)))
         if each.quoted:
             day = write_day(each.day - dt.timedelta(self.picks.randrange(1, 20)), self.language, self.picks)
             head = self.picks.choice(self.words["quoted"]).replace("{day}", day).replace("{name}", name)
@@ -168,11 +173,13 @@ class Writer:
         )
         return dataclasses.asdict(made)
 
-    def letter(self, lines: Sequence[str]) -> str:
+    def letter(self, lines: Sequence[str], sheet: str = "") -> str:
         """A text of its own: minutes, an information sheet, a web page, a contract."""
         title = self.picks.choice(self.words["text_subjects"])
         day = write_day(random_day(self.picks), self.language, self.picks)
         mixed = self.with_fillers(lines, 5)
+        if sheet:
+            return f"{title} ({day})\n\n{sheet}\n\n" + "\n".join(mixed)
         match self.picks.randrange(3):
             case 0:
                 return f"{title} ({day})\n\n" + "\n".join(f"{number}. {line}" for number, line in enumerate(mixed, 1))

@@ -36,8 +36,9 @@ _LAST = (
     "Zumthor Ashdown Blakeney Carrick Dunmore Fairweather Granger Holloway Kettering Marchbanks Penrose Whitlock"
 ).split()
 _SHOPS = (
-    "Berger & Söhne; Maison Lavigne; Hartwell Brothers; Ferretería Solana; Elektro Kranz; Comptoir du Nord; Oakham Stores; "
-    "Bazar Central; Technikhaus Ried; La Bonne Prise; Fielding & Co; Almacenes Duarte; Radhaus Ost; Au Fil de l'Eau; "
+    "Berger & Söhne; Maison Lavigne; Hartwell Brothers; Ferretería Solana; Elektro Kranz; Comptoir du Nord; "
+    "Oakham Stores; Bazar Central; Technikhaus Ried; La Bonne Prise; Fielding & Co; Almacenes Duarte; "
+    "Radhaus Ost; Au Fil de l'Eau; "
     "Northgate Supplies; Casa Merino"
 ).split("; ")
 _STREETS: dict[Language, list[str]] = {
@@ -62,8 +63,9 @@ _PLACES: dict[Language, list[str]] = {
         "am Haken neben der Kellertreppe", "im Briefkasten von Nummer 9", "in der Schublade unter dem Telefon",
     ],
     "fr": [
-        "sous le pot de fleurs", "derrière le compteur", "dans la boîte bleue de l'étagère", "chez le boulanger d'à côté",
-        "au crochet près de l'escalier", "dans la boîte aux lettres du 9", "dans le tiroir sous le téléphone",
+        "sous le pot de fleurs", "derrière le compteur", "dans la boîte bleue de l'étagère",
+        "chez le boulanger d'à côté", "au crochet près de l'escalier", "dans la boîte aux lettres du 9",
+        "dans le tiroir sous le téléphone",
     ],
     "es": [
         "debajo de la maceta", "detrás del contador", "en la lata azul del estante", "en la panadería de al lado",
@@ -270,9 +272,9 @@ def _phone(language: Language, picks: random.Random) -> str:
 
     ways: dict[Language, list[str]] = {
         "en": [f"01632 960{digits(3)}", f"07700 900{digits(3)}", f"+44 7700 900{digits(3)}"],
-        "de": [f"0{digits(3)} {digits(6)}", f"0171 39{digits(5)}", f"+49 30 23125{digits(3)}", f"0{digits(3)}/{digits(6)}"],
-        "fr": [f"01 99 00 {digits(2)} {digits(2)}", f"06 39 98 {digits(2)} {digits(2)}", f"+33 6 39 98 {digits(2)} {digits(2)}"],
-        "es": [f"600 {digits(3)} {digits(3)}", f"91 {digits(3)} {digits(2)} {digits(2)}", f"+34 600 {digits(3)} {digits(3)}"],
+        "de": [f"0{digits(3)} {digits(6)}", f"0171 39{digits(5)}", f"+49 30 23125{digits(3)}"],
+        "fr": [f"{start} {digits(2)} {digits(2)}" for start in ("01 99 00", "06 39 98", "+33 6 39 98")],
+        "es": [f"{start} {digits(3)} {digits(3)}" for start in ("600", "910", "+34 600")],
     }  # fmt: skip
     return picks.choice(ways[language])
 
@@ -348,12 +350,14 @@ def _named_text(kind: str, language: Language, picks: random.Random) -> str:
         case "iban":
             return _iban(picks)
         case "url":
-            return f"https://www.{picks.choice(_HOSTS)}/{picks.choice(['info', 'visit', 'tickets', 'start', 'p/' + _serial(picks).lower()])}"
+            page = picks.choice(["info", "visit", "tickets", "start", f"p/{_serial(picks).lower()}"])
+            return f"https://www.{picks.choice(_HOSTS)}/{page}"
         case "plate":
             letters = "".join(picks.choices("ABCDEFGHJKLMNPRSTUVWXYZ", k=4))
             return f"{letters[:2]}-{picks.randrange(100, 1000)}-{letters[2:]}"
         case "tyre":
-            return f"{picks.choice([175, 185, 195, 205, 215, 225])}/{picks.choice([45, 55, 60, 65, 70])} R{picks.randrange(14, 19)}"
+            width, height = picks.choice([175, 185, 195, 205, 215, 225]), picks.choice([45, 55, 60, 65, 70])
+            return f"{width}/{height} R{picks.randrange(14, 19)}"
         case _:
             raise ValueError(f"there is no kind {kind!r}")
 
