@@ -25,6 +25,9 @@ LANGUAGES: tuple[Language, ...] = ("en", "de", "fr", "es")
 
 _GERMAN = {"m": ("der", "des", "den"), "f": ("die", "der", "die"), "n": ("das", "des", "das")}
 _ARTICLE = re.compile(r"^(?:the|der|die|das|le|la|les|el|los|las) |^l'")
+_CLAUSE = re.compile(r",|^(?:what|was|ce qu|lo que|quien)|\b(?:it|qui|quien)\b")
+"""Noun phrases that no genitive can follow."""
+_CONTRACTIONS = {" de el ": " del ", " a el ": " al ", "A el ": "Al ", " de le ": " du ", " à le ": " au "}
 _VOWELS = "aeiouyhâàéèêëîïôöûüœAEIOUYHÂÀÉÈÊËÎÏÔÖÛÜŒ"
 
 
@@ -43,6 +46,8 @@ class Thing:
         places = {"{Nom}": first, "{nom}": self.nom, "{gen}": self.gen, "{acc}": self.acc, "{v}": value}
         for place, words in places.items():
             text = text.replace(place, words)
+        for apart, together in _CONTRACTIONS.items():
+            text = text.replace(apart, together)
         return text
 
 
@@ -99,8 +104,13 @@ class Wording:
     def instructions(self) -> tuple[str, ...]:
         """All ways to ask, with the thing."""
         # A fact that is true or false is asked for with a whole clause.
-        phrases = () if self.denials else tuple(f"{each} {{gen}}" for each in self.nouns)
-        return phrases + self.asks
+        clauses = tuple(f"{each}: {{nom}}" for each in self.nouns if each not in self.phrases)
+        return self.asks if self.denials else (*(f"{each} {{gen}}" for each in self.phrases), *clauses, *self.asks)
+
+    @property
+    def phrases(self) -> tuple[str, ...]:
+        """The noun phrases that the thing can follow in the genitive."""
+        return tuple(each for each in self.nouns if not _CLAUSE.search(each))
 
 
 @dataclass(frozen=True, slots=True)

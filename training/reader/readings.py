@@ -208,10 +208,22 @@ class _FactReading:
                 moment = self.value(timed, number).moment
                 assert moment is not None
                 made.append(self.event(number, moment, self._event_place(number)))
+            elif chance < 0.55:
+                made.append(self.document([self.unrelated() for _ in range(self.picks.randrange(1, 4))]))
             else:
                 misses = self.near_misses(self.picks.randrange(1, 4), taken)
                 made.append(self.document(misses))
         return made
+
+    def unrelated(self) -> str:
+        """A statement about something of another class."""
+        group = self.picks.choice([each for each in load_classes() if each.things and each != self.group])
+        fact = self.picks.choice([each for each in group.facts if each.id not in held_patterns()])
+        thing = self.picks.choice(group.things)[self.text_language]
+        value = self._draw(fact)
+        wording = fact.wordings[self.text_language]
+        patterns = wording.denials if fact.kind == "bool" and not value.number else wording.says
+        return thing.fill(self.picks.choice(patterns), value.written)
 
     def _event_place(self, number: int) -> str:
         placed = next((each for each in self.facts if "place" in each.flags), None)
@@ -428,7 +440,7 @@ class _FactReading:
     def make_record(self) -> Reading:
         """A form of two or three facts about one thing."""
         picks = self.picks
-        plain = [each for each in self.facts if each.kind != "bool"]
+        plain = [each for each in self.facts if each.kind != "bool" and each.wordings[self.language].phrases]
         count = min(len(plain), picks.choice([2, 2, 3]))
         if count < 2:
             raise UnfitError("the class has too few facts for a record")
@@ -458,7 +470,7 @@ class _FactReading:
         else:
             first = self.document(lines[:1])
             others += [self.document([line, *self.near_misses(1, chosen)]) for line in lines[1:]]
-        nouns = [picks.choice(each.nouns) for each in wordings]
+        nouns = [picks.choice(each.phrases) for each in wordings]
         own = load_words(self.language)["and"]
         joined = ", ".join(nouns[:-1]) + own + nouns[-1]
         instruction = f"{joined} {self.asked_thing.gen}"
