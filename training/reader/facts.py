@@ -25,6 +25,7 @@ LANGUAGES: tuple[Language, ...] = ("en", "de", "fr", "es")
 
 _GERMAN = {"m": ("der", "des", "den"), "f": ("die", "der", "die"), "n": ("das", "des", "das")}
 _ARTICLE = re.compile(r"^(?:the|der|die|das|le|la|les|el|los|las) |^l'")
+_STRONG_ENDINGS = {r"^der (\w+e) (?=[A-Z])": r"\1r ", r"^die (\w+e)n (?=[A-Z])": r"\1 "}
 _CLAUSE = re.compile(r",|^(?:what|was|ce qu|lo que|quien)|\b(?:it|qui|quien)\b")
 """Noun phrases that no genitive can follow."""
 _CONTRACTIONS = {" de el ": " del ", " a el ": " al ", "A el ": "Al ", " de le ": " du ", " à le ": " au "}
@@ -97,7 +98,11 @@ class Wording:
     @property
     def label(self) -> str:
         """The fact as the label before its value."""
-        phrase = _ARTICLE.sub("", self.nouns[0])
+        phrase = self.nouns[0]
+        # Without its article a German adjective has another ending: der letzte Tag, letzter Tag.
+        for pattern, ending in _STRONG_ENDINGS.items():
+            phrase = re.sub(pattern, ending, phrase)
+        phrase = _ARTICLE.sub("", phrase)
         return phrase[:1].upper() + phrase[1:]
 
     @property

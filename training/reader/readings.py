@@ -26,6 +26,8 @@ HELD_BACK = 0.04
 _OTHER_LANGUAGE = 0.1
 _OPTIONAL = 0.12
 _SAME_NAME = 0.6
+_RECKONED = 0.1
+"""Of forms about facts: those that need today's date."""
 
 
 @cache
@@ -43,6 +45,8 @@ def make_reading(picks: random.Random, *, held: bool = False) -> Reading:
     kind = picks.random()
     if held or kind < 0.72:
         made = _FactReading(picks, language, text_language, held=held).make()
+        if TODAY_IS_TOLD and not held and picks.random() < _RECKONED:
+            made = _FactReading(picks, language, text_language, held=held, kind="datetime").make_reckoned()
     elif kind < 0.85:
         made = _FactReading(picks, language, text_language, held=held).make_record()
     elif kind < 0.94:
@@ -60,14 +64,16 @@ _AFTER_THE_FACT = frozenset({"device.bought", "device.descaled", "person.birthda
 class _FactReading:
     """One fact about one thing, in documents with facts that resemble it."""
 
-    def __init__(self, picks: random.Random, language: Language, text_language: Language, *, held: bool) -> None:
+    def __init__(
+        self, picks: random.Random, language: Language, text_language: Language, *, held: bool, kind: str = ""
+    ) -> None:
         self.picks = picks
         self.language: Language = language
         self.text_language: Language = text_language
         self.writer = Writer(text_language, picks)
         self.words = load_words(text_language)
         allowed = [each for each in load_facts() if (each.id in held_patterns()) == held]
-        self.fact = picks.choice(allowed)
+        self.fact = picks.choice([each for each in allowed if not kind or each.kind == kind])
         self.group = next(each for each in load_classes() if self.fact in each.facts)
         # What is held back is in no text of the training part; the other way round it may be.
         self.facts = [each for each in self.group.facts if held or each.id not in held_patterns()]
@@ -158,7 +164,7 @@ class _FactReading:
 
     def document(self, lines: Sequence[str], kind: PassageKind | None = None, day: dt.date | None = None) -> Document:
         kind = kind or self.document_kind()
-        away = dt.timedelta(self.picks.randrange(-400, 60))
+        away = dt.timedelta(self.picks.randrange(-400, 1))
         owner = "user" if kind in ("note", "event", "table", "contact") and self.picks.random() < 0.92 else "others"
         return Document(kind, list(lines), day or self.day + away, owner)
 
@@ -270,28 +276,24 @@ class _FactReading:
         situations: dict[Situation, float] = {"found": 0.46, "absent": 0.26, "ordered": 0.115, "claimed": 0.035}
         if "changes" in fact.flags:
             situations |= {"changed": 0.35, "quoted": 0.13}
-        if TODAY_IS_TOLD and "event" in fact.flags:
-            situations["series"] = 0.3
         situation = self.picks.choices(list(situations), list(situations.values()))[0]
         name, wanted = self.wanted(fact)
         if situation in ("changed", "quoted") or (situation == "found" and self.picks.random() < 0.2):
-            return self._finish(situation, name, wanted, *self._changing(situation, name))
+            return self._finish(situation, wanted, *self._changing(situation, name))
         match situation:
             case "absent":
                 others = self.other_documents(self.picks.randrange(0, 6), [fact])
                 others.append(self.document(self.near_misses(self.picks.randrange(2, 5), [fact])))
-                return self._finish(situation, name, wanted, self.ask(), self.source(None, others), None)
+                return self._finish(situation, wanted, self.ask(), self.source(None, others), None)
             case "claimed":
-                return self._finish(situation, name, wanted, *self._claimed(name))
+                return self._finish(situation, wanted, *self._claimed(name))
             case "ordered":
-                return self._finish(situation, name, wanted, *self._ordered(name))
-            case "series":
-                return self._finish(situation, "datetime", t.DATETIME, *self._series())
+                return self._finish(situation, wanted, *self._ordered(name))
             case _:
-                return self._finish(situation, name, wanted, *self._found(name))
+                return self._finish(situation, wanted, *self._found(name))
 
     def _finish(
-        self, situation: Situation, name: str, wanted: t.Type, instruction: str, source: Any, reply: str | None
+        self, situation: Situation, wanted: t.Type, instruction: str, source: Any, reply: str | None
     ) -> Reading:
         """The reading; without a reply the text does not hold the fact."""
         if self.picks.random() < _OPTIONAL and not isinstance(wanted, t.RecordType):
@@ -324,12 +326,8 @@ class _FactReading:
                 first = self.event(0, moment, place, self.near_misses(picks.randrange(1, 3), [fact, timed]))
                 reply = self.reply(fact, name, value, from_cell=fact is timed)
                 return self.ask(), self.source(first, others), reply
-        day = None
-        if TODAY_IS_TOLD and fact.kind == "datetime" and name != "str" and picks.random() < 0.25:
-            value = self.values[fact.id, 0] = relative_value(self.day + dt.timedelta(1), self.text_language, picks)
-            day = self.day + dt.timedelta(1)
         lines = [self.say(fact, 0, value), *self.near_misses(picks.randrange(0, 4), [fact])]
-        return self.ask(), self.source(self.document(lines, day=day), others), self.reply(fact, name, value)
+        return self.ask(), self.source(self.document(lines), others), self.reply(fact, name, value)
 
     def _without_year(self) -> tuple[Value, dt.date]:
         """A value whose year follows from the day of its document."""
@@ -346,8 +344,7 @@ class _FactReading:
             if fact.kind not in ("date", "datetime") or fact.id in _AFTER_THE_FACT or name == "str":
                 return self._found(name)
             value, day = self._without_year()
-            kind: PassageKind = picks.choice(["mail", "mail", "note"])
-            first = self.document([self.say(fact, 0, value)], kind, day)
+            first = self.document([self.say(fact, 0, value)], "mail", day)
             others = self.other_documents(picks.randrange(0, 5), [fact])
             documents = [first, *others]
             picks.shuffle(documents)
@@ -374,9 +371,12 @@ class _FactReading:
         if by_words and picks.random() < 0.4:
             first = self.document([say_new, say_old, *self.near_misses(1, [fact])])
         else:
-            first = self.document([say_new], "note", self.day)
+            # Where no word says which value is the newer one, the days of two mails by one sender do.
+            kind: PassageKind = "note" if by_words else "mail"
             earlier = change - dt.timedelta(picks.randrange(20, 400))
-            others.append(self.document([say_old, *self.near_misses(1, [fact])], "note", earlier))
+            first = self.document([say_new], kind, self.day)
+            others.append(self.document([say_old, *self.near_misses(1, [fact])], kind, earlier))
+            first.sender = others[-1].sender = person_name(picks)
         value = old if former else new
         if by_words:
             return ask, self.source(first, others), self.reply(fact, name, value)
@@ -393,7 +393,7 @@ class _FactReading:
         claim = picks.choice(self.words["claims"])
         said = self.say(fact, 0, other) if fact.kind == "bool" else other.bare
         lines = [claim.replace("{nom}", self.thing(0).nom).replace("{v}", said.rstrip("."))]
-        mail = self.document(lines, "mail", first.day + dt.timedelta(picks.randrange(1, 200)))
+        mail = self.document(lines, "mail", min(self.day, first.day + dt.timedelta(picks.randrange(1, 200))))
         mail.sender = picks.choice(self.words["strangers"])
         documents = [first, mail, *self.other_documents(picks.randrange(0, 4), [fact])]
         picks.shuffle(documents)
@@ -414,6 +414,20 @@ class _FactReading:
             first = self.document([self.say(fact, 0, value), *lines] if is_there else lines)
             others.append(self.document([order, *self.near_misses(1, [fact])], picks.choice(["mail", "page"])))
         return self.ask(), self.source(first, others), self.reply(fact, name, value) if is_there else None
+
+    def make_reckoned(self) -> Reading:
+        """A form that needs today's date: the next or the last of several events, or a day said from today on."""
+        if "event" in self.fact.flags and self.picks.random() < 0.5:
+            return self._finish("series", t.DATETIME, *self._series())
+        today = self.day + dt.timedelta(1)
+        value = self.values[self.fact.id, 0] = relative_value(today, self.text_language, self.picks)
+        lines = [self.say(self.fact, 0, value), *self.near_misses(self.picks.randrange(0, 4), [self.fact])]
+        mail = Document("mail", lines, today, "others")
+        name: str = self.picks.choice(["datetime", "datetime", "date"])
+        source: Any = self.writer.mail_record(mail)
+        if self.picks.random() < 0.6:
+            source = self.writer.passages([mail, *self.other_documents(self.picks.randrange(0, 4), [self.fact])])
+        return self._finish("found", make_type(name), self.ask(), source, self.reply(self.fact, name, value))
 
     def _series(self) -> tuple[str, Any, str]:
         """The next and the last of several events of one name, by today's date."""

@@ -7,15 +7,19 @@ import datetime as dt
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
+from bicameral.toolboxes import find
 from bicameral.toolboxes.find import Passage
 from bicameral.toolboxes.mail import Mail
+from bicameral.tools import PassageNote
 
 from .facts import Language, load_words
 from .values import address_of, person_name, random_day, write_day
 
 OWN_ADDRESSES = ("home@larkfield.example", "wir@lerchenfeld.example", "nous@alouette.example", "casa@alondra.example")
+SHOWN: tuple[str, ...] = getattr(find, "_SHOWN_TO_READERS", ())
+"""The fields of a passage that readers see, beside the sender; empty if they see all."""
 PassageKind = Literal["note", "page", "table", "contact", "mail", "event"]
 
 
@@ -50,6 +54,18 @@ class Document:
     """Lines of an older mail below this one."""
 
 
+def _reader_view(passage: Passage, text: str) -> dict[str, Any]:
+    """A passage as the quarantined model reads it."""
+    record = dataclasses.asdict(passage)
+    if not SHOWN:
+        return record
+    sender = text.removeprefix("From: ").split(" <")[0] if passage.kind == "mail" else ""
+    at = ("passages", 0, "text")
+    # `Any`, since notes without these fields are those of a product that shows everything.
+    note = cast("Any", PassageNote)(at, "", passage.kind, passage.source, sender=sender, shown=SHOWN)
+    return note.reader_view(record)
+
+
 class Writer:
     """Writes documents in one language."""
 
@@ -67,10 +83,15 @@ class Writer:
         for each in documents:
             text, source, title, people = self._passage(each)
             heading = f"# {title}\n\n" if title and self.picks.random() < 0.93 else ""
-            made = Passage(heading + text, source, title, each.day, each.kind, round(score, 4), people, each.owner)
-            found.append(dataclasses.asdict(made))
+            # Where readers do not see paths, they do not see either when a file was changed.
+            day = each.day if each.kind in ("mail", "event") or not SHOWN else None
+            made = Passage(heading + text, source, title, day, each.kind, round(score, 4), people, each.owner)
+            found.append(_reader_view(made, text))
             score *= self.picks.uniform(0.72, 1.0)
         return found
+
+    def _title(self, name: str) -> str:
+        return name.rsplit(".", 1)[0] if SHOWN else name
 
     def _passage(self, each: Document) -> tuple[str, str, str, tuple[str, ...]]:
         """Text, source, title and people."""
@@ -94,7 +115,12 @@ class Writer:
             case "table" | "contact":
                 stem = "contacts" if each.kind == "contact" else self.picks.choice(self.words["tables"])
                 name = f"{self._folder()}{stem}.csv"
-                return "; ".join(f"{key}: {cell}" for key, cell in each.cells.items()), name, f"{stem}.csv", ()
+                return (
+                    "; ".join(f"{key}: {cell}" for key, cell in each.cells.items()),
+                    name,
+                    self._title(f"{stem}.csv"),
+                    (),
+                )
             case "page":
                 title = each.title or self.picks.choice(self.words["headings"])
                 stem = self.picks.choice(self.words["notes"]).replace(" ", "-")
@@ -103,7 +129,7 @@ class Writer:
             case "note":
                 stem = self.picks.choice(self.words["notes"])
                 name = f"{stem}{self.picks.choice(['.txt', '.md', '.md'])}"
-                return self.note(each), f"{self._folder()}{name}", name, ()
+                return self.note(each), f"{self._folder()}{name}", self._title(name), ()
 
     def _folder(self) -> str:
         return self.picks.choice(["", "", "notes/", "docs/", "home/", "archive/"])

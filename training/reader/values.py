@@ -7,19 +7,20 @@ import json
 import random
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bicameral import types as t
 
 from .facts import Fact, Language, load_words
 
-_MONTHS: dict[Language, list[str]] = {
+_MONTHS: dict[Language, Sequence[str]] = {
     "en": "January February March April May June July August September October November December".split(),
     "de": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember".split(),
     "fr": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre".split(),
     "es": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre".split(),
 }
-_WEEKDAYS: dict[Language, list[str]] = {
+_WEEKDAYS: dict[Language, Sequence[str]] = {
     "en": "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split(),
     "de": "Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag".split(),
     "fr": "lundi mardi mercredi jeudi vendredi samedi dimanche".split(),
