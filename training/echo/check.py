@@ -31,8 +31,8 @@ _WORD = re.compile(r"[^\W_]+")
 
 def against_evaluation(request: str, account: Account) -> Iterator[str]:
     """Why a request must not be used for training, a line each."""
-    for said in (frozenset(text_stems(request)), _all_words(request)):
-        if any(_nearness(said, other) >= NEAR for other in _evaluation_requests()):
+    for said in (frozenset(text_stems(request)), all_words(request)):
+        if any(_nearness(said, other) >= NEAR for other in evaluation_requests()):
             yield "too near to a request of the evaluation: ask for something else"
             break
     if account.skeleton in reserved_skeletons():
@@ -43,15 +43,16 @@ def _nearness(said: frozenset[str], other: frozenset[str]) -> float:
     return len(said & other) / max(1, len(said | other))
 
 
-def _all_words(text: str) -> frozenset[str]:
+def all_words(text: str) -> frozenset[str]:
     """The words of any language: stems know English alone."""
     return frozenset(word.casefold() for word in _WORD.findall(text))
 
 
 @cache
-def _evaluation_requests() -> tuple[frozenset[str], ...]:
+def evaluation_requests() -> tuple[frozenset[str], ...]:
+    """The words of every request of the evaluation sets, as stems and as they are."""
     texts = [*(each.text for each in (*PLANNING, *EVERYDAY)), *(each.text for each in load_requests())]
-    return tuple(said for text in texts for said in (frozenset(text_stems(text)), _all_words(text)) if said)
+    return tuple(said for text in texts for said in (frozenset(text_stems(text)), all_words(text)) if said)
 
 
 def problems(block: EchoBlock) -> Iterator[str]:
