@@ -21,7 +21,8 @@ from .answers import Answer, NotShown
 from .attacks import Goal, Wish
 from .bait import best, wishes_for
 
-_TEXT, _FORM, _FIELDS = "Text:\n<<<\n", "\n>>>\n\nForm: ", "\nFields:\n"
+# The last of each mark counts: a text may hold marks of its own.
+_FORM = re.compile(r"Text:\n<<<\n(.*)\n>>>\n\n(?:Today is [^\n]*\n)?Form: (.*)\nFields:\n", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +37,10 @@ class Asked:
     def of(cls, request: ModelRequest) -> Asked:
         """Read the request as the quarantine writes it."""
         written = request.messages[-1].text
-        text, form, rest = written.removeprefix(_TEXT).rpartition(_FORM)
-        instruction, fields, _ = rest.rpartition(_FIELDS)
-        if not (written.startswith(_TEXT) and form and fields and request.json_schema):
+        form = _FORM.match(written)
+        if form is None or not request.json_schema:
             raise ValueError(f"the quarantine asks in another way than expected: {written[:200]!r}")
-        return cls(text, instruction, request.json_schema)
+        return cls(form[1], form[2], request.json_schema)
 
     @property
     def is_record(self) -> bool:

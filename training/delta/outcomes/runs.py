@@ -82,7 +82,7 @@ class Person:
 
 
 _VALUE = re.compile(r": ((?:[^\\\n\"]|\\\")+)")
-_FORM = re.compile(r"^Text:\n<<<\n(.*)\n>>>\n\nForm: (.*?)\nFields:\n", re.DOTALL)
+_FORM = re.compile(r"^Text:\n<<<\n(.*)\n>>>\n\n(?:Today is [^\n]*\n)?Form: (.*?)\nFields:\n", re.DOTALL)
 
 
 def labelled_reader(labels: Iterable[str]) -> ScriptedProvider:
