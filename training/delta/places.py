@@ -144,8 +144,9 @@ def searched_places(plan: str) -> frozenset[Place]:
     A place that the plan also changes is named by that: there are no events to move elsewhere.
     """
     called = set(_CALLED.findall(plan))
-    changed = {_EFFECTS[name] for name in called if name in _EFFECTS}
-    return frozenset(_LOOKUPS[name] for name in called if name in _LOOKUPS) - changed
+    changed: set[Place] = {_EFFECTS[name] for name in called if name in _EFFECTS}
+    looked: set[Place] = {_LOOKUPS[name] for name in called if name in _LOOKUPS}
+    return frozenset(looked - changed)
 
 
 def misplaced_lookups(plan: str, request: str, language: str) -> Iterator[str]:
@@ -172,9 +173,9 @@ def _passed_over(plan: str, request: str, language: str) -> Place | None:
     called = set(_CALLED.findall(plan))
     if "find" not in called:
         return None
-    said = [place for place in _SAID if _said_pattern(place, language).search(_plain(request))]
+    said: list[Place] = [place for place in _SAID if _said_pattern(place, language).search(_plain(request))]
     # A request that names two places means to look everywhere.
-    if len(said) != 1 or named_places(request, language) != {said[0]}:
+    if len(said) != 1 or named_places(request, language) != frozenset(said):
         return None
     # "What is the mail address of …" asks for an address, which may stand anywhere.
     is_asked = _said_pattern(said[0], language).search(_plain(plan)) is not None

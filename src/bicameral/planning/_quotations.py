@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from typing import Any
+from typing import Any, cast
 
 from bicameral.planning._intent_check import plan_literals
 from bicameral.planning._intent_document import Intent
@@ -49,12 +49,11 @@ def _is_near(literal: str, quotation: str) -> bool:
 
 def _with_changes(node: Any, changes: dict[str, str]) -> Any:
     """The JSON of a plan with other literals; the names and the words of references are no literals."""
-    match node:
-        case {"kind": "const", "value": str(value)} if value in changes:
-            return {**node, "value": changes[value]}
-        case dict():
-            return {key: _with_changes(each, changes) for key, each in node.items()}
-        case list():
-            return [_with_changes(each, changes) for each in node]
-        case _:
-            return node
+    if isinstance(node, list):
+        return [_with_changes(each, changes) for each in cast("list[Any]", node)]
+    if not isinstance(node, dict):
+        return node
+    fields = cast("dict[str, Any]", node)
+    if fields.get("kind") == "const" and isinstance(value := fields.get("value"), str):
+        return {**fields, "value": changes.get(value, value)}
+    return {key: _with_changes(each, changes) for key, each in fields.items()}
