@@ -225,13 +225,14 @@ class AgentPlanning(AgentWiring):
         ledger: Ledger,
     ) -> Planned:
         compiled = choice.compiled
-        own = planning_doubts(compiled.plan, intent, bound.bindings, self.registry, self.policy.me)
+        shown = bound.shown_plan(compiled.plan)
+        own = planning_doubts(shown, intent, bound.bindings, self.registry, self.policy.me)
         return Planned(
             intent,
             bound.plan,
             checked,
             compiled.mismatches,
-            print_plan(bound.shown_plan(compiled.plan), self.registry),
+            print_plan(shown, self.registry),
             compiled.repairs,
             compiled.cached,
             seconds,

@@ -351,7 +351,8 @@ class _ReasoningRun:
         if of.bind is not None:
             bound = await of.bind(compiled.plan, start.types, self.company.asker)
             bound.require()
-        doubts = planning_doubts(compiled.plan, self.intent, bound.bindings, of.registry, of.policy.me)
+        shown = bound.shown_plan(compiled.plan)
+        doubts = planning_doubts(shown, self.intent, bound.bindings, of.registry, of.policy.me)
         return replace(compiled, plan=bound.plan, draft=compiled.draft or compiled.plan), doubts
 
     def _check(self, plan: Plan, start: StartState) -> Checked:
