@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from binding_world import BindingWorld
 
-from bicameral.binding import ShownCandidate, binding_doubts
+from bicameral.binding import ShownCandidate, binding_doubts, planning_doubts
 from bicameral.binding._row_selection import select_by_words
+from bicameral.planning import Intent
 from bicameral.plans import drop_bindings, parse, print_plan
 
 COSTS = """day,kind,amount,note
@@ -64,6 +65,26 @@ async def test_the_plan_as_it_is_shown_means_the_same_when_it_is_bound_again(tmp
     again = await world.bind(drop_bindings(shown))
     assert not again.inserted
     assert (await world.run(again)).answer == 120
+
+
+async def test_places_and_doubts_are_of_the_steps_as_they_are_after_the_insertion(tmp_path: Path) -> None:
+    world = BindingWorld(tmp_path, car_costs=COSTS)
+    source = """if 1 < 2:
+    rows = read_csv(file("petrol"))
+    late = [row for row in rows if row["amount"] > 35]
+    answer(len(late))
+else:
+    answer(0)
+"""
+    written = parse(source, world.registry)
+    bound = await world.bind(written.plan)
+    assert bound.moved_places(written.places)["0/then/2"] == written.places["0/then/1"]
+    assert bound.moved_places(written.places)["0/else/0"] == written.places["0/else/0"]
+    intent = Intent(request="how many petrol bills were large?")
+    shown = bound.shown_plan(written.plan)
+    doubts = planning_doubts(shown, intent, bound.bindings, world.registry, ())
+    assert (doubts[-1].code, doubts[-1].step) == ("invented-constant", "0/then/2")
+    assert (await world.run(bound)).answer == 2
 
 
 @pytest.mark.parametrize(
@@ -142,6 +163,21 @@ async def test_the_rows_of_a_stranger_have_the_label_of_the_table(tmp_path: Path
     own = BindingWorld(tmp_path, own__car_costs=COSTS)
     outcome = await own.run(await own.bind(source))
     assert (outcome.answer, outcome.shade.flat.trusted) == (120, True)
+
+
+async def test_what_the_rows_of_a_stranger_direct_is_asked_about(tmp_path: Path) -> None:
+    source = (
+        'rows = read_csv(file("petrol"))\nname = rows[0]["kind"]\nwrite_text(f"out/{name}.txt", "x")\nanswer("done")\n'
+    )
+    world = BindingWorld(tmp_path, car_costs=COSTS)
+    await world.run(await world.bind(source))
+    # Nobody is there to say yes.
+    assert not list((tmp_path / "out").iterdir())
+    # The benign twin: the rows are the user's own.
+    (tmp_path / "car_costs.csv").unlink()
+    own = BindingWorld(tmp_path, own__car_costs=COSTS)
+    await own.run(await own.bind(source))
+    assert [each.name for each in (tmp_path / "out").iterdir()] == ["petrol.txt"]
 
 
 @pytest.mark.parametrize(

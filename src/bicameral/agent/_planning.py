@@ -230,15 +230,14 @@ class AgentPlanning(AgentWiring):
         ledger: Ledger,
     ) -> Planned:
         compiled = choice.compiled
-        own = planning_doubts(
-            compiled.plan, intent, bound.bindings, self.registry, self.policy.me, dropped=compiled.dropped
-        )
+        shown = bound.shown_plan(compiled.plan)
+        own = planning_doubts(shown, intent, bound.bindings, self.registry, self.policy.me, dropped=compiled.dropped)
         return Planned(
             intent,
             bound.plan,
             checked,
             compiled.mismatches,
-            print_plan(bound.shown_plan(compiled.plan), self.registry),
+            print_plan(shown, self.registry),
             compiled.repairs,
             compiled.cached,
             seconds,

@@ -26,7 +26,7 @@ from bicameral.binding._screening import display_name
 from bicameral.binding._shown_columns import find_naming_column
 from bicameral.binding._truth_cells import TruthCell, find_truth_cell, rewrite_truth
 from bicameral.binding._world_source import TEXT_ENDINGS, WorldSource
-from bicameral.errors import BindError
+from bicameral.errors import BindError, Place
 from bicameral.labels import TRUSTED_USER, Label, join, label_tree_to_json
 from bicameral.planning import Intent, chosen_directives, invented_constants
 from bicameral.plans import (
@@ -84,6 +84,21 @@ class PlanBinding:
         It has names of the world in it, and is not for a planner.
         """
         return insert_steps(written, self.inserted)
+
+    def moved_places(self, places: Mapping[str, Place]) -> dict[str, Place]:
+        """The places of the written steps in a file, by the paths that these steps have now."""
+        return {self._moved_path(path): place for path, place in places.items()}
+
+    def _moved_path(self, path: str) -> str:
+        moved: list[str] = []
+        parts = path.split("/")
+        for depth, part in enumerate(parts):
+            if part.isdecimal():
+                blocks = [(at.split("/"), steps) for at, steps in self.inserted.items()]
+                before = [len(steps) for at, steps in blocks if at[:-1] == parts[:depth] and int(at[-1]) < int(part)]
+                part = str(int(part) + sum(before))
+            moved.append(part)
+        return "/".join(moved)
 
     def require(self) -> None:
         """Raise the first question as an error."""
@@ -323,7 +338,7 @@ def planning_doubts(
     """What is not sure about a plan: words that were bound by a guess, constants that nobody gave, calls left out.
 
     Args:
-        plan: The plan as it was written, with its references.
+        plan: The plan as people read it, with its references and the steps that binding inserted.
         intent: What it is for.
         bindings: What its words were bound to.
         registry: The tools.

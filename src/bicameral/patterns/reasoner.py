@@ -351,8 +351,9 @@ class _ReasoningRun:
         if of.bind is not None:
             bound = await of.bind(compiled.plan, start.types, self.company.asker)
             bound.require()
+        shown = bound.shown_plan(compiled.plan)
         doubts = planning_doubts(
-            compiled.plan, self.intent, bound.bindings, of.registry, of.policy.me, dropped=compiled.dropped
+            shown, self.intent, bound.bindings, of.registry, of.policy.me, dropped=compiled.dropped
         )
         return replace(compiled, plan=bound.plan, draft=compiled.draft or compiled.plan), doubts
 

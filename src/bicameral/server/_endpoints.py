@@ -83,7 +83,7 @@ async def _check_text(agent: Agent, text: str) -> dict[str, Any]:
         bound.require()
     except BicameralError as error:
         return _no_plan_json(error)
-    checked = await asyncio.to_thread(agent.check, bound.plan, places=places)
+    checked = await asyncio.to_thread(agent.check, bound.plan, places=bound.moved_places(places))
     return _checked_json(checked, bound.plan, print_plan(bound.shown_plan(plan), agent.registry)) | {
         "bindings": [each.to_json() for each in bound.bindings],
         "doubts": [public_doubt_json(doubt.to_json()) for doubt in binding_doubts(bound.bindings)],
@@ -118,7 +118,7 @@ async def parse_checked_plan(agent: Agent, text: str) -> Plan:
     plan, places = await asyncio.to_thread(_parse_plan_text, agent, text)
     bound = await agent.bind(plan)
     bound.require()
-    checked = await asyncio.to_thread(agent.check, bound.plan, places=places)
+    checked = await asyncio.to_thread(agent.check, bound.plan, places=bound.moved_places(places))
     if not checked.ok:
         first = checked.report.errors[0]
         raise PlanError(

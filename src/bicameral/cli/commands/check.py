@@ -62,7 +62,7 @@ def load_checked(config: Config, name: str) -> tuple[PlanFile, Checked, Registry
     registry = open_registry(config)
     read = read_plan(name, registry)
     bound = _bind_by_rules(read.plan, registry)
-    read = replace(read, plan=bound.plan, bindings=bound.bindings)
+    read = replace(read, plan=bound.plan, bindings=bound.bindings, places=bound.moved_places(read.places))
     policy = open_policy(config, registry)
     return read, check_plan(read.plan, registry, policy, limits=config.plan_limits, places=read.places), registry
 

@@ -213,7 +213,7 @@ class RunCommand:
             show_plan(self._out, print_plan(bound.shown_plan(file.plan), agent.registry))
             show_bindings(self._out, bound.bindings)
             bound.require()
-            checked = agent.check(bound.plan, places=file.places)
+            checked = agent.check(bound.plan, places=bound.moved_places(file.places))
             show_report(self._out, checked.report, checked.proof, briefly=True)
             say_budget(self._out, agent, checked.report)
             facts = {"plan": bound.plan.model_dump(mode="json"), **checked_json(checked)}

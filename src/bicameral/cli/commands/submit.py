@@ -119,7 +119,7 @@ async def _load_checked_plan(chosen: CommonOptions, config: Config, name: str) -
         bound.require()
         doubts = binding_doubts(bound.bindings)
         say_doubts(chosen.out, doubts)
-        checked = agent.check(bound.plan, places=file.places)
+        checked = agent.check(bound.plan, places=bound.moved_places(file.places))
         if checked.ok:
             # Checked as it is bound now. The worker binds it anew, since the world may change before it runs.
             return file.plan
