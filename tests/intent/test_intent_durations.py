@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bicameral.planning._durations import days_between, minutes_in_words
+from bicameral.planning._durations import days_between, minutes_between, minutes_in_words
 from bicameral.planning._language import fold
 
 
@@ -58,3 +58,25 @@ def test_a_length_that_nobody_said_is_not_given(request_: str, minutes: int) -> 
 )
 def test_only_a_distance_from_a_day_gives_other_days(request_: str, days: set[int]) -> None:
     assert days_between(fold(request_)) == days
+
+
+@pytest.mark.parametrize(
+    ("request_", "minutes"),
+    [
+        ("Game night on Friday from 20:00 to 22:30", 150),
+        ("dinner 7pm to 9:30pm", 150),
+        ("from 11 am until 1 pm", 120),
+        ("Spieleabend von 20 bis 22 Uhr", 120),
+        ("bloque mardi 14h-16h", 120),
+        ("Réunion de 10 h à 11 h 30", 90),
+        ("Bloquea el martes de 8 a 10", 120),
+        ("von 22 bis 1 Uhr", 180),
+    ],
+)
+def test_two_times_give_the_minutes_between_them(request_: str, minutes: int) -> None:
+    assert minutes_between(fold(request_)) == {minutes}
+
+
+@pytest.mark.parametrize("request_", ["rows 3 to 5", "the dentist at 9", "from 2.5 to 3.5 percent", "2024 to 2026"])
+def test_other_numbers_are_no_times(request_: str) -> None:
+    assert not minutes_between(fold(request_))

@@ -45,12 +45,6 @@ _PATTERNS: tuple[tuple[re.Pattern[str], int], ...] = tuple(
         (r"(?:anderthalb|eineinhalb) stunden|anderthalbstundig\w*|hour and a half|heure et demie|hora y media", 90),
         (r"half an hour|halbe stunde|halben stunde|halbstunde|halbstundig\w*|demi-heure|demi heure|media hora", 30),
         (r"quarter of an hour|viertelstunde|quart d'heure|cuarto de hora", 15),
-        (
-            r"three[- ]quarters of an hour|dreiviertelstunde|drei viertelstunden|trois quarts d'heure|"
-            r"tres cuartos de hora",
-            45,
-        ),
-        (r"(?:anderthalb|eineinhalb) stunden|anderthalbstundig\w*|hour and a half|heure et demie|hora y media", 90),
     )
 )
 _WITH_HALF = re.compile(rf"\b({_NUMBER})\s*(?:{_HALF}\s*{_HOUR}|{_HOUR}\s+{_HALF})\b")
@@ -58,6 +52,13 @@ _HOURS = re.compile(rf"\b({_NUMBER})\s*{_HOUR}(?:\s*(?:and|und|et|y)?\s*({_NUMBE
 _MINUTES = re.compile(rf"\b({_NUMBER})\s*{_MINUTE}\b")
 _LONGER = re.compile(r"\b(?:longer|extend|prolong|langer|verlanger\w*|rallong\w*|de plus|alarg\w*|mas larg\w*|more)\b")
 _SHORTER = re.compile(r"\b(?:shorter|shorten|kurzer|verkurz\w*|raccourci\w*|acort\w*|mas cort\w*|less)\b")
+
+_TIME = r"(\d{1,2})(?:\s?[:.h]\s?(\d\d))?\s*(?:uhr|h\b|heures?|horas?|o'clock)?\s*([ap]\.?m\b\.?)?"
+_FROM_TO = re.compile(
+    rf"(\b(?:from|von|de|des|between|zwischen|entre)\s+(?:las?\s+)?)?(?<![\d.,:]){_TIME}\s*(?:-|–|\b(?:to|until|till|and|bis|und|a|au|et|jusqu'a|hasta|y)\b)\s*(?:las?\s+)?{_TIME}"
+    r"(?![\d.,:]*\d)"
+)
+_CLOCK = re.compile(r"\d:\d\d|\d\s*h|uhr|o'clock|\d\s*[ap]\.?m|heure|hora")
 
 _DAY_UNITS = {
     1: r"(?:days?|tage?n?|jours?|dias?)",
@@ -73,6 +74,28 @@ _NUMBERS_OF_DAYS = rf"{_NUMBER}(?:\s*(?:,|and|und|et|y)\s*{_NUMBER})*"
 def _value(text: str) -> float:
     known = _SMALL_NUMBERS.get(text)
     return float(text.replace(",", ".")) if known is None else float(known)
+
+
+def minutes_between(folded: str) -> frozenset[float]:
+    """The minutes between each two times of day of the form `from 14:00 to 15:30`, in a request as above.
+
+    Example:
+        >>> sorted(minutes_between("freitag von 20 bis 22 uhr, samstag 9:15-10:00"))
+        [45.0, 120.0]
+    """
+    found: set[float] = set()
+    for match in _FROM_TO.finditer(folded):
+        begun, hour, minute, half, last_hour, last_minute, last_half = match.groups()
+        if not begun and not _CLOCK.search(match[0]):
+            continue  # rows 3 to 5
+        start, end = (60 * int(h) + int(m or 0) for h, m in ((hour, minute), (last_hour, last_minute)))
+        # `from 2 to 4 pm` and `2 pm to 4`: what is said once holds for both, so that it changes no length.
+        if (half or "")[:1] != (last_half or "")[:1] and half and last_half:
+            end += 720
+        length = end - start
+        if max(start, end) < 2 * 1440 and max(int(hour), int(last_hour)) <= 24:
+            found.add(float(length if length > 0 else length + (720 if max(start, end) <= 720 else 1440)))
+    return frozenset(each for each in found if each > 0)
 
 
 def minutes_in_words(folded: str) -> frozenset[float]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bicameral.planning._calculations import Calculation, Operand
-from bicameral.planning._durations import days_between, minutes_in_words
+from bicameral.planning._durations import days_between, minutes_between, minutes_in_words
 from bicameral.planning._intent_document import Intent
 from bicameral.planning._language import fold
 from bicameral.planning._matching import FILE_PATTERN
@@ -152,7 +152,7 @@ class Grounds:
 
     def _derived_numbers(self) -> set[float]:
         """Minutes of the hours and between the times that are given, and factors of the percentages."""
-        found: set[float] = set()
+        found = set(minutes_between(self._folded))
         if _HOURS.search(self._folded):
             hours = [each for each in self._numbers if each <= 24]
             found |= {60 * each for each in hours} | {60 * abs(one - other) for one in hours for other in hours}
