@@ -21,10 +21,10 @@ def digest(value: object) -> str:
 
 
 def test_words_and_stems_are_those_of_the_recordings() -> None:
-    assert digest([split_words(text) for text in TEXTS]) == "7ee272f425ffdcb7"
-    assert digest([text_stems(text) for text in TEXTS]) == "4ddb6bd189629dbb"
+    assert digest([split_words(text) for text in TEXTS]) == "6b700fa34445d041"
+    assert digest([text_stems(text) for text in TEXTS]) == "20a6816ff9e15344"
     assert digest(sorted({stem(word) for text in TEXTS for word in split_words(text)})) == "7d9f1b60a47a5fc7"
-    assert digest([index_words(text) for text in TEXTS]) == "270ea50338a129ef"
+    assert digest([index_words(text) for text in TEXTS]) == "9231dd5a0f1a1233"
 
 
 def test_scores_are_those_of_the_recordings_to_the_last_bit() -> None:
