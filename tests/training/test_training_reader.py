@@ -19,14 +19,13 @@ from bicameral.boundary._evidence import Evidence
 from bicameral.boundary._form import FORM_SETUP, name_for_model, reply_schema, source_words
 from bicameral.boundary._reply import MissingField, parse_reply
 from bicameral.boundary._verbatim_check import SEARCHABLE_TYPES, find_uncopied
-from bicameral.toolboxes.find import Passage
-from training.reader import build, readings
+from bicameral.toolboxes.find import SHOWN_TO_READERS
+from training.reader import build
 from training.reader.build import make_pairs, packs
 from training.reader.check import against_evaluation
 from training.reader.facts import LANGUAGES, load_classes, load_facts, load_other_names
 from training.reader.forms import Reading, UnfitError, check_reading, missing_reply
 from training.reader.readings import held_patterns, make_reading
-from training.reader.sources import SHOWN
 
 
 @cache
@@ -127,18 +126,15 @@ def test_passages_have_the_fields_that_find_returns() -> None:
     lists = [cast("list[Any]", each.source) for each in sample() if isinstance(each.source, list)]
     # A list of texts is a source, too.
     found = [cast("dict[str, Any]", part) for each in lists for part in each if not isinstance(part, str)]
-    fields = set(SHOWN) | {"from"} if SHOWN else set(Passage.__dataclass_fields__)
+    fields = {*SHOWN_TO_READERS, "from"}
     assert all(set(part) <= fields for part in found)
     assert all({"text", "kind"} <= set(part) for part in found)
     assert {part["kind"] for part in found} == {"note", "page", "table", "contact", "mail", "event"}
     assert all(1 <= len(each) <= 8 for each in lists)
 
 
-def test_days_are_reckoned_only_where_the_form_tells_the_day(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_days_that_are_reckoned_from_today_stand_in_forms_that_tell_the_day() -> None:
     tomorrow = re.compile(r"\b(?:tomorrow|morgen um|demain à|mañana a)\b")
-    if not readings.TODAY_IS_TOLD:
-        assert not [each for each in sample() if tomorrow.search(source_words(each.source))]
-    monkeypatch.setattr(readings, "TODAY_IS_TOLD", True)
     made: list[Reading] = []
     for number in range(250):
         with suppress(UnfitError):
@@ -149,7 +145,9 @@ def test_days_are_reckoned_only_where_the_form_tells_the_day(monkeypatch: pytest
         events = [part["day"] for part in cast("list[Any]", each.source) if part["kind"] == "event"]
         assert dt.date.fromisoformat(json.loads(each.reply)["value"][:10]) in events
         assert each.today is not None
-    assert [each for each in made if tomorrow.search(source_words(each.source))]
+    reckoned = [each for each in made if tomorrow.search(source_words(each.source))]
+    assert reckoned
+    assert all("Today is " in each.form for each in reckoned)
 
 
 def test_what_is_held_back_is_in_no_training_form() -> None:

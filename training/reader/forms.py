@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import inspect
 import json
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,9 +15,6 @@ from bicameral.boundary._verbatim_check import SEARCHABLE_TYPES, find_uncopied
 
 from .check import against_evaluation
 from .facts import Language
-
-TODAY_IS_TOLD = "today" in inspect.signature(render_form).parameters
-"""Whether a form says what day it is. Without it, no text leaves a day to be reckoned from today."""
 
 Situation = Literal["found", "absent", "changed", "quoted", "ordered", "claimed", "series"]
 
@@ -44,8 +40,7 @@ class Reading:
     @property
     def form(self) -> str:
         """What the model is asked, as the product asks it."""
-        given: dict[str, Any] = {"today": self.today} if TODAY_IS_TOLD else {}
-        return render_form(source_text(self.source), self.instruction, self.wanted, "", **given)
+        return render_form(source_text(self.source), self.instruction, self.wanted, today=self.today)
 
     @property
     def is_missing(self) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 from bicameral import types as t
 
 from .facts import LANGUAGES, Fact, Language, Thing, load_classes, load_facts, load_other_names, load_words, person
-from .forms import TODAY_IS_TOLD, Reading, Situation, UnfitError, check_reading, missing_reply, wrap_reply
+from .forms import Reading, Situation, UnfitError, check_reading, missing_reply, wrap_reply
 from .lists import make_judgement, make_list
 from .sources import Document, PassageKind, Writer
 from .values import Value, make_type, make_value, moment_value, person_name, random_day, relative_value, write_day
@@ -45,7 +45,7 @@ def make_reading(picks: random.Random, *, held: bool = False) -> Reading:
     kind = picks.random()
     if held or kind < 0.72:
         made = _FactReading(picks, language, text_language, held=held).make()
-        if TODAY_IS_TOLD and not held and picks.random() < _RECKONED:
+        if not held and picks.random() < _RECKONED:
             made = _FactReading(picks, language, text_language, held=held, kind="datetime").make_reckoned()
     elif kind < 0.85:
         made = _FactReading(picks, language, text_language, held=held).make_record()

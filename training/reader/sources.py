@@ -7,10 +7,9 @@ import datetime as dt
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-from bicameral.toolboxes import find
-from bicameral.toolboxes.find import Passage
+from bicameral.toolboxes.find import SHOWN_TO_READERS, Passage
 from bicameral.toolboxes.mail import Mail
 from bicameral.tools import PassageNote
 
@@ -18,8 +17,6 @@ from .facts import Language, load_words
 from .values import address_of, person_name, random_day, write_day
 
 OWN_ADDRESSES = ("home@larkfield.example", "wir@lerchenfeld.example", "nous@alouette.example", "casa@alondra.example")
-SHOWN: tuple[str, ...] = getattr(find, "_SHOWN_TO_READERS", ())
-"""The fields of a passage that readers see, beside the sender; empty if they see all."""
 PassageKind = Literal["note", "page", "table", "contact", "mail", "event"]
 
 
@@ -57,12 +54,9 @@ class Document:
 def _reader_view(passage: Passage, text: str) -> dict[str, Any]:
     """A passage as the quarantined model reads it."""
     record = dataclasses.asdict(passage)
-    if not SHOWN:
-        return record
     sender = text.removeprefix("From: ").split(" <")[0] if passage.kind == "mail" else ""
     at = ("passages", 0, "text")
-    # `Any`, since notes without these fields are those of a product that shows everything.
-    note = cast("Any", PassageNote)(at, "", passage.kind, passage.source, sender=sender, shown=SHOWN)
+    note = PassageNote(at, "", passage.kind, passage.source, sender=sender, shown=SHOWN_TO_READERS)
     return note.reader_view(record)
 
 
@@ -83,15 +77,15 @@ class Writer:
         for each in documents:
             text, source, title, people = self._passage(each)
             heading = f"# {title}\n\n" if title and self.picks.random() < 0.93 else ""
-            # Where readers do not see paths, they do not see either when a file was changed.
-            day = each.day if each.kind in ("mail", "event") or not SHOWN else None
+            # Readers do not see when a file was changed.
+            day = each.day if each.kind in ("mail", "event") else None
             made = Passage(heading + text, source, title, day, each.kind, round(score, 4), people, each.owner)
             found.append(_reader_view(made, text))
             score *= self.picks.uniform(0.72, 1.0)
         return found
 
     def _title(self, name: str) -> str:
-        return name.rsplit(".", 1)[0] if SHOWN else name
+        return name.rsplit(".", 1)[0]
 
     def _passage(self, each: Document) -> tuple[str, str, str, tuple[str, ...]]:
         """Text, source, title and people."""

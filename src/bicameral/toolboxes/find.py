@@ -48,7 +48,7 @@ KnownFrom = Literal["contacts", "mail", "calendar"]
 _MAX_QUERY = 1_000
 _MAX_PASSAGES = 50
 _MAX_PERSONS = 50
-_SHOWN_TO_READERS = ("kind", "title", "day", "text")
+SHOWN_TO_READERS = ("kind", "title", "day", "text")
 """The fields of a passage that the quarantined model sees. Of the others it would copy ids, paths and scores."""
 
 
@@ -304,9 +304,7 @@ def _note_passage(number: int, hit: FoundPassage, query: str) -> PassageNote:
         case "note" | "page":
             where = name
     at = ("passages", number, "text")
-    return PassageNote(
-        at, where, item.kind, hit.source, hit.line, item.sender, _SHOWN_TO_READERS, query, hit.similarity
-    )
+    return PassageNote(at, where, item.kind, hit.source, hit.line, item.sender, SHOWN_TO_READERS, query, hit.similarity)
 
 
 def _check_query(query: str) -> str:
