@@ -104,11 +104,11 @@ def test_a_plan_is_counted_as_the_check_counts_it(world: World) -> None:
 def test_the_length_of_a_list_counts_where_it_is_known(world: World) -> None:
     file = world.write("due.py", PLAN.replace("in lines:", "in lines[:2]:"))
     told = world.json("estimate", file)
-    assert (told["expected"]["calls"], told["worst"]["calls"]) == (2, 6)
+    assert (told["expected"]["calls"], told["worst"]["calls"]) == (2, 4)
     priced = world.json("estimate", file, "--model", "small=openai:gpt-5-nano")
     price = known_prices().of("openai:gpt-5-nano")
     assert price is not None
-    assert priced["worst"]["money"] == pytest.approx(6 * price.worst_case(16_000, 1_024))
+    assert priced["worst"]["money"] == pytest.approx(4 * price.worst_case(16_000, 1_024))
 
 
 def test_a_plan_without_blanks_asks_no_model(world: World) -> None:

@@ -288,7 +288,7 @@ def test_the_command_line_tells_the_worst_case_before_and_the_costs_after(folder
     (folder / "bicameral.toml").write_text(TOML)
     (folder / "prices.toml").write_text(TABLE)
     ran = call("run", REQUEST, "--deterministic")
-    assert "budget: at most 3 model calls" in ran.stderr
+    assert "budget: at most 2 model calls" in ran.stderr
     assert "0.5 in money" in ran.stderr
     told = call("usage").stdout
     assert "delta" in told

@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from bicameral.boundary import MAX_OUTPUT_TOKENS, MAX_SOURCE, Executor, Extractor
+from bicameral.boundary import MAX_OUTPUT_TOKENS, MAX_SOURCE, MAX_TRIES, Executor, Extractor
 from bicameral.limits import Budgets, Ledger, Meter, ModelCall, Prices, budget_scope, use_prices
 from bicameral.models import Provider
 from bicameral.planning import CompiledPlan, Delta, DrawSettings, Echo, Intent, PlanCascade, draw_plans
@@ -50,8 +50,6 @@ def within_budget(
 
 CONTACTS = ("contacts.csv", "contacts.vcf")
 """Where people are looked for if nothing is configured."""
-MAX_ASKS = 3
-"""An extraction is asked for once more if a field is wrong, and once more if nothing is found."""
 MAX_READ_TOKENS = (MAX_SOURCE + 8_000) // 2
 """The most tokens of an extraction's request: two characters each, with its instruction and form."""
 
@@ -72,7 +70,7 @@ class WorstCase:
 
 def worst_case(report: Report, models: Sequence[str], prices: Prices) -> WorstCase:
     """The worst case by the check's bound on model calls: every call at its longest, with the most expensive model."""
-    calls = report.cost.model_calls.most * MAX_ASKS
+    calls = report.cost.model_calls.most * MAX_TRIES
     found = {model: prices.of(model) for model in models}
     unpriced = tuple(model for model, price in found.items() if price is None)
     dearest = max(

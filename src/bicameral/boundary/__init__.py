@@ -8,6 +8,7 @@ wrap another executor. `privileged_view` passes bounded scalars by value and eve
 
 from bicameral.boundary._extract import (
     MAX_SOURCE as MAX_SOURCE,
+    MAX_TRIES as MAX_TRIES,
     Executor as Executor,
     Extractor as Extractor,
     ModelValidator as ModelValidator,

@@ -253,8 +253,8 @@ def plan_estimate(config: Config, file: str, sizes: Mapping[str, float], rates: 
 
 
 def _plan_amounts(plan: Plan, usual: Report, worst: Report, sizes: Mapping[str, float], rates: Rates) -> Estimate:
-    from bicameral.agent._wiring import MAX_ASKS, MAX_READ_TOKENS
-    from bicameral.boundary import MAX_OUTPUT_TOKENS
+    from bicameral.agent._wiring import MAX_READ_TOKENS
+    from bicameral.boundary import MAX_OUTPUT_TOKENS, MAX_TRIES
     from bicameral.catalog.costs import (
         Amounts,
         CostPart,
@@ -270,7 +270,7 @@ def _plan_amounts(plan: Plan, usual: Report, worst: Report, sizes: Mapping[str, 
     head, form = _prompt_lengths(blanks)
     reads = min(form + sizes["document"], MAX_READ_TOKENS - head)
     session = SessionLoad(calls.model_calls.most, head, reads, 0.0, min(sizes["item_output"], MAX_OUTPUT_TOKENS))
-    longest = SessionLoad(most.model_calls.most * MAX_ASKS, head, MAX_READ_TOKENS - head, 0.0, MAX_OUTPUT_TOKENS)
+    longest = SessionLoad(most.model_calls.most * MAX_TRIES, head, MAX_READ_TOKENS - head, 0.0, MAX_OUTPUT_TOKENS)
     parts = [
         CostPart("", "plan", "extract", rates.model, expected_amounts(session, rates), at_most(longest, rates)),
         CostPart("", "plan", "tools", "", Amounts(tools=calls.tool_calls.most), Amounts(tools=most.tool_calls.most)),
