@@ -2,8 +2,8 @@
 
 Run it with `python -m benchmarks.binding`. Worlds are generated with a fixed seed. On the first half of the words the
 rules, thresholds and synonyms were chosen; the other half is held back and reported by itself (`held`). Every rate has
-its 95 % interval (Wilson). `--encoder minilm` adds the last step of the ladder, `--show` prints what went wrong in the
-development half. The last line is one JSON object.
+its 95 % interval (Wilson). `--encoder minilm` adds suggestions by meaning, with figures of their own (`meaning`), and
+`--show` prints what went wrong in the development half. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.binding._meanings import measure_meaning
 from benchmarks.binding._vocabulary import DEVELOPMENT, HELD, Half
 from benchmarks.binding._worlds import Case, make_cases
-from bicameral.binding import Binder, Binding, Encoder, FixedSource, Question, WorldSource
+from bicameral.binding import Binder, Binding, Encoder, FixedSource, LocalEncoder, Question, WorldSource
 from bicameral.toolboxes import files, tables
 from bicameral.tools import Registry, Surroundings
 
@@ -127,33 +128,22 @@ def _failures(judged: Iterable[Judged]) -> Iterable[str]:
         yield f"{case.family}: {case.words!r} should {case.outcome} {case.value or ''}, got {got!r}"
 
 
-def _load_encoder(name: str | None) -> Encoder | None:
-    if name is None:
-        return None
-    from bicameral.retrieval import LocalEmbedder
-
-    embedder = LocalEmbedder(name, offline=True)
-
-    def encode(texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        return [[float(number) for number in row] for row in embedder.vectors(texts)]
-
-    return encode
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the figures of both halves; 1 if one of the aims is missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.binding", description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="cases of each family in each half")
-    parser.add_argument("--encoder", help="weights of an encoder for the last step of the ladder, such as minilm")
+    parser.add_argument("--encoder", choices=("minilm",), help="the weights that find names of near meaning")
     parser.add_argument("--show", action="store_true", help="print the failures of the development half")
     chosen = parser.parse_args(arguments)
-    encoder = _load_encoder(chosen.encoder)
+    encoder = LocalEncoder() if chosen.encoder else None
     development = asyncio.run(judge_half(DEVELOPMENT, chosen.rounds, encoder=encoder))
     held = asyncio.run(judge_half(HELD, chosen.rounds, encoder=encoder))
     if chosen.show:
         for line in _failures(development):
             print(line)
     figures: dict[str, Any] = {**summarise([*development, *held]), "held": summarise(held)}
+    if encoder is not None:
+        figures["meaning"] = {half.name: measure_meaning(half.name, encoder) for half in (DEVELOPMENT, HELD)}
     print(json.dumps(figures, ensure_ascii=False))
     aims = (figures["precision"] >= 0.98, figures["asked_when_ambiguous"] >= 0.95, figures["hostile_bound"] == 0)
     return 0 if all(aims) else 1

@@ -7,6 +7,7 @@ columns and ways to say them. A thing is a tuple of its names in English, German
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 Thing = tuple[str, str, str, str]
 
@@ -15,7 +16,7 @@ Thing = tuple[str, str, str, str]
 class Half:
     """Everything that a half draws from."""
 
-    name: str
+    name: Literal["development", "held"]
     things: tuple[Thing, ...]
     plurals: tuple[Thing, ...]
     qualifiers: tuple[str, ...]

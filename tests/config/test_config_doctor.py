@@ -37,6 +37,8 @@ def test_a_fresh_folder_has_nothing_bad(home: Path) -> None:
     assert {"python", "configuration", "toolboxes", "engine", "sandbox", "journal", "terminal"} <= set(checks)
     assert checks["model 1.5b"].status == "warn"
     assert "bicameral models pull 1.5b" in checks["model 1.5b"].fix
+    meaning = checks["model for meaning"]
+    assert (meaning.status, "bicameral models pull minilm" in meaning.detail) == ("ok", True)
 
 
 def test_a_broken_configuration_is_the_first_thing_told_and_the_rest_is_still_looked_at(home: Path) -> None:
@@ -124,3 +126,11 @@ def test_a_misspelt_variable_is_a_warning(home: Path, monkeypatch: pytest.Monkey
 
 async def test_the_doctor_can_be_called_where_a_loop_is_running(home: Path) -> None:
     assert examined(home)["sandbox"].name == "sandbox"
+
+
+def test_a_missing_package_for_meaning_is_told_and_nothing_bad(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bicameral.retrieval import _embedding
+
+    monkeypatch.setattr(_embedding, "REQUIRED_PACKAGES", ("no_such_package",))
+    check = examined(home)["model for meaning"]
+    assert (check.status, "bicameral[retrieval]" in check.detail) == ("ok", True)

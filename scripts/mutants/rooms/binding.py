@@ -7,6 +7,7 @@ from scripts.mutants.mutant import Mutant
 FITS = "binding/_fits.py"
 MATCHING = "binding/_matching.py"
 BINDER = "binding/_binder.py"
+MEANING = "binding/_meaning.py"
 SCREENING = "binding/_screening.py"
 WORDS = "binding/_words.py"
 COMPARING = "binding/_compared.py"
@@ -25,6 +26,7 @@ JOINT_TESTS = "tests/binding/test_binding_joint.py"
 SHOWN_TESTS = "tests/binding/test_binding_shown.py"
 TRUTH_TESTS = "tests/binding/test_binding_truth.py"
 ROW_TESTS = "tests/binding/test_binding_rows.py"
+MEANING_TESTS = "tests/binding/test_binding_meaning.py"
 CHOICES = "tests/binding/test_binding_choosers.py"
 
 SUBMITTED = "tests/binding/test_binding_submitted.py"
@@ -131,21 +133,30 @@ MUTANTS = (
     ),
     Mutant(
         "binding.meaning-of-suspicious",
-        MATCHING,
-        "_match_meaning",
-        " and not candidate_suspicions(fit.candidate)",
+        MEANING,
+        "suggest_candidates",
+        " and not _suspicious(each)",
         "",
-        "a name that addresses its reader would be bound by its meaning",
-        (f"{LADDER}::test_a_suspicious_name_is_not_bound_by_its_meaning",),
+        "a name that addresses its reader would be suggested for its meaning",
+        (f"{MEANING_TESTS}::test_a_suspicious_name_is_not_suggested_and_its_plain_twin_is",),
     ),
     Mutant(
-        "binding.meaning-without-margin",
-        MATCHING,
-        "_match_meaning",
-        "if len(close) > 1:",
-        "if len(close) > MOST_SHOWN:",
-        "the nearest of several that are almost as near would be bound",
-        (f"{LADDER}::test_meaning_decides_last_and_only_with_a_margin",),
+        "binding.meaning-of-people",
+        MEANING,
+        "suggest_candidates",
+        "kind not in SUGGESTED_KINDS or ",
+        "",
+        "people and cells would be suggested by vectors that know nothing of them",
+        (f"{MEANING_TESTS}::test_people_cells_and_columns_are_not_suggested",),
+    ),
+    Mutant(
+        "binding.meaning-of-spelling",
+        MEANING,
+        "_nearness",
+        "if not asked.known and not named.known:",
+        "if False:",
+        "words of other languages would be suggested since they are spelled alike",
+        (f"{MEANING_TESTS}::test_two_texts_of_unknown_words_are_not_compared",),
     ),
     Mutant(
         "binding.synonyms-of-people",

@@ -63,6 +63,8 @@ class Agent(AgentPlanning):
         budgets: How much the models may cost.
         prices: The price table.
         candidates: Where references by words are looked up; by default with the tools of the standard toolboxes.
+        encoder: Finds names of near meaning to suggest where no name has the words; by default the embedding model of
+            this machine, if its weights are here.
 
     Example:
         >>> agent = Agent(tools=[grep, read_lines])

@@ -26,7 +26,7 @@ from bicameral.tools import Folders, Registry, Surroundings, Tool
 
 if TYPE_CHECKING:
     from bicameral.agent._plan_choice import PlanChoice
-    from bicameral.binding import CandidateSource, PlanBinder
+    from bicameral.binding import CandidateSource, Encoder, PlanBinder
     from bicameral.config import Config
 
 
@@ -102,6 +102,7 @@ class AgentWiring:
         budgets: Budgets | None = None,
         prices: Prices | None = None,
         candidates: CandidateSource | None = None,
+        encoder: Encoder | None = None,
     ) -> None:
         from bicameral.config import Config, budgets_of, open_policy, open_prices, open_registry, surroundings_of
 
@@ -122,6 +123,7 @@ class AgentWiring:
         self.prices = open_prices(self.config) if prices is None else prices
         self._now = now
         self._candidates = candidates
+        self._encoder = encoder
         self.ledger = Ledger()
         self._listener = listener
         self._limits = limits or self.config.plan_limits
@@ -160,15 +162,27 @@ class AgentWiring:
 
     def _plan_binder(self, asker: Asker | None, *, by_rules: bool = False) -> PlanBinder:
         """A binder for one plan: all its references see the same world. With `by_rules` nobody is asked."""
-        from bicameral.binding import Binder, Chooser, ModelChooser, PersonChooser, PlanBinder, WorldSource
+        from bicameral.binding import (
+            Binder,
+            Chooser,
+            LocalEncoder,
+            ModelChooser,
+            PersonChooser,
+            PlanBinder,
+            WorldSource,
+        )
+        from bicameral.config import model_store
 
         choosers: list[Chooser] = []
+        encoder: Encoder | None = None
         if not by_rules:
+            # One for all plans of this agent: its weights are loaded once, when no name has the words of a mention.
+            encoder = self._encoder = self._encoder or LocalEncoder(model_store(self.config))
             choosers = [ModelChooser(self._executor), *([] if asker is None else [PersonChooser(asker)])]
         source = self._candidates or WorldSource(
             self.registry, folders=self._folders, contacts=self._contacts, today=self._now().date()
         )
-        return PlanBinder(self.registry, Binder(source, choosers=choosers))
+        return PlanBinder(self.registry, Binder(source, encoder, choosers))
 
     async def _choose_plan(
         self, first: CompiledPlan, intent: Intent, asker: Asker | None, plans: int | None

@@ -1,11 +1,13 @@
 """The binder: words of a plan and a kind become a value of the world, or a question.
 
 The ladder of `_matching` decides first. Only where it does not, choosers are asked in order: the quarantined model with
-one untrusted list in sight, then the person. What no chooser decides is a `Question`, which can be answered later.
+one untrusted list in sight, then the person. Where nothing fits, names of near meaning (`_meaning`) are in that list.
+What no chooser decides is a `Question`, which can be answered later.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -16,12 +18,12 @@ from bicameral.binding._matching import (
     MOST_SHOWN,
     Ambiguous,
     Bound,
-    Encoder,
     How,
     Match,
     Unbound,
     match_words,
 )
+from bicameral.binding._meaning import Encoder, suggest_candidates
 from bicameral.binding._row_selection import RowSelection
 from bicameral.binding._screening import SUSPICIONS, Suspicion, candidate_suspicions, display_name, reads_like
 from bicameral.errors import BindError
@@ -212,7 +214,7 @@ class Binder:
 
     Args:
         candidates_source: What the world offers.
-        encoder: The vectors of texts, for the last step of the ladder; it is called only if all others fail.
+        encoder: The vectors of texts. Where no name has the words, names of near meaning are suggested to the choosers.
         choosers: Who is asked where the ladder does not decide, in order.
 
     Example:
@@ -285,24 +287,37 @@ class Binder:
     async def _choose_unbound(
         self, kind: Kind, words: str, match: Unbound, candidates: Sequence[Candidate]
     ) -> Binding | Question:
-        """What a model says where nothing fits, and then a person about what shares a word with the mention.
+        """What a model says where nothing fits, and then a person about what is near to the mention.
 
-        A model may know that `Kinostart` is the release. A person is not asked to choose among strangers.
+        A model may know that `Kinostart` is the release. A person is not asked to choose among strangers: only what
+        shares a word with the mention or is near in meaning is shown.
         """
         near = match.near[:MOST_SHOWN]
-        offered = near
+        suggested = await self._suggest(kind, words, candidates, near)
+        possible = (*near, *suggested)[:MOST_SHOWN]
+        offered = possible
         if len(candidates) <= (MOST_COLUMNS if kind == "column" else 0 if near else MOST_SHOWN):
             # A request about a table that was found is almost always about one of its columns. Of files and cells a
             # long list would rather tempt a model to choose what is not meant.
-            offered = (*near, *(each for each in candidates if each not in near))
+            offered = (*possible, *(each for each in candidates if each not in possible))
         question = _make_question(kind, words, Unbound(offered, match.whole), candidates)
         result = await self._ask_choosers(question, [each for each in self._choosers if each.by == "model"])
         if isinstance(result, Binding):
             return result
-        result = result.first(len(near))
+        result = result.first(len(possible))
         if not result.shown:
             return result.without_candidates()
         return await self._ask_choosers(result, [each for each in self._choosers if each.by == "person"])
+
+    async def _suggest(
+        self, kind: Kind, words: str, candidates: Sequence[Candidate], near: Sequence[Candidate]
+    ) -> tuple[Candidate, ...]:
+        """Names of near meaning that do not share a word with the mention."""
+        if self._encoder is None:
+            return ()
+        others = [each for each in candidates if each not in near]
+        # In a thread: the first call loads the weights, and other runs go on meanwhile.
+        return await asyncio.to_thread(suggest_candidates, words, others, kind, self._encoder)
 
     async def offer(self, kind: Kind, place: tuple[str, ...] = ()) -> Sequence[Candidate]:
         """Everything of a kind that there is, as it was when it was first asked for."""
@@ -323,7 +338,7 @@ class Binder:
         match = match_words(words, offered, kind)
         if isinstance(match, Unbound):
             described = await self._source.describe(offered)
-            match = match_words(words, described, kind, encoder=self._encoder)
+            match = match_words(words, described, kind)
             return described, match
         return offered, match
 

@@ -2,17 +2,16 @@
 
 Candidates are put into bands, the surest first: the words are the whole name (letter by letter, normalised, as forms of
 the same words), a part of the name, synonyms, the name together with folders, sender or day, headings or columns inside
-a file, cells or the folder of a table, and last the meaning of the words by an encoder. The first band that has a
-candidate decides: one binds, several are a question. People are matched in fewer bands: a stranger can choose to be
-called just as the user says it. A candidate that covers only some of the words is never bound. Suspicious names
-(`_screening`) are never bound by a rule; where nothing else fits, they are part of the question.
+a file, cells or the folder of a table. The first band that has a candidate decides: one binds, several are a question.
+People are matched in fewer bands: a stranger can choose to be called just as the user says it. A candidate that covers
+only some of the words is never bound. Suspicious names (`_screening`) are never bound by a rule; where nothing else
+fits, they are part of the question.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Literal
 
 from bicameral.binding._candidates import Candidate, Kind
@@ -34,20 +33,11 @@ How = Literal[
     "kind",
     "value",
     "naming",
-    "meaning",
     "model",
     "person",
 ]
 """How a candidate was chosen: by a rule of the ladder, or by a chooser."""
 
-Encoder = Callable[[Sequence[str]], Sequence[Sequence[float]]]
-"""Turns texts into vectors of length 1, for the last step of the ladder."""
-
-MEANING_SCORE = 0.62
-MEANING_MARGIN = 0.12
-"""How near a name must be to the words, and how much nearer than the second, to be bound by its meaning alone."""
-MOST_ENCODED = 400
-"""With more candidates, meaning decides nothing: an encoder takes about a millisecond for each."""
 MOST_SHOWN = 9
 """Candidates in a question."""
 
@@ -101,14 +91,13 @@ class Unbound:
 Match = Bound | Ambiguous | Unbound
 
 
-def match_words(words: str, candidates: Sequence[Candidate], kind: Kind, *, encoder: Encoder | None = None) -> Match:
+def match_words(words: str, candidates: Sequence[Candidate], kind: Kind) -> Match:
     """The candidate that words mean, several that they may mean, or none.
 
     Args:
         words: The words of the request.
         candidates: What the world offers.
         kind: The kind of reference.
-        encoder: For the last step, the meaning of the words; without it that step is left out.
 
     Example:
         >>> files = [Candidate("file", name, (name,)) for name in ("bills_2025.csv", "bills_2026.csv")]
@@ -128,10 +117,6 @@ def match_words(words: str, candidates: Sequence[Candidate], kind: Kind, *, enco
         return decided
     if suspicious:
         return Ambiguous((*suspicious, *decided.near)[:MOST_SHOWN], suspicious=True)
-    if encoder is not None and kind not in ("person", "value") and query.required:
-        by_meaning = _match_meaning(query, plain, encoder)
-        if by_meaning is not None:
-            return by_meaning
     return decided
 
 
@@ -267,29 +252,3 @@ def _near(query: Query, fits: Sequence[Fit]) -> Unbound:
     ordered = sorted(some, key=lambda fit: (-fit.covered - fit.rarely, -fit.covered))[:MOST_SHOWN]
     whole = sum(fit.covered + fit.rarely == len(query.required) for fit in ordered)
     return Unbound(tuple(fit.candidate for fit in ordered), whole)
-
-
-def _match_meaning(query: Query, fits: Sequence[Fit], encoder: Encoder) -> Match | None:
-    """The candidate whose name means what the words mean, if it is near and no other is almost as near."""
-    numbers = {term for term in query.required if term.isdecimal()}
-    usable = [
-        fit for fit in fits if numbers <= set(words_of(fit.candidate.name)) and not candidate_suspicions(fit.candidate)
-    ]
-    if not usable or len(fits) > MOST_ENCODED:
-        return None
-    texts = [" ".join(query.required), *(_meaning_text(fit.candidate) for fit in usable)]
-    asked, *vectors = encoder(texts)
-    scores = [sum(float(a) * float(b) for a, b in zip(asked, each, strict=True)) for each in vectors]
-    ranked = sorted(zip(scores, range(len(usable)), strict=True), reverse=True)
-    score, place = ranked[0]
-    if score < MEANING_SCORE:
-        return None
-    close = [usable[at].candidate for other, at in ranked if score - other < MEANING_MARGIN]
-    if len(close) > 1:
-        return Ambiguous(tuple(close[:MOST_SHOWN]))
-    return Bound(usable[place].candidate, "meaning", round(score, 3))
-
-
-def _meaning_text(candidate: Candidate) -> str:
-    name = PurePosixPath(candidate.name).stem if candidate.kind in ("file", "table") else candidate.name
-    return " ".join(words_of(name))

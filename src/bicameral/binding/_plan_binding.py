@@ -51,14 +51,13 @@ from bicameral.types import Type
 
 _GUESSED = {
     "model": "as the quarantined model chose",
-    "meaning": "by its meaning",
     "newest": "since it is the newest",
     "cells": "by what it contains",
     "value": "since its cells have what it is compared with",
     "columns": "since it has the columns, and another table of that name does not",
 }
 """The ways of binding that may be wrong though only one candidate was left."""
-_BEYOND_NAMES = frozenset(("cells", "model", "person", "meaning"))
+_BEYOND_NAMES = frozenset(("cells", "model", "person"))
 """The ways in which a table is bound that need not have all words in its name, its folders and its columns."""
 
 

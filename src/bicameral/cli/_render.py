@@ -253,7 +253,6 @@ def show_bindings(out: Output, bindings: Iterable[Binding]) -> None:
 
 _HOW_BOUND = {
     "model": " (chosen by the quarantined model)",
-    "meaning": " (by meaning)",
     "newest": " (the newest)",
     "contents": " (by what it contains)",
     "cells": " (by what it contains)",

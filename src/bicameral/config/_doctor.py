@@ -85,6 +85,7 @@ def machine_checks(config: Config) -> Iterator[HealthCheck]:
             yield _attempt(name, partial(_check_weights, config, weights, name))
     except BicameralError as error:
         yield failed_check("models", error)
+    yield _attempt("model for meaning", lambda: _check_embedding(config), "warn")
     yield _check_engine()
     yield _attempt("sandbox", _check_sandbox, "warn")
     yield _attempt("parser", _check_parser)
@@ -105,6 +106,23 @@ def _check_weights(config: Config, weights: Weights, name: str) -> HealthCheck:
         )
     detail = f"not here yet; the first run fetches it ({size_text(weights.bytes)})"
     return HealthCheck(name, "warn", detail, f"`bicameral models pull {weights.alias}` fetches it now.")
+
+
+def _check_embedding(config: Config) -> HealthCheck:
+    """Whether texts can be compared by meaning. That is optional: without it, words alone are compared."""
+    from bicameral.models import find_weights
+    from bicameral.retrieval import RetrievalError, require_packages
+
+    name, weights = "model for meaning", find_weights("minilm", kind="embedding")
+    without = "passages are found and names suggested by their words alone"
+    try:
+        require_packages()
+    except RetrievalError:
+        return HealthCheck(name, "ok", f'none; {without} (`pip install "bicameral[retrieval]"`)')
+    path = model_store(config).path(weights)
+    if path is None:
+        return HealthCheck(name, "ok", f"none; {without} (`bicameral models pull {weights.alias}`)")
+    return HealthCheck(name, "ok", f"{weights.title}, {path}")
 
 
 def _check_engine() -> HealthCheck:

@@ -36,5 +36,9 @@ from bicameral.retrieval._documents import (
     corpus_fingerprint as corpus_fingerprint,
     text_fingerprint as text_fingerprint,
 )
-from bicameral.retrieval._embedding import Embedder as Embedder, LocalEmbedder as LocalEmbedder
+from bicameral.retrieval._embedding import (
+    Embedder as Embedder,
+    LocalEmbedder as LocalEmbedder,
+    require_packages as require_packages,
+)
 from bicameral.retrieval._index import LEXICAL_WEIGHT as LEXICAL_WEIGHT, DocumentIndex as DocumentIndex
