@@ -188,6 +188,21 @@ def test_a_mail_whose_sender_is_disguised_or_an_order_is_a_question(sender: str)
     assert isinstance(plain, Bound)
 
 
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("Ausgaben nach Monat", "ausgaben_monat.csv"),
+        ("Reisen nach Rom", "reisen_rom.csv"),
+        ("dépenses selon mois", "depenses_mois.csv"),
+        ("gastos según mes", "gastos_mes.csv"),
+    ],
+)
+def test_a_preposition_is_no_part_of_a_name(words: str, name: str) -> None:
+    found = matched(words, name, "andere.csv")
+    assert isinstance(found, Bound)
+    assert found.candidate.value == name
+
+
 def test_words_stems_and_concepts() -> None:
     assert words_of("amountDue_2026.csv") == ("amount", "due", "2026", "csv")
     assert words_of("Anna's l'agenda Straße") == ("anna", "agenda", "strasse")

@@ -153,6 +153,25 @@ def test_a_plan_has_one_form(plan: str, canonical: str) -> None:
     assert canonical_plan(plan) == canonical
 
 
+@pytest.mark.parametrize(
+    ("line", "is_day"),
+    [
+        ('new = filter_rows(rows, column("bought"), ">", date("2026-01-01"))', True),
+        ('new = sort_rows(rows, column("bought"))', True),
+        ('new = filter_rows(rows, column("bought"), "==", False)', False),
+        ('new = [row for row in rows if row[column("bought")] == True]', False),
+        ('new = [row for row in rows if not row[column("bought")]]', False),
+        ('new = [row for row in rows if row[column("bought")] == value("Anna")]', False),
+        ('new = [row for row in rows if row[column("bought")] > 140]', False),
+        ('new = group_rows(rows, column("part"), column("bought"))', False),
+    ],
+)
+def test_a_column_is_one_of_days_by_what_the_plan_does_with_it(line: str, is_day: bool) -> None:
+    plan = f'rows = read_csv(file("tools"))\n{line}\n'
+    made = in_own_words(plan, "The tools of this year", "en")
+    assert made == (plan.replace('column("bought")', 'column("date")') if is_day else plan)
+
+
 def test_references_have_the_words_of_their_phrasing() -> None:
     plan = (
         'rows = read_csv(file("heating bills"))\nnew = filter_rows(rows, column("due day"), ">", date("2026-01-01"))\n'

@@ -27,6 +27,15 @@ _COLUMN = re.compile(r"""\bcolumn\((["'])([^"']+)\1\)""")
 _COMPARED = re.compile(
     r"""column\(["']([^"']+)["']\)(?:\]\s*(?:[<>]=?|==)\s*|,\s*"(?:[<>]=?|==)",\s*)(?:date\(|today\(\))"""
 )
+# Compared with a truth value, a number or a text that is no day, taken as a condition, or added up: no days.
+_OTHERWISE = re.compile(
+    r"""column\(["']([^"']+)["']\)(?:\]\s*(?:[<>]=?|[!=]=)\s*|,\s*"(?:[<>]=?|[!=]=)",\s*)"""
+    r"""(?:True\b|False\b|value\(|\d|["'](?!\d{4}-\d{2}|<))"""
+)
+_CONDITION = re.compile(
+    r"""\b(?:not|and|or|if) \w+\[column\(["']([^"']+)["']\)\](?=\s*(?:$|[\]):]|and\b|or\b|else\b))"""
+)
+_ADDED = re.compile(r"""\bgroup_rows\(\w+, column\(["'][^"']+["']\), column\(["']([^"']+)["']\)\)""")
 _JSON = re.compile(r"\b(?:fetch_json|read_json)\(")
 _KEY = re.compile(r"""\[(["'])([^"'<>]+)\1\]""")
 _FIND = re.compile(r"""\bfind\("([^"<>]+)"\)""")
@@ -66,12 +75,14 @@ def _dated(match: re.Match[str], days: set[str], language: str) -> str:
 
 def _day_columns(plan: str, language: str) -> set[str]:
     used = {match[2] for match in _COLUMN.finditer(plan)}
-    return set(_COMPARED.findall(plan)) | (used & _known_days(language))
+    # What a column is called is not what its cells are: `bought` is a day in one table and yes or no in another.
+    others = {name for pattern in (_OTHERWISE, _CONDITION, _ADDED) for name in pattern.findall(plan)}
+    return set(_COMPARED.findall(plan)) | (used & _known_days(language)) - others
 
 
 @cache
 def _known_days(language: str) -> frozenset[str]:
-    """The columns of days of the composed domains; none of them has another meaning in its language."""
+    """The columns of days of the composed domains."""
     domains = load_language(language if language in LANGUAGES else "en").domains
     return frozenset(each.day.column for each in domains if each.day is not None)
 
