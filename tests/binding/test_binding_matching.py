@@ -203,6 +203,24 @@ def test_a_preposition_is_no_part_of_a_name(words: str, name: str) -> None:
     assert found.candidate.value == name
 
 
+def test_a_word_of_another_language_with_the_same_stem_is_a_translation_like_any_other() -> None:
+    found = matched("mis contratos", "contrats.csv", "vertraege.txt", "verträge.txt")
+    assert isinstance(found, Ambiguous)
+    alone = matched("mis contratos", "contrats.csv", "rent.txt")
+    assert isinstance(alone, Bound)
+    assert alone.how == "synonym"
+    own = matched("mis contratos", "contrato.csv", "contrats.csv")
+    assert isinstance(own, Bound)
+    assert (own.candidate.value, own.how) == ("contrato.csv", "stem")
+
+
+@pytest.mark.parametrize(("one", "other"), [("Kundin", "kunde"), ("pagadas", "pagado"), ("voisines", "voisin")])
+def test_forms_of_one_language_stay_forms(one: str, other: str) -> None:
+    found = matched(one, f"{other}.csv", "rent.txt")
+    assert isinstance(found, Bound)
+    assert found.how == "stem"
+
+
 def test_words_stems_and_concepts() -> None:
     assert words_of("amountDue_2026.csv") == ("amount", "due", "2026", "csv")
     assert words_of("Anna's l'agenda Straße") == ("anna", "agenda", "strasse")

@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 
 from bicameral.binding._candidates import Candidate, Kind
 from bicameral.binding._words import (
+    are_translations,
     dated_words,
     is_compound_of,
     join_phrases,
@@ -136,7 +137,7 @@ def _level(term: str, word: str, kind: Kind) -> _Level | None:
     if kind == "person":
         # A name has no plural and no synonym: Bill is no invoice, and Johann is not Johannes. It has a genitive.
         return _Level.STEM if term == f"{word}s" else None
-    if same_stem(term, word):
+    if same_stem(term, word) and not are_translations(term, word):
         return _Level.STEM
     if same_concept(term, word):
         return _Level.SYNONYM

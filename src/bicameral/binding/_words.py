@@ -131,13 +131,43 @@ def _all_words(by_language: Mapping[str, str]) -> frozenset[str]:
 def concepts_of(word: str) -> frozenset[str]:
     """The concepts that a folded word or a joined phrase stands for; none for one that is not in the table."""
     table = vocabulary()
+    return frozenset(concept for each in _listed_forms(word) for concept in table.concepts[each])
+
+
+@lru_cache(maxsize=65_536)
+def _listed_forms(word: str) -> frozenset[str]:
+    """The words of the table that a folded word is a form of, in any language."""
+    table = vocabulary()
     if word in table.concepts:
         # A word that is in the table is what it is there for: a Mieter (tenant) has the stem of Miete (rent).
-        return table.concepts[word]
+        return frozenset({word})
     listed = {each for stem in stems_of(word) for each in table.stems.get(stem, ())}
     # Most forms are the word with an ending: "Spenden" are donations, and not donors ("Spender").
     begun = {each for each in listed if word.startswith(each)}
-    return frozenset(concept for each in begun or listed for concept in table.concepts[each])
+    return frozenset(begun or listed)
+
+
+def are_translations(left: str, right: str) -> bool:
+    """Whether two folded words name the same everyday thing in two languages, even if their stems agree.
+
+    Spanish "contratos" and French "contrats" have one stem and are two words, as "contratos" and "Verträge" are.
+
+    Example:
+        >>> are_translations("contratos", "contrats"), are_translations("contratos", "contrato")
+        (True, False)
+    """
+    return same_concept(left, right) and _languages_of(left).isdisjoint(_languages_of(right))
+
+
+@lru_cache(maxsize=65_536)
+def _languages_of(word: str) -> frozenset[tuple[str, str]]:
+    """The languages of a folded word by the table, each with the stem that the word has there.
+
+    Of "contrato" and "contrat", with both of which "contratos" begins, the longer is what it is a form of.
+    """
+    forms = _listed_forms(word)
+    own = {each for each in forms if len(each) == max(map(len, forms))}
+    return frozenset(stem for each in own for stem in stems_of(each) if each in vocabulary().stems.get(stem, ()))
 
 
 def same_concept(left: str, right: str) -> bool:
