@@ -260,9 +260,11 @@ def _comparisons_of_cells(grammar: ExpressionGrammar, place: Place) -> list[str]
     texts = grammar.rule_for_kinds(t.StrType, t.LiteralType, t.BoolType, t.AnyType, t.DateTimeType, place=place)
     days = grammar.expression(t.DATE, place)
     changes = f"{grammar.text_changes(place)}?"
-    values = [place.text, *([] if place.quoted else ["VALUE"]), '"True"', '"False"', days, f"{texts} {changes}"]
+    values = [place.text, '"True"', '"False"', days, f"{texts} {changes}"]
     found = [
         f"{cell} {changes} COMPARE ({' | '.join(values)})",
+        # Words are bound to a cell as it is written: after more methods none would be equal to it.
+        *([] if place.quoted else [f'{cell} ".lower()"? COMPARE VALUE']),
         f'({place.text} | {texts} {changes}) (" in " | " not in ") {cell} {changes}',
         f'"not "? {cell} {changes}',
         f'{cell} {changes} (".startswith(" | ".endswith(") {place.text} ")"',
