@@ -25,10 +25,10 @@ async def answer(folder: Path, first: str, second: str, expression: str) -> Any:
     return (await run_plan(bound.plan, registry=registry)).answer
 
 
-GERMAN = "name,amount,due\na,\"1.200,50 €\",15.3.2026\nb,\"2.100,00 €\",31.3.2026\n"
-MORE_GERMAN = "name,amount,due\nc,\"3.000,25 €\",16.4.2026\n"
-ENGLISH = "name,amount,due\nd,\"4,000.75 €\",2026-05-17\n"
-DOLLARS = "name,amount,due\ne,\"$4.000,75\",17.5.2026\n"
+GERMAN = 'name,amount,due\na,"1.200,50 €",15.3.2026\nb,"2.100,00 €",31.3.2026\n'
+MORE_GERMAN = 'name,amount,due\nc,"3.000,25 €",16.4.2026\n'
+ENGLISH = 'name,amount,due\nd,"4,000.75 €",2026-05-17\n'
+DOLLARS = 'name,amount,due\ne,"$4.000,75",17.5.2026\n'
 
 
 async def test_rows_of_two_tables_are_computed_with_in_the_kind_of_their_columns(tmp_path: Path) -> None:
