@@ -282,7 +282,7 @@ class ExpressionGrammar:
         """Lists of texts for `join`, without lists that are written out."""
 
         def make() -> list[str]:
-            return [*self.rules_reaching(t.ListType(t.STR), place), *self._made_lists(t.STR, place)]
+            return self.rules_reaching(t.ListType(t.STR), place) + self._made_lists(t.STR, place)
 
         return self.rule("j", "", place, make)
 

@@ -101,13 +101,8 @@ def _statement_rules(registry: Registry, opening: Opening, named: NamedObjects |
 def _loop_header(grammar: ExpressionGrammar) -> str:
     """`line in lines`: a list in reach, one that is made or written out, or a range. Any name, since it is bound."""
     paths = " | ".join(path.rule for path in grammar.list_paths())
-    added = grammar.added_lists()
-    over = [
-        *([paths] if paths else []),
-        *([added] if added else []),
-        grammar.expression(ListType(STR)),
-        f'"range(" {grammar.expression(INT)} ")"',
-    ]
+    known = [rule for rule in (paths, grammar.added_lists()) if rule]
+    over = [*known, grammar.expression(ListType(STR)), f'"range(" {grammar.expression(INT)} ")"']
     header = f'NAME " in " ({" | ".join(over)})'
     return f'({header} | NAME ", " NAME " in enumerate(" ({paths}) (", " COUNT)? ")")' if paths else header
 
