@@ -22,7 +22,8 @@ async def answer(folder: Path, first: str, second: str, expression: str) -> Any:
     source = f'rows = read_csv("a.csv")\nothers = read_csv("b.csv")\nanswer({expression})'
     bound = await PlanBinder(registry, Binder(WorldSource(registry))).bind(parse(source, registry).plan)
     assert bind_cells(bound.plan, registry) == bound.plan
-    return (await run_plan(bound.plan, registry=registry)).answer
+    outcome: Any = await run_plan(bound.plan, registry=registry)
+    return outcome.answer
 
 
 GERMAN = 'name,amount,due\na,"1.200,50 €",15.3.2026\nb,"2.100,00 €",31.3.2026\n'
