@@ -55,6 +55,13 @@ def test_no_text_holds_a_control_character_after_it_is_made_visible(text: str) -
     assert not any(ord(char) < 32 and char not in "\t\n" for char in make_visible(text))
 
 
+def test_between_two_days_there_are_no_hours() -> None:
+    christmas, eve = dt.datetime(2026, 12, 25), dt.datetime(2026, 12, 24, 22, 30)
+    assert answer_text(christmas.date() - dt.date(2026, 11, 18)) == "37 days"
+    assert answer_text(christmas - eve) == "1:30:00"
+    assert answer_text([christmas.date() - eve.date()]) == "1 day"
+
+
 def test_json_has_no_dates_left() -> None:
     value = {"day": dt.date(2026, 3, 1), "at": [dt.time(9, 0)], "long": dt.timedelta(minutes=2)}
     assert to_plain_json(value) == {"day": "2026-03-01", "at": ["09:00:00"], "long": 120.0}

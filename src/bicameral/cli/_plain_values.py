@@ -59,6 +59,9 @@ def cell_text(value: object) -> str:
             return value.isoformat(" ", "minutes" if not value.second else "seconds")
         case dt.time():
             return value.isoformat("minutes" if not value.second else "seconds")
+        case dt.timedelta():
+            # Between two days there are no hours: `37 days`, not `37 days, 0:00:00`.
+            return str(value).removesuffix(", 0:00:00")
         case None:
             return ""
         case list() | tuple():

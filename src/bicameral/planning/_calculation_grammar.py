@@ -70,8 +70,11 @@ def _functions(grammar: ExpressionGrammar, wanted: t.Type, place: Place) -> list
     found: list[str] = []
     if sized := grammar.rule_for_kinds(t.ListType, t.DictType, t.StrType, t.AnyType, place=place):
         found.append(f'"len(" {sized} ")"')
-    if not place.bound and not place.quoted and (calls := grammar.pure_calls(lists=True)):
-        found.append(f'"len(" {calls} ")"')
+    if changed := grammar.changed_text(place):
+        found.append(f'"len(" {changed} ")"')
+    if not place.bound and not place.quoted:
+        counted = [grammar.pure_calls(lists=True), grammar.added_lists()]
+        found += [f'"len(" {lists} ")"' for lists in counted if lists]
     numbers = grammar.rules_reaching(t.ListType(wanted), place)
     if grammar.may_nest(place):
         listed = grammar.comprehension(t.ANY, place)
@@ -83,8 +86,8 @@ def _functions(grammar: ExpressionGrammar, wanted: t.Type, place: Place) -> list
     inner = number(grammar, t.FLOAT, place)
     found.append(f'"round(" {inner} ")"' if whole else f'"round(" {inner} (", " COUNT)? ")"')
     found.append(f'"abs(" {number(grammar, wanted, place)} ")"')
-    text = grammar.rule_for_kinds(t.StrType, place=place)
-    converted = f"({inner} | {text})" if text else inner
+    texts = [rule for rule in (grammar.rule_for_kinds(t.StrType, place=place), changed) if rule]
+    converted = f"({' | '.join([inner, *texts])})"
     found.append(f'"int(" {converted} ")"' if whole else f'("int(" | "float(") {converted} ")"')
     if lists := grammar.rule_for_kinds(t.ListType, place=place):
         counted = grammar.rule_for_kinds(t.StrType, t.LiteralType, t.AnyType, place=place)
@@ -93,20 +96,19 @@ def _functions(grammar: ExpressionGrammar, wanted: t.Type, place: Place) -> list
 
 
 def _parts_of_days(grammar: ExpressionGrammar, place: Place, *, whole: bool) -> list[str]:
-    """`day.year`, `(a - b).days`, `(event.end - event.start).total_seconds()`."""
+    """`day.year`, `(a - b).days`, `(event.end - event.start).total_seconds()`, `length.days`."""
     found: list[str] = []
-    day = _simple_day(grammar, place)
     dated = grammar.argumentless_calls(t.DATE)
     if path := grammar.rule_for_kinds(t.DateType, t.DateTimeType, t.AnyType, place=place):
         dated.append(path)
     if dated:
         found.append(f'({" | ".join(dated)}) (".year" | ".month" | ".day" | ".weekday()")')
-        found.append(f'"(" {day} " - " {day} ").days"')
-    if moment := grammar.rule_for_kinds(t.DateTimeType, place=place):
-        moments = " | ".join([moment, *grammar.argumentless_calls(t.DATETIME)])
-        lasted = '").days"' if whole else '(").total_seconds()" | ").days")'
-        found.append(f'"(" ({moments}) " - " ({moments}) {lasted}')
-        found.append(f'{moment} (".hour" | ".minute")')
+        found.append(f'"(" {_between_days(grammar, place)} ").days"')
+    if lasted := _between_moments(grammar, place):
+        found.append(f'"(" {lasted} ").days"' if whole else f'"(" {lasted} (").total_seconds()" | ").days")')
+        found.append(f'{grammar.rule_for_kinds(t.DateTimeType, place=place)} (".hour" | ".minute")')
+    if length := grammar.rule_for_kinds(t.DurationType, place=place):
+        found.append(f'{length} ".days"' if whole else f'{length} (".total_seconds()" | ".days")')
     return found
 
 
@@ -132,9 +134,9 @@ def _simple_day(grammar: ExpressionGrammar, place: Place) -> str:
 
 
 def _length(grammar: ExpressionGrammar, place: Place) -> str:
-    """How many days or minutes: a number, or a whole number in scope."""
+    """How many days or minutes: a number, or a whole number in scope, also `n * 7` and `n + 1`."""
     known = grammar.rule_for_kinds(t.IntType, place=place)
-    return f"(COUNT | {known})" if known else "COUNT"
+    return f"(COUNT | {known} (WHOLE (COUNT | {known}))?)" if known else "COUNT"
 
 
 def dates(grammar: ExpressionGrammar, place: Place) -> list[str]:
@@ -150,15 +152,61 @@ def datetimes(grammar: ExpressionGrammar, place: Place) -> list[str]:
     found = [f'"datetime(" {part} ", " {part} ", " {part} ", " COUNT ", " COUNT ")"', combined]
     moment = grammar.rule_for_kinds(t.DateTimeType, place=place)
     if starts := grammar.argumentless_calls(t.DATETIME) + ([moment] if moment else []):
-        unit = '("days" | "hours" | "minutes" | "weeks")'
-        after = f'(" + " | " - ") "timedelta(" {unit} "=" {_length(grammar, place)} ")"'
-        found.append(f"({' | '.join(starts)}) {after}")
+        found.append(f'({" | ".join(starts)}) (" + " | " - ") {written_duration(grammar, place)}')
     return found
 
 
-# Conditions -----------------------------------------------------------------------------------------------------------
+# Lengths of time ------------------------------------------------------------------------------------------------------
 
-_LOWER = '".lower()"?'
+_TIMED = (t.DateType, t.DateTimeType, t.DurationType)
+_UNIT = '("days" | "hours" | "minutes" | "weeks")'
+
+
+def has_times(grammar: ExpressionGrammar, place: Place) -> bool:
+    """Whether a length of time can be read or measured from what the place itself binds."""
+    return any(isinstance(path.type, _TIMED) for path in grammar.paths(place))
+
+
+def _between_days(grammar: ExpressionGrammar, place: Place) -> str:
+    """The name of the rule for `day - today()`."""
+    day = _simple_day(grammar, place)
+    return grammar.rule("i", "", place, lambda: [f'{day} " - " {day}'])
+
+
+def _between_moments(grammar: ExpressionGrammar, place: Place) -> str | None:
+    """The name of the rule for `event.end - event.start`, or None if there is no moment in reach."""
+    moment = grammar.rule_for_kinds(t.DateTimeType, place=place)
+    if moment is None:
+        return None
+    moments = " | ".join([moment, *grammar.argumentless_calls(t.DATETIME)])
+    return grammar.rule("v", "", place, lambda: [f'({moments}) " - " ({moments})'])
+
+
+def durations(grammar: ExpressionGrammar, place: Place) -> list[str]:
+    """Lengths of time that are measured: between two days or two moments."""
+    between = _between_moments(grammar, place)
+    found = [between] if between else []
+    # Inside an f-string a day minus a day would read `37 days, 0:00:00`: there `.days` is what a person expects.
+    if not place.quoted and (grammar.argumentless_calls(t.DATE) or grammar.rule_for_kinds(t.DateType, place=place)):
+        found.append(_between_days(grammar, place))
+    return found
+
+
+def written_duration(grammar: ExpressionGrammar, place: Place) -> str:
+    """A length of time that is written out: `timedelta(hours=2)`."""
+    return f'"timedelta(" {_UNIT} "=" {_length(grammar, place)} ")"'
+
+
+def totals_of_durations(grammar: ExpressionGrammar, place: Place) -> list[str]:
+    """`sum([event.end - event.start for event in events])`, where the items of a list have times."""
+    lists = grammar.rules_reaching(t.ListType(t.DURATION), place)
+    items = [item for item, _ in grammar.lists_by_item(t.ANY, place)] if grammar.may_nest(place) else []
+    if any(has_times(grammar, inside) for item in items for _, inside in grammar.bindings(item, place)):
+        lists.append(grammar.comprehension(t.DURATION, place))
+    return [f'("sum(" | "min(" | "max(" | "mean(") {each} ")"' for each in lists]
+
+
+# Conditions -----------------------------------------------------------------------------------------------------------
 
 
 def comparisons(grammar: ExpressionGrammar, place: Place) -> list[str]:
@@ -173,6 +221,10 @@ def comparisons(grammar: ExpressionGrammar, place: Place) -> list[str]:
     if moment := grammar.rule_for_kinds(t.DateTimeType, place=place):
         found.append(f"{moment} COMPARE {grammar.expression(t.DATETIME, place)}")
         found.append(f'({moment} ".date()" | "date(" {moment} ")") COMPARE {grammar.expression(t.DATE, place)}')
+    if grammar.rule_for_kinds(*_TIMED, place=place):
+        known = grammar.rules_reaching(t.DURATION, place)
+        measured, limits = [*known, *durations(grammar, place)], [*known, written_duration(grammar, place)]
+        found.append(f"({' | '.join(measured)}) COMPARE ({' | '.join(limits)})")
     if maybe := grammar.rule_for_kinds(t.OptionalType, place=place):
         found.append(f'{maybe} (" is not None" | " is None")')
     if lists := grammar.rule_for_kinds(t.ListType, place=place):
@@ -187,15 +239,16 @@ def _comparisons_of_texts(grammar: ExpressionGrammar, place: Place) -> list[str]
     if not text:
         return []
     cell = grammar.rule_for_kinds(t.StrType, t.LiteralType, t.AnyType, place=place)
+    changes = f"{grammar.text_changes(place)}?"
     found = [
-        f"{text} {_LOWER} SAME ({place.text} | {cell} {_LOWER})",
-        f'({place.text} | {text} {_LOWER}) (" in " | " not in ") {cell} {_LOWER}',
-        f'"not "? {text} {_LOWER} (".startswith(" | ".endswith(") {place.text} ")"',
-        f'"not "? {text}',
+        f"{text} {changes} SAME ({place.text} | {cell} {changes})",
+        f'({place.text} | {text} {changes}) (" in " | " not in ") {cell} {changes}',
+        f'"not "? {text} {changes} (".startswith(" | ".endswith(") {place.text} ")"',
+        f'"not "? {text} {changes}',
     ]
     for listed in (*grammar.rules_reaching(t.ListType(t.STR), place), grammar.rule_for_kinds(t.DictType, place=place)):
         if listed:
-            found.append(f'{text} {_LOWER} (" in " | " not in ") {listed}')
+            found.append(f'{text} {changes} (" in " | " not in ") {listed}')
     return found
 
 
@@ -206,15 +259,18 @@ def _comparisons_of_cells(grammar: ExpressionGrammar, place: Place) -> list[str]
         return []
     texts = grammar.rule_for_kinds(t.StrType, t.LiteralType, t.BoolType, t.AnyType, t.DateTimeType, place=place)
     days = grammar.expression(t.DATE, place)
-    values = [place.text, *([] if place.quoted else ["VALUE"]), '"True"', '"False"', days, f"{texts} {_LOWER}"]
+    changes = f"{grammar.text_changes(place)}?"
+    values = [place.text, '"True"', '"False"', days, f"{texts} {changes}"]
     found = [
-        f"{cell} {_LOWER} COMPARE ({' | '.join(values)})",
-        f'({place.text} | {texts} {_LOWER}) (" in " | " not in ") {cell} {_LOWER}',
-        f'"not "? {cell}',
-        f'{cell} (".startswith(" | ".endswith(") {place.text} ")"',
+        f"{cell} {changes} COMPARE ({' | '.join(values)})",
+        # Words are bound to a cell as it is written: after more methods none would be equal to it.
+        *([] if place.quoted else [f'{cell} ".lower()"? COMPARE VALUE']),
+        f'({place.text} | {texts} {changes}) (" in " | " not in ") {cell} {changes}',
+        f'"not "? {cell} {changes}',
+        f'{cell} {changes} (".startswith(" | ".endswith(") {place.text} ")"',
     ]
     for lists in grammar.rules_reaching(t.ListType(t.ANY), place):
-        found.append(f'{cell} {_LOWER} (" in " | " not in ") {lists}')
+        found.append(f'{cell} {changes} (" in " | " not in ") {lists}')
     return found
 
 

@@ -168,24 +168,60 @@ class ExpressionGrammar:
             for key, (item, over) in groups.items()
         ]
 
+    def added_lists(self) -> str | None:
+        """The name of the rule for `a + b` of lists with items of one type, or None if there is no list in reach."""
+
+        def make() -> list[str]:
+            found: list[str] = []
+            for item, over in self.lists_by_item(t.ANY):
+                parts = [f"{over} ({_SLICE})?"]
+                for name, inside in self.bindings(item, TOP):
+                    kept = f'"[" {grammar_literal(name)} {grammar_literal(f" for {name} in ")}'
+                    parts.append(f'{kept} {over} " if " {self.condition(inside)} "]"')
+                found.append(_added(self.rule("b", f"any {type_key(item)}", TOP, lambda parts=parts: parts)))
+            return found
+
+        return self.rule("z", "", TOP, make) if self.list_paths() else None
+
     def bindings(self, item: t.Type, place: Place) -> list[tuple[str, Place]]:
         """The names that a comprehension may bind to an item, each with the place inside it."""
         return [(name, Place(((name, item),), place.quoted)) for name in item_names(item, self._scope)]
 
     def comprehension(self, wanted: t.Type, place: Place = TOP) -> str:
-        """`[element for x in list if condition]`, one alternative for each type of item."""
+        """The name of the rule for `[element for x in list if condition]`, one alternative for each type of item."""
 
         def make() -> list[str]:
             found: list[str] = []
             for item, over in self.lists_by_item(t.ANY, place):
                 for name, inside in self.bindings(item, place):
+                    if isinstance(wanted, t.DurationType) and not calculations.has_times(self, inside):
+                        continue
                     element, binding = self.expression(wanted, inside), grammar_literal(f" for {name} in ")
                     # Not inside an f-string: the rules of conditions are the largest part of a grammar.
                     condition = "" if place.quoted else f'(" if " {self.condition(inside)})?'
-                    found.append(f'"[" {element} {binding} {over} ({_SLICE})? {condition} "]"')
+                    found.append(f'"[" {element} {binding} {self._one_or_two(over)} {condition} "]"')
             return found
 
         return self.rule("l", type_key(wanted), place.outside(), make)
+
+    def text_changes(self, place: Place) -> str:
+        """The name of the rule for up to three methods that make another text of one: `.strip().lower()`."""
+        text, outside = place.text, place.outside()
+
+        def make() -> list[str]:
+            return [
+                *('".lower()"', '".upper()"', '".strip()"', '".title()"'),
+                f'".replace(" {text} ", " {text} ")"',
+                f'".split(" {text} ")" "[" INDEX "]"',
+            ]
+
+        one = self.rule("m", "", outside, make)
+        return self.rule("y", "", outside, lambda: [f"{one} {one}? {one}?"])
+
+    def changed_text(self, place: Place) -> str | None:
+        """The name of the rule for a text in reach that methods change, or None if there is no text."""
+        text = self.rule_for_kinds(t.StrType, t.LiteralType, t.AnyType, place=place)
+        return self.rule("h", "", place, lambda: [f"{text} {self.text_changes(place)}"]) if text else None
 
     def may_nest(self, place: Place) -> bool:
         """Whether a comprehension may stand here: not in another one, which would be hard to follow."""
@@ -215,6 +251,9 @@ class ExpressionGrammar:
                 return found + calculations.dates(self, place)
             case t.DateTimeType():
                 return found + calculations.datetimes(self, place)
+            case t.DurationType():
+                made = [*calculations.durations(self, place), calculations.written_duration(self, place)]
+                return found + made + calculations.totals_of_durations(self, place)
             case t.TimeType():
                 return [*found, '"time(" COUNT (", " COUNT)? ")"']
             case t.ListType(item=item):
@@ -233,11 +272,9 @@ class ExpressionGrammar:
 
     def _made_texts(self, place: Place) -> list[str]:
         found = [place.text, *([] if place.quoted else [self._formatted(place)])]
-        found += [f'{place.text} ".join(" {self._texts_to_join(place)} ")"']
-        if text := self.rule_for_kinds(t.StrType, t.LiteralType, t.AnyType, place=place):
-            found.append(f'{text} (".lower()" | ".upper()" | ".strip()" | ".title()")')
-            found.append(f'{text} ".replace(" {place.text} ", " {place.text} ")"')
-            found.append(f'{text} ".split(" {place.text} ")[" INDEX "]"')
+        found += [f'{place.text} ".join(" {self._texts_to_join(place)} ")" {self.text_changes(place)}?']
+        if changed := self.changed_text(place):
+            found.append(changed)
         found.append(f'"str(" {calculations.calculated(self, t.FLOAT, place)} ")"')
         return found
 
@@ -254,10 +291,10 @@ class ExpressionGrammar:
             inside = Place(place.bound, quoted=True)
             shown = [*self.rules_reaching(t.ANY, inside), calculations.calculated(self, t.FLOAT, inside)]
             shown.append(f'STRING2 ".join(" {self._texts_to_join(inside)} ")"')
-            if text := self.rule_for_kinds(t.StrType, t.LiteralType, t.AnyType, place=inside):
-                shown.append(f'{text} (".lower()" | ".upper()" | ".strip()" | ".title()")')
+            if changed := self.changed_text(inside):
+                shown.append(changed)
             if moment := self.rule_for_kinds(t.DateTimeType, place=inside):
-                shown.append(f'{moment} ".date()"')
+                shown += [f'{moment} ".date()"', *calculations.durations(self, inside)]
             return ['"f\\"" (CHARS | "{" (' + " | ".join(shown) + ') SPEC? "}")+ "\\""']
 
         return self.rule("f", "", place, make)
@@ -268,35 +305,55 @@ class ExpressionGrammar:
         found += [f"{lists} {_SLICE}" for lists in self.rules_reaching(t.ListType(item), place)]
         found += self._made_lists(item, place)
         if self.may_nest(place):
-            found += self._sortings(t.ListType(item))
+            found += [sorting for _, sorting in self._sortings(t.ListType(item))]
         if is_usable_as(t.STR, item) and (text := self.rule_for_kinds(t.StrType, t.AnyType, place=place)):
-            found.append(f'{text} (".splitlines()" | ".split(" {place.text} ")")')
+            found.append(f'{text} {self.text_changes(place)}? (".splitlines()" | ".split(" {place.text} ")")')
         return found
 
     def _made_lists(self, item: t.Type, place: Place) -> list[str]:
-        """Lists made of others: comprehensions, without duplicates, sorted."""
+        """Lists made of others: comprehensions, several one after the other, without duplicates, sorted."""
         known = self.rules_reaching(t.ListType(item), place)
         made = [self.comprehension(item, place)] if self.may_nest(place) else []
+        # Lists of anything may differ in their items: `added_lists` keeps them apart by type.
+        if (known or made) and not place.quoted and item != t.ANY:
+            made.append(_added(self.list_part(item, place)))
         unique = [f'"unique(" {lists} ")"' for lists in (*known, *made)]
         if not isinstance(item, SORTABLE_TYPES) or not unique:
             return made + unique
         several = self.rule("u", type_key(item), place, lambda: made + unique)
         return [several, f'"sorted(" {several} (", reverse=True")? ")"']
 
-    def _sortings(self, wanted: t.Type) -> list[str]:
-        """`sorted(list, key=…, reverse=True)`, with a rule for each type of item, since the keys differ."""
-        found: list[str] = []
+    def list_part(self, item: t.Type, place: Place = TOP) -> str:
+        """The name of the rule for one list in a sum of lists: written out, in reach, a part of one, or made."""
+
+        def make() -> list[str]:
+            one, made = self.expression(item, place), [self.comprehension(item, place)] if self.may_nest(place) else []
+            known = (f"{lists} ({_SLICE})?" for lists in self.rules_reaching(t.ListType(item), place))
+            return [f'"[" {one} (", " {one})* "]"', *known, *made]
+
+        return self.rule("b", type_key(item), place, make)
+
+    def _one_or_two(self, lists: str) -> str:
+        """The rule for what is gone over or sorted: a list, a part of one, or two of them one after the other."""
+        return self.rule("r", lists, TOP, lambda: [f'{lists} ({_SLICE})? (" + " {lists} ({_SLICE})?)?'])
+
+    def _sortings(self, wanted: t.Type) -> list[tuple[t.Type, str]]:
+        """`sorted(list, key=…, reverse=True)` with the type of its items, one for each type, since the keys differ."""
+        found: list[tuple[t.Type, str]] = []
         for item, over in self.lists_by_item(wanted):
             key = f"({keys})" if (keys := self._sort_keys(item)) else ""
             if key and isinstance(item, SORTABLE_TYPES):
                 key += "?"
-            found.append(f'"sorted(" {over} {key} (", reverse=True")? ")"')
+            found.append((item, f'"sorted(" {self._one_or_two(over)} {key} (", reverse=True")? ")"'))
         return found
 
     def _extremes(self) -> list[str]:
-        """`max(list, key=lambda …)`: the item with the largest or smallest key."""
-        pairs = [(over, self._sort_keys(item)) for item, over in self.lists_by_item(t.ANY)]
-        return [f'("max(" | "min(") {over} {keys} ")"' for over, keys in pairs if keys]
+        """`max(list, key=lambda …)`: the item with the largest or smallest key, or a field of it."""
+        found: list[str] = []
+        for item, over in self.lists_by_item(t.ANY):
+            if keys := self._sort_keys(item):
+                found.append(f'("max(" | "min(") {self._one_or_two(over)} {keys} ")" {_field_of(item)}')
+        return found
 
     def _sort_keys(self, item: t.Type) -> str:
         """The rule for `, key=lambda x: …` over what can be sorted inside an item; empty if there is nothing."""
@@ -305,6 +362,7 @@ class ExpressionGrammar:
             keys = [path.rule for path in self.paths(inside) if isinstance(path.type, SORTABLE_TYPES)]
             if keys:
                 keys.append(calculations.calculated(self, t.FLOAT, inside))
+                keys += calculations.durations(self, inside) if calculations.has_times(self, inside) else []
                 found.append(f"{grammar_literal(f', key=lambda {name}: ')} ({' | '.join(keys)})")
         return f"({' | '.join(found)})" if found else ""
 
@@ -322,12 +380,27 @@ class ExpressionGrammar:
         found = ["NUMBER", '"True"', '"False"', calculations.calculated(self, t.FLOAT, place)]
         found += [*self._texts(place), self._dict(t.ANY, place), *calculations.dates(self, place)]
         if place.bound or place.quoted:
-            return found
+            return found + (calculations.durations(self, place) if calculations.has_times(self, place) else [])
         found += [*calculations.datetimes(self, place), self.expression(t.ListType(t.STR))]
+        found += [*calculations.durations(self, place), *calculations.totals_of_durations(self, place)]
         if not self.list_paths():
             return found
-        found += [f'{sorting} ({_SLICE} | "[" INDEX "]")?' for sorting in self._sortings(t.ANY)]
+        for item, sorting in self._sortings(t.ANY):
+            found.append(f'{sorting} ({_SLICE} | "[" INDEX "]" {_field_of(item)})?')
         found += [*self._extremes(), self.expression(t.BOOL), *self._made_lists(t.ANY, place)]
         if lists := self.rule_for_kinds(t.ListType):
             found.append(f"{lists} {_SLICE}")
+        if added := self.added_lists():
+            found.append(added)
         return found
+
+
+def _field_of(item: t.Type) -> str:
+    """A field of an item that an expression gives, if the item has fields: `.title`, `["amount"]`."""
+    fields = [path.rule for path in reachable_paths("", item, depth=2)][1:]
+    return f"({' | '.join(fields)})?" if fields and isinstance(item, t.RecordType | t.DictType) else ""
+
+
+def _added(part: str) -> str:
+    """Two or three lists one after the other: `a + b`."""
+    return f'{part} " + " {part} (" + " {part})?'

@@ -153,4 +153,5 @@ TERMINALS = _TERMINALS.replace(
 
 NamedObjects = Mapping[str, Sequence[str]]
 """The objects that a request names, by format (path, url, email). No other text of such a format can be written."""
-SORTABLE_TYPES = (t.StrType, t.IntType, t.FloatType, t.DateType, t.DateTimeType, t.TimeType, t.AnyType)
+_MEASURED_TYPES = (t.IntType, t.FloatType, t.DateType, t.DateTimeType, t.TimeType, t.DurationType)
+SORTABLE_TYPES = (t.StrType, *_MEASURED_TYPES, t.AnyType)

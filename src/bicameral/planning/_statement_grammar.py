@@ -101,7 +101,8 @@ def _statement_rules(registry: Registry, opening: Opening, named: NamedObjects |
 def _loop_header(grammar: ExpressionGrammar) -> str:
     """`line in lines`: a list in reach, one that is made or written out, or a range. Any name, since it is bound."""
     paths = " | ".join(path.rule for path in grammar.list_paths())
-    over = [*([paths] if paths else []), grammar.expression(ListType(STR)), f'"range(" {grammar.expression(INT)} ")"']
+    known = [rule for rule in (paths, grammar.added_lists()) if rule]
+    over = [*known, grammar.expression(ListType(STR)), f'"range(" {grammar.expression(INT)} ")"']
     header = f'NAME " in " ({" | ".join(over)})'
     return f'({header} | NAME ", " NAME " in enumerate(" ({paths}) (", " COUNT)? ")")' if paths else header
 
@@ -112,6 +113,7 @@ def _update_rules(grammar: ExpressionGrammar, scope: Mapping[str, Type]) -> list
         match type_:
             case ListType(item=item):
                 found.append(f'{grammar_literal(name)} ".append(" {grammar.expression(item)} ")"')
+                found.append(f'{grammar_literal(name)} " += " {grammar.list_part(item)}')
             case IntType() | FloatType():
                 found.append(f'{grammar_literal(name)} " += " {grammar.expression(FLOAT)}')
             case DictType(value=value):

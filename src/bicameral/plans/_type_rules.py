@@ -34,6 +34,8 @@ def merge(left: t.Type, right: t.Type) -> t.Type | None:
     match left, right:
         case (BottomType(), other) | (other, BottomType()):
             return other
+        case (t.CellType(), t.CellType()):
+            return _merge_cells(left, right)
         case (t.AnyType(), _) | (_, t.AnyType()):
             return t.ANY
         case (t.NullType(), other) | (other, t.NullType()):
@@ -50,6 +52,23 @@ def merge(left: t.Type, right: t.Type) -> t.Type | None:
             return t.FLOAT
         case _:
             return _merge_containers(left, right)
+
+
+def _merge_cells(left: t.CellType, right: t.CellType) -> t.CellType:
+    """The type of cells of two columns, as in the rows of two tables.
+
+    Columns in two notations can only be shown: nothing says of a cell by which of them it must be read.
+    """
+    same = left.notation == right.notation
+    readings = (*(left.readings or (left.notation,)), *(right.readings or (right.notation,)))
+    return t.CellType(
+        left.column,
+        left.notation if same else "",
+        tuple(dict.fromkeys(left.units + right.units)),
+        tuple(dict.fromkeys(readings)) if not same or not left.notation else left.readings,
+        None if left.others is None or right.others is None else tuple(dict.fromkeys(left.others + right.others)),
+        left.text_only and right.text_only,
+    )
 
 
 def _merge_containers(left: t.Type, right: t.Type) -> t.Type | None:

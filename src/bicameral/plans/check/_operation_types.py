@@ -194,13 +194,26 @@ def infer_arithmetic(inference: Inference, op: str, left: TypedExpr, right: Type
     if found is not None:
         return found
     if op == "+" and families == ("list", "list"):
-        return t.ListType(tr.merge(tr.item_type(first), tr.item_type(second)) or t.ANY)
+        return _list_sum_type(inference, left, right)
     if op == "*" and families in (("list", "int"), ("int", "list")):
         return t.ListType(tr.item_type(first if families[0] == "list" else second))
     return inference.wrong_type(
         f"{type_text(first)} {op} {type_text(second)} has no meaning: `{excerpt(left[0])} {op} {excerpt(right[0])}`",
         fix=_arithmetic_fix(op, left, right, families),
     )
+
+
+def _list_sum_type(inference: Inference, left: TypedExpr, right: TypedExpr) -> t.Type:
+    """The type of `a + b` of two lists. Their items must have a type in common, as what is appended to a list must."""
+    first, second = tr.item_type(left[1]), tr.item_type(right[1])
+    found = tr.merge(first, second)
+    if found is None:
+        a, b = excerpt(left[0]), excerpt(right[0])
+        fix = f"Use {a} + [str(item) for item in {b}]." if isinstance(first, t.StrType | t.LiteralType) else None
+        inference.wrong_type(
+            f"{type_text(left[1])} + {type_text(right[1])} has items of different types: `{a} + {b}`", fix=fix
+        )
+    return t.ListType(t.ANY if found is None else found)
 
 
 def _arithmetic_fix(op: str, left: TypedExpr, right: TypedExpr, families: tuple[str, str]) -> str | None:
