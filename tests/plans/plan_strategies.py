@@ -35,6 +35,7 @@ from bicameral.plans._expressions import (
 from bicameral.plans._plan import Answer, Ask, Call, Compute, Each, Extract, Plan, Step, Update, When
 from bicameral.plans.evaluate._library import FUNCTIONS
 from bicameral.plans.syntax._expression_parser import make_format
+from bicameral.plans.syntax._lowering import METHODS_ONLY
 from bicameral.tools import REFERENCE_KINDS, Registry
 from bicameral.types import type_to_json
 from bicameral.types._types import (
@@ -124,9 +125,10 @@ def _formats(draw: st.DrawFn, inner: st.SearchStrategy[Expr]) -> Expr:
 @st.composite
 def _applications(draw: st.DrawFn, inner: st.SearchStrategy[Expr]) -> Expr:
     named = draw(st.dictionaries(NAMES, inner, max_size=2))
-    return Apply(
-        function=draw(st.sampled_from(sorted(FUNCTIONS))), args=draw(_tuple_of(inner)), named=tuple(named.items())
-    )
+    function = draw(st.sampled_from(sorted(FUNCTIONS)))
+    # Without a first argument there is nothing before the dot, and a plan has no way to write it.
+    fewest = 1 if function in METHODS_ONLY else 0
+    return Apply(function=function, args=draw(_tuple_of(inner, fewest)), named=tuple(named.items()))
 
 
 def _composite(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
