@@ -26,7 +26,7 @@ from bicameral.binding import (
     suggest_candidates,
 )
 from bicameral.binding._meaning import MOST_ENCODED, MOST_SUGGESTED
-from bicameral.models import ModelStore, ScriptedProvider
+from bicameral.models import ModelStore, ScriptedProvider, Weights
 from bicameral.retrieval import LocalEmbedder
 
 VECTORS = {
@@ -215,7 +215,11 @@ def test_missing_weights_leave_the_step_out_and_are_looked_for_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[str] = []
-    monkeypatch.setattr(ModelStore, "path", lambda self, weights: looked.append(weights.alias))
+
+    def look(_: ModelStore, weights: Weights) -> None:
+        looked.append(weights.alias)
+
+    monkeypatch.setattr(ModelStore, "path", look)
     encoder = LocalEncoder(ModelStore(tmp_path))
     for _ in range(2):
         result = bind("canine", ("puppy.txt", *OTHERS), encoder)
