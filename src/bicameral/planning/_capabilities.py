@@ -13,15 +13,12 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
 from bicameral.planning._language import fold
 from bicameral.text import stem
 from bicameral.tools import Registry, Tool
 
-Action = Literal["look", "send", "create", "change", "delete", "pay", "book"]
-
-_ACTIONS: dict[Action, str] = {
+_ACTIONS: dict[str, str] = {
     "look": r"reads?|gets?|lists?|shows?|views?|sees?|fetch(?:es)?|retrieves?|access(?:es)?|search(?:es)?|finds?|"
     r"looks?|quer(?:y|ies)|checks?|returns?|liest|lesen|auflistet|zeigt|anzeigt|abruft|abrufen|durchsucht|"
     r"durchsuchen|sucht|suchen|findet|finden|abfragt|lit|lire|consulte|consulter|affiche|afficher|cherche|"
@@ -91,7 +88,7 @@ _DETAIL = re.compile(
 class Capability:
     """What a tool would do: one of these actions, or a verb that no table has, to all of these objects."""
 
-    actions: frozenset[Action]
+    actions: frozenset[str]
     verbs: tuple[str, ...]
     objects: tuple[str, ...]
 
@@ -118,7 +115,7 @@ def claimed_capability(text: str) -> Capability | None:
         verbs, objects = words[:1], words[1:]
     actions = frozenset(action for verb in verbs for action in _actions(verb))
     named = tuple(dict.fromkeys(_object(word, actions) for word in objects))
-    if not named and actions == {"pay"}:
+    if not named and actions == frozenset({"pay"}):
         named = ("money",)
     return Capability(_with_money(actions, named), () if actions else tuple(verbs), named) if named else None
 
@@ -198,7 +195,7 @@ def _equal_actions(action: str, name: str) -> frozenset[str]:
 class _ToolFacts:
     """The actions of a tool, its objects (each after `=`), and the stems of its words."""
 
-    actions: frozenset[Action]
+    actions: frozenset[str]
     objects: frozenset[str]
     stems: frozenset[str]
 
@@ -221,7 +218,7 @@ def _read_facts(name: str, doc: str, toolbox: str) -> _ToolFacts:
     return _ToolFacts(actions, frozenset(objects), frozenset(stem(word) for word in words if word not in _EMPTY))
 
 
-def _with_money(actions: frozenset[Action], objects: Iterable[str]) -> frozenset[Action]:
+def _with_money(actions: frozenset[str], objects: Iterable[str]) -> frozenset[str]:
     """To send money, or to make a payment, is to pay."""
     if "money" in objects and actions & {"send", "create"}:
         return (actions - {"send", "create"}) | {"pay"}
@@ -240,7 +237,7 @@ def _run(words: list[str]) -> int:
     return next((place for place, word in enumerate(words) if not _actions(word)), len(words))
 
 
-def _actions(word: str) -> list[Action]:
+def _actions(word: str) -> list[str]:
     base = word.removesuffix("ing")
     forms = (word,) if base == word else (word, base, f"{base}e")
     return [action for action, pattern in _ACTION_WORDS.items() if any(map(pattern.fullmatch, forms))]
@@ -250,7 +247,7 @@ def _objects(word: str) -> list[str]:
     return [name for name, pattern in _OBJECT_WORDS.items() if pattern.fullmatch(word)]
 
 
-def _object(word: str, actions: frozenset[Action]) -> str:
-    if actions == {"book"} and _TABLES_TO_BOOK.fullmatch(word):
+def _object(word: str, actions: frozenset[str]) -> str:
+    if actions == frozenset({"book"}) and _TABLES_TO_BOOK.fullmatch(word):
         return "restaurant"
     return next(iter(_objects(word)), word)

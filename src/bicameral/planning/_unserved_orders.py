@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bicameral.planning._capabilities import has_tool_word
-from bicameral.planning._clauses import ordering_clauses
-from bicameral.planning._contents import without_contents
-from bicameral.planning._language import fold, guess_language
+from bicameral.planning._clauses import MOST_LETTERS, ordering_clauses
+from bicameral.planning._language import guess_language
+from bicameral.planning._non_orders import without_drafts_and_prohibitions
 from bicameral.tools import Registry
 
 
@@ -33,7 +33,7 @@ def _demand(tools: str, *forms: str) -> _Demand:
 
 # Where politeness and auxiliaries stand before the verb of a clause.
 _OPENING = re.compile(
-    r"(?:(?:can|could|would|will)\s+(?:you|u)\s+|(?:i\s+)?(?:want|need)\s+(?:you\s+)?to\s+|i'd\s+like\s+(?:you\s+)?to\s+|"
+    r"^(?:(?:can|could|would|will)\s+(?:you|u)\s+|(?:i\s+)?(?:want|need)\s+(?:you\s+)?to\s+|i'd\s+like\s+(?:you\s+)?to\s+|"
     r"please\s+|just\s+|also\s+|(?:kannst|konntest|wurdest)\s+du\s+|bitte\s+|mal\s+|(?:peux|pourrais)[-\s]tu\s+|"
     r"tu\s+(?:peux|pourrais)\s+|(?:pouvez|pourriez)[-\s]vous\s+|(?:me\s+)?(?:puedes|podrias|podes|puede|podria)\s+|me\s+)*"
 )
@@ -89,7 +89,7 @@ _DEMANDS: tuple[_Demand, ...] = (
         "sign signature",
         r"sign(?!\s+(?:in|up|off|out)\b)|unterschreib\w*|unterzeichne\w*|signe[rz]?|firma(?:r|me|lo|la)?",
     ),
-    _demand("post publish tweet share", r"post|publish|tweet|veroffentlich\w*|poste\w*|publi\w*"),
+    _demand("post publish tweet share message channel", r"post|publish|tweet|veroffentlich\w*|poste\w*|publi\w*"),
     _demand(
         "install uninstall restart reboot upgrade",
         r"(?:un)?install\w*|reboot|restart|upgrade|(?:de)?installier\w*|(?:des)?installe\w*|redemarre\w*|(?:des)?instala\w*|"
@@ -189,23 +189,25 @@ _NEEDS: tuple[_Demand, ...] = tuple(
 def unserved_orders(request: str, registry: Registry) -> Iterator[str]:
     """The orders of a request that need a tool of their own which the registry does not have, each in its words.
 
-    Quoted text and the contents of messages order nothing.
+    Quoted text and prohibitions order nothing.
 
     Example:
         >>> list(unserved_orders("Mail the list to Kim and call her", registry))
         ['call']
     """
     language = guess_language(request)
-    own = fold(without_contents(request))
-    for clause in ordering_clauses(request, language):
-        text = clause.text[_end_of_opening(clause.text) :]
-        yield from _unserved(_DEMANDS, text, registry, start=True)
-    yield from _unserved(_NEEDS, own, registry, start=False)
+    for clause in ordering_clauses(request, language, known=_demands_something):
+        yield from _unserved(_DEMANDS, _without_opening(clause.text), registry, start=True)
+    text = without_drafts_and_prohibitions(request[:MOST_LETTERS], language)
+    yield from _unserved(_NEEDS, text, registry, start=False)
 
 
-def _end_of_opening(text: str) -> int:
-    match = _OPENING.match(text)
-    return match.end() if match else 0
+def _demands_something(clause: str) -> bool:
+    return any(demand.pattern.match(_without_opening(clause)) for demand in _DEMANDS)
+
+
+def _without_opening(clause: str) -> str:
+    return _OPENING.sub("", clause, count=1)
 
 
 def _unserved(demands: Sequence[_Demand], text: str, registry: Registry, *, start: bool) -> Iterator[str]:
