@@ -356,6 +356,13 @@ async def test_a_second_plan_with_any_finding_lets_the_refusal_stand(plan: str) 
     assert "There is no tool that sends mails" in error.message
 
 
+async def test_a_second_plan_must_call_the_tool_that_was_said_to_be_missing() -> None:
+    request, reason = "How many unread mails do I have?", "There is no tool that reads mails."
+    await refused(planner("answer(0)\n", reason=reason), request)
+    plan = "mails = get_unread_emails()\nanswer(len(mails))\n"
+    assert (await compiled_plan(planner(plan, reason=reason), request)).overridden is not None
+
+
 @pytest.mark.parametrize(
     ("reason", "request_"),
     [

@@ -39,7 +39,7 @@ MUTANTS = (
         "return None if called.isdisjoint(overridden.tools) else replace(compiled, overridden=overridden)",
         "return replace(compiled, overridden=overridden)",
         "a plan that avoids what was asked for would take the place of a refusal",
-        (f"{REFUSALS}::test_a_second_plan_with_any_finding_lets_the_refusal_stand",),
+        (f"{REFUSALS}::test_a_second_plan_must_call_the_tool_that_was_said_to_be_missing",),
     ),
     Mutant(
         "planning.claims-of-any-tool",
