@@ -11,8 +11,36 @@ WORDS = "planning/_non_orders.py"
 TESTS = "tests/delta/test_delta_claims.py"
 DIRECTIVES = "tests/delta/test_delta_directives.py"
 REQUESTS = "tests/intent/test_intent_effect_words.py"
+REFUSALS = "tests/delta/test_delta_refusals.py"
 
 MUTANTS = (
+    Mutant(
+        "planning.refusals-of-foreign-tools",
+        "planning/_capabilities.py",
+        "serving_tools",
+        "[tool for tool in registry if not tool.self_described]",
+        "list(registry)",
+        "a foreign tool's description could override a refusal",
+        (f"{REFUSALS}::test_what_a_tool_says_of_itself_is_no_evidence",),
+    ),
+    Mutant(
+        "planning.half-served-refusals",
+        "planning/_refusals.py",
+        "refute_refusal",
+        "if next(unserved_orders(intent.request, registry), None) is not None:",
+        "if False:",
+        "a request of which a part has no tool would be half served",
+        (f"{REFUSALS}::test_a_request_that_is_half_served_stays_refused",),
+    ),
+    Mutant(
+        "planning.plans-after-refusals",
+        "planning/_delta.py",
+        "Delta._plan_instead",
+        "return None if called.isdisjoint(overridden.tools) else replace(compiled, overridden=overridden)",
+        "return replace(compiled, overridden=overridden)",
+        "a plan that avoids what was asked for would take the place of a refusal",
+        (f"{REFUSALS}::test_a_second_plan_must_call_the_tool_that_was_said_to_be_missing",),
+    ),
     Mutant(
         "planning.claims-of-any-tool",
         CLAIMS,

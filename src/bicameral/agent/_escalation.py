@@ -144,7 +144,9 @@ class Escalation:
             return outcome
         intent, own = self.planned.intent, self.policy.me
         shown = bound.shown_plan(compiled.plan)
-        doubts = planning_doubts(shown, intent, bound.bindings, self.registry, own, dropped=compiled.dropped)
+        doubts = planning_doubts(
+            shown, intent, bound.bindings, self.registry, own, dropped=compiled.dropped, overridden=compiled.overridden
+        )
         spent: dict[str, Any] = {"planning": ledger.spent, "planned_by": ledger.records or (), "doubts": doubts}
         # No question before the first step: the failure of the first plan, and not the user, led to this one.
         part: dict[str, Any] = {"start": start, "link": {"instead_of": outcome.run}, "early_approvals": False}

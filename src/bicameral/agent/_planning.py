@@ -231,7 +231,15 @@ class AgentPlanning(AgentWiring):
     ) -> Planned:
         compiled = choice.compiled
         shown = bound.shown_plan(compiled.plan)
-        own = planning_doubts(shown, intent, bound.bindings, self.registry, self.policy.me, dropped=compiled.dropped)
+        own = planning_doubts(
+            shown,
+            intent,
+            bound.bindings,
+            self.registry,
+            self.policy.me,
+            dropped=compiled.dropped,
+            overridden=compiled.overridden,
+        )
         return Planned(
             intent,
             bound.plan,

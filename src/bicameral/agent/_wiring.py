@@ -199,8 +199,9 @@ class AgentWiring:
         binder = self._plan_binder(None, by_rules=True)
         chooser = PlanChooser(self.registry, self.policy, self._limits, binder, asker)
         choice = await chooser.choose(drawn, intent)
-        # A drawn plan is of the same model as the first.
-        return replace(choice, compiled=replace(choice.compiled, route=first.route, cached=first.cached))
+        # A drawn plan is of the same model as the first, which may have refused before it wrote one.
+        compiled = replace(choice.compiled, route=first.route, cached=first.cached, overridden=first.overridden)
+        return replace(choice, compiled=compiled)
 
     @classmethod
     def from_config(cls, config: Config | None = None, **options: Any) -> Self:

@@ -28,7 +28,7 @@ from bicameral.binding._truth_cells import TruthCell, find_truth_cell, rewrite_t
 from bicameral.binding._world_source import TEXT_ENDINGS, WorldSource
 from bicameral.errors import BindError, Place
 from bicameral.labels import TRUSTED_USER, Label, join, label_tree_to_json
-from bicameral.planning import Intent, chosen_directives, invented_constants
+from bicameral.planning import Intent, OverriddenRefusal, chosen_directives, invented_constants
 from bicameral.plans import (
     BoundTo,
     Call,
@@ -333,8 +333,9 @@ def planning_doubts(
     own: Collection[str],
     *,
     dropped: Sequence[str] = (),
+    overridden: OverriddenRefusal | None = None,
 ) -> tuple[Doubt, ...]:
-    """What is not sure about a plan: words that were bound by a guess, constants that nobody gave, calls left out.
+    """What is not sure about a plan: a refusal before it, words bound by a guess, invented constants, lost calls.
 
     Args:
         plan: The plan as people read it, with its references and the steps that binding inserted.
@@ -343,11 +344,14 @@ def planning_doubts(
         registry: The tools.
         own: Values of the user's settings, such as the own addresses.
         dropped: The tools of calls that the planner wrote, and that nobody asked for.
+        overridden: The refusal in whose place the plan was written.
     """
+    # Its text is the planner's and names trusted tools: no text of the world is in it.
+    refused = () if overridden is None else (Doubt("refused-before", str(overridden), TRUSTED_USER),)
     left = (
         Doubt("left-out", f"{name} was not called: the request does not ask for it", TRUSTED_USER) for name in dropped
     )
-    return (*binding_doubts(bindings), *_constant_doubts(plan, intent, registry, own), *left)
+    return (*refused, *binding_doubts(bindings), *_constant_doubts(plan, intent, registry, own), *left)
 
 
 def binding_doubts(bindings: Sequence[Binding]) -> tuple[Doubt, ...]:

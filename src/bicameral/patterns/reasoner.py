@@ -353,7 +353,13 @@ class _ReasoningRun:
             bound.require()
         shown = bound.shown_plan(compiled.plan)
         doubts = planning_doubts(
-            shown, self.intent, bound.bindings, of.registry, of.policy.me, dropped=compiled.dropped
+            shown,
+            self.intent,
+            bound.bindings,
+            of.registry,
+            of.policy.me,
+            dropped=compiled.dropped,
+            overridden=compiled.overridden,
         )
         return replace(compiled, plan=bound.plan, draft=compiled.draft or compiled.plan), doubts
 

@@ -1,8 +1,8 @@
 """The cascade of planners: a small model writes the plan, and a larger one only if there is a reason to doubt it.
 
-A plan is doubtful if it had to be repaired, does not match its intent, leaves words of the request out, or if a token
-that decides what the plan does had a low probability. Names of variables and texts of sentences are left out: a low
-probability there only means that there are several good ways to write them.
+A plan is doubtful if the planner refused before it, if it had to be repaired, does not match its intent, leaves words
+of the request out, or if a token that decides what the plan does had a low probability. Names of variables and texts of
+sentences are left out: a low probability there only means that there are several good ways to write them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def deciding_tokens(tokens: Sequence[ReplyToken]) -> Iterator[ReplyToken]:
 MIN_CONFIDENCE = 0.65
 """The least probability of a deciding token in a plan without doubt."""
 
-DoubtKind = Literal["repaired", "mismatch", "left-out", "unsure", "unused-mention", "unserved-constraint"]
+DoubtKind = Literal[
+    "refused-before", "repaired", "mismatch", "left-out", "unsure", "unused-mention", "unserved-constraint"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,8 @@ class DoubtCriteria:
         return tuple(self._iter_doubts(compiled, intent, registry))
 
     def _iter_doubts(self, compiled: CompiledPlan, intent: Intent, registry: Registry) -> Iterator[PlanDoubt]:
+        if compiled.overridden is not None:
+            yield PlanDoubt("refused-before", str(compiled.overridden))
         if compiled.repairs:
             yield PlanDoubt("repaired", f"the plan had to be mended ({compiled.repairs})")
         for mismatch in compiled.mismatches:

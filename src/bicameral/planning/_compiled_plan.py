@@ -9,11 +9,12 @@ from typing import Any, cast
 
 from bicameral.models import ReplyToken, Route
 from bicameral.planning._intent_check import Mismatch
+from bicameral.planning._refusals import OverriddenRefusal
 from bicameral.plans import Call, Plan, PlanLimits, Report, open_references, plan_references, walk
 from bicameral.tools import Registry
 from bicameral.types import Type
 
-PLAN_CACHE_FORM = "plan-cache/2"
+PLAN_CACHE_FORM = "plan-cache/3"
 """The format of a cache entry; entries of another format are ignored."""
 
 
@@ -73,6 +74,8 @@ class CompiledPlan:
     """The types of the draft's variables, as a planner may read them."""
     dropped: tuple[str, ...] = ()
     """The tools of the calls that the model wrote, that nobody asked for, and that are not in the plan."""
+    overridden: OverriddenRefusal | None = None
+    """The planner's refusal that did not stand, so that this plan was written. Where it is set the plan is doubtful."""
     check: PlanCheck | None = field(default=None, repr=False, compare=False)
     """The check that the plan passed, so that it is not repeated."""
 
@@ -82,24 +85,37 @@ def render_entry(key: str, compiled: CompiledPlan) -> str:
     if compiled.written is None:
         raise AssertionError("only a usable attempt is kept")
     written = compiled.written.to_json()
-    return json.dumps({"form": PLAN_CACHE_FORM, "key": key, "looks": compiled.looks, "plan": written})
+    refusal = None if compiled.overridden is None else compiled.overridden.reason
+    entry = {"form": PLAN_CACHE_FORM, "key": key, "looks": compiled.looks, "plan": written, "refusal": refusal}
+    return json.dumps(entry)
 
 
-def parse_entry(key: str, text: str) -> tuple[Plan, tuple[str, ...] | None] | None:
+@dataclass(frozen=True, slots=True)
+class CacheEntry:
+    """A plan from the cache, the variables that it asks to see, and the refusal in whose place it was written."""
+
+    plan: Plan
+    looks: tuple[str, ...] | None
+    refusal: str | None
+
+
+def parse_entry(key: str, text: str) -> CacheEntry | None:
     """The plan of a cache entry; None if it is damaged, of another format, or of another key."""
     try:
         entry: Any = json.loads(text)
         if (entry["form"], entry["key"]) != (PLAN_CACHE_FORM, key):
             return None
-        looks = entry["looks"]
+        looks, refusal = entry["looks"], entry["refusal"]
         plan = Plan.model_validate_json(entry["plan"])
         # A model cannot write what a reference is bound to, so neither can an entry: it would choose value and label.
         if any(each.bound is not None for each in plan_references(plan)):
             return None
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
+    if refusal is not None and not isinstance(refusal, str):
+        return None
     if looks is None:
-        return plan, None
+        return CacheEntry(plan, None, refusal)
     if not isinstance(looks, list) or not all(isinstance(name, str) for name in cast("list[object]", looks)):
         return None
-    return plan, tuple(cast("list[str]", looks))
+    return CacheEntry(plan, tuple(cast("list[str]", looks)), refusal)

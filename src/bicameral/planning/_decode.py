@@ -172,6 +172,7 @@ async def decode_typed(
     earlier: EarlierRounds | None = None,
     confidence: bool = False,
     sampling: Sampling = GREEDY,
+    may_refuse: bool = True,
 ) -> PlanDraft:
     """A plan that type-checks by construction, statement by statement.
 
@@ -181,6 +182,7 @@ async def decode_typed(
         avoid: Tools that the next statement must not call.
         confidence: Whether to ask for the probability of each token.
         sampling: Temperature and seed of every statement.
+        may_refuse: Whether the plan may be `cannot(reason)`; if not, neither may it begin with a question.
     """
     code, ending, tokens = after, False, list[ReplyToken]()
     for number in range(MAX_STATEMENTS):
@@ -188,6 +190,9 @@ async def decode_typed(
             openings = next_openings(code, registry, earlier)
             if ending or number >= LONG_PLAN:
                 openings = [replace(opening, ending=True) for opening in openings if opening.may_answer]
+            if not may_refuse and not code:
+                # A question as the first statement would be the refusal in other words.
+                openings = [replace(opening, first=False, may_ask=False) for opening in openings]
         except PlanError as error:
             return PlanDraft(code, str(error))
         if not openings:

@@ -40,6 +40,7 @@ from bicameral.planning._intent_document import Intent
 from bicameral.planning._matching import load_examples, named_objects, nearest_tools, relevant_examples, relevant_tools
 from bicameral.planning._neutral_names import NeutralNames
 from bicameral.planning._quotations import restore_quotations
+from bicameral.planning._refusals import refute_refusal
 from bicameral.planning._rounds import EarlierRounds, PlannerCode, replace_look, with_left_variables
 from bicameral.planning._statement_grammar import statement_grammar
 from bicameral.plans import Call, Plan, PlanLimits, Report, check, parse, plan_references, walk
@@ -99,7 +100,9 @@ class _PlanningJob:
     confidence: bool = False
     sampling: Sampling = GREEDY
 
-    async def write_typed(self, *, after: str = "", avoid: frozenset[str] = frozenset()) -> PlanDraft:
+    async def write_typed(
+        self, *, after: str = "", avoid: frozenset[str] = frozenset(), may_refuse: bool = True
+    ) -> PlanDraft:
         return await decode_typed(
             self.session,
             self.request,
@@ -111,6 +114,7 @@ class _PlanningJob:
             earlier=self.earlier,
             confidence=self.confidence,
             sampling=self.sampling,
+            may_refuse=may_refuse,
         )
 
     async def write_freely(self) -> PlanDraft:
@@ -200,6 +204,8 @@ class Delta:
             return replace(known, cached=True, seconds=time.perf_counter() - started)
         with open_ledger() as ledger:
             attempt, repairs = await self._write_and_repair(writing)
+            if attempt.refusal is not None and repairs == 0:
+                attempt = await self._verify_refusal(attempt, attempt.refusal, writing)
         if attempt.refusal is not None:
             raise _refusal_error(attempt.refusal, registry, intent.request)
         if (compiled := attempt.usable) is None and attempt.claims_dropped:
@@ -309,9 +315,11 @@ class Delta:
             return None
         compiled = None
         if (found := parse_entry(key, text)) is not None:
-            plan, looks = found
-            plan = plan.model_copy(update={"goal": writing.intent.request})
-            compiled = self._judge_plan(plan, looks, writing).usable
+            plan = found.plan.model_copy(update={"goal": writing.intent.request})
+            attempt = self._judge_plan(plan, found.looks, writing)
+            compiled = attempt.usable
+            if found.refusal is not None:
+                compiled = self._plan_instead(found.refusal, attempt, writing)
         if compiled is None:
             self._cache.pop(key, None)
         return compiled
@@ -347,6 +355,46 @@ class Delta:
     async def _attempt(self, writing: _PlanningJob) -> _Attempt:
         draft = await (writing.write_typed() if self._provider.grammars else writing.write_freely())
         return self._judge_draft(draft, writing)
+
+    # Refusals -------------------------------------------------------------------------------------------------------
+
+    async def _verify_refusal(self, refused: _Attempt, reason: str, writing: _PlanningJob) -> _Attempt:
+        """The refusal, or a plan in its place if code finds the tools that it says are missing.
+
+        The plan is decoded once, after the same prompt, by a grammar that has no refusal. It is not repaired: a planner
+        that has no good plan was right to refuse.
+        """
+        # In rounds a refusal may be about what earlier rounds have shown, of which this code knows nothing.
+        if not self._provider.grammars or writing.earlier is not None:
+            return refused
+        if refute_refusal(reason, writing.intent, writing.registry) is None:
+            return refused
+        try:
+            # Nobody watches: the plan is shown only if it is taken.
+            draft = await replace(writing, watch=None).write_typed(may_refuse=False)
+        except BicameralError:
+            return refused
+        attempt = self._judge_draft(draft, writing)
+        compiled = self._plan_instead(reason, attempt, writing)
+        if compiled is None:
+            return refused
+        if writing.watch is not None:
+            for line in (f"# {compiled.overridden}", *writing.names.to_readable(attempt.code).splitlines()):
+                writing.watch(line)
+        return replace(attempt, compiled=compiled)
+
+    def _plan_instead(self, reason: str, attempt: _Attempt, writing: _PlanningJob) -> CompiledPlan | None:
+        """The plan of an attempt in place of a refusal; None if the refusal stands.
+
+        It must be without any finding, and must call a tool of which the planner said that there is none: a plan that
+        avoids it does something else than was asked for.
+        """
+        overridden = refute_refusal(reason, writing.intent, writing.registry)
+        compiled = attempt.usable
+        if overridden is None or compiled is None or compiled.draft is None or attempt.problems or compiled.dropped:
+            return None
+        called = {step.tool for _, step in walk(compiled.draft.steps) if isinstance(step, Call)}
+        return None if called.isdisjoint(overridden.tools) else replace(compiled, overridden=overridden)
 
     # Judging --------------------------------------------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ def says_look_first(text: str) -> bool:
 def look_after_refusal(error: BicameralError) -> str | None:
     """Why a request without a plan needs a first look; None if it does not, so that the refusal stands.
 
-    A planner that has no tool is not asked again: its refusal is an answer.
+    A refusal because there is no tool was verified where it was written, so it is an answer.
     """
     if error.code == "plan.cannot" and says_look_first(error.message):
         return "the planner says that something must be looked at first"

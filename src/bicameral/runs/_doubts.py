@@ -46,6 +46,7 @@ DoubtCode = Literal[
     "false-claim",
     "several-plans",
     "left-out",
+    "refused-before",
 ]
 DOUBT_CODES: tuple[DoubtCode, ...] = get_args(DoubtCode)
 
@@ -68,6 +69,7 @@ _WITHOUT_DETAILS: Mapping[DoubtCode, str] = {
     "false-claim": "the answer claims something that was not done",
     "several-plans": "another plan would have served the request as well",
     "left-out": "something that the request does not ask for was not done",
+    "refused-before": "the planner first said that there is no tool for the request",
 }
 
 _ORDER: Mapping[DoubtCode, int] = {"uncited-fact": 0, "weak-evidence": 1, "rival-evidence": 2}
