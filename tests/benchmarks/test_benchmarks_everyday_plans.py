@@ -18,10 +18,6 @@ from bicameral.plans import Call, Plan, parse, walk
 REFUSED = [each for each in REQUESTS if PLANS[each.id].lstrip().startswith("cannot(")]
 SERVED = [each for each in REQUESTS if each not in REFUSED]
 LOOKED_UP = [each for each in SERVED if "find(" in PLANS[each.id] and each.kind != "impossible"]
-# Orders that the rules do not know, so that the step which serves them is left out of the plan.
-UNKNOWN_ORDERS = {
-    "fr-compteur": "'Garde une trace' is no order of a note",
-}
 
 
 def called(id: str) -> Request:
@@ -38,11 +34,7 @@ def test_every_request_has_one_plan() -> None:
 
 @pytest.mark.parametrize("request_", SERVED, ids=lambda request: request.id)
 @pytest.mark.parametrize("world", WORLDS)
-async def test_the_reference_plan_is_taken_as_it_is(
-    request_: Request, world: World, request: pytest.FixtureRequest
-) -> None:
-    if why := UNKNOWN_ORDERS.get(request_.id):
-        request.applymarker(pytest.mark.xfail(reason=why, strict=True))
+async def test_the_reference_plan_is_taken_as_it_is(request_: Request, world: World) -> None:
     with Household(content_of(request_.language, world), servers=False) as home:
         registry, today = registry_for(home), home.now.date()
         source = fill_days(PLANS[request_.id], request_, today)

@@ -12,10 +12,7 @@ from bicameral.planning._clause_orders import effects_in_clauses
     [
         ("Ask Elif and Iris whether they can babysit on Sunday", "send"),
         ("Which hotel nights are not confirmed? Ask each of those hotels", "send"),
-        ("Cancel the lunch with Viktor and let them know why", "send"),
-        ("Let the sports hall know that we need it longer", "send"),
         ("Excuse Kaito from school, ill today", "send"),
-        ("Thank everyone who donated more than 40", "send"),
         ("Report the meter reading to the power company", "send"),
         ("If nobody is down as driver, write the team", "send"),
         ("Offer Nils three times tonight", "send"),
@@ -34,7 +31,6 @@ from bicameral.planning._clause_orders import effects_in_clauses
         ("Relance par mail chaque locataire qui a du retard.", "send"),
         ("Décale mon rendez-vous à lundi prochain.", "write"),
         ("Fais une copie du bail dans le dossier archives.", "write"),
-        ("Felicita por correo a los socios que cumplen años hoy", "send"),
         ("Alarga media hora la clase de guitarra", "write"),
         ("Pasa la tabla de citas de mañana al calendario", "write"),
     ],

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 
-from bicameral.planning._contents import without_contents
-from bicameral.planning._language import Language, fold, guess_language
-from bicameral.planning._non_orders import without_drafts_and_prohibitions
+from bicameral.planning._language import Language, guess_language, spelled_as
+from bicameral.planning._non_orders import without_drafts_and_prohibitions, without_texts
 from bicameral.tools import Effect
 
 # Where an order may begin: at the start of a clause, after politeness, after a conjunction.
@@ -30,10 +29,8 @@ _DATIVE = r"(?:allen|den|dem|der|jedem|jeder|ihm|ihr|ihnen|meine[mr]|unsere[mnr]
 _ORDERS: dict[Language, dict[Effect, tuple[str, ...]]] = {
     "en": {
         "send": (
-            r"ask\s+(?!me\b|us\b|yourself\b)\w",
-            rf"let\s+(?!me\b|us\b|'s\b){_REST}\bknow\b",
-            r"(?:thank|excuse|congratulate|offer)\s+(?!me\b|us\b|you\b)\w",
-            r"apologi[sz]e\s+to\b",
+            r"ask\s+(?!(?:me|us|yourself|when|where|who|why|what|which|how)\b)\w",
+            r"(?:excuse|offer)\s+(?!me\b|us\b|you\b)\w",
             rf"report\b{_REST}\bto\s+(?!me\b|us\b|q{{3,}})\w",
             rf"write\s+(?:(?:the|my|our|their|his|her|each|every|all|all\s+the)\s+)?{_PEOPLE}\b",
             r"write\s+(?:it|this|that|those|these)\s+to\s+(?:them|him|her|\w+s)\b",
@@ -63,10 +60,7 @@ _ORDERS: dict[Language, dict[Effect, tuple[str, ...]]] = {
         ),
     },
     "fr": {
-        "send": (
-            r"(?:relance|relancez|remercie|remerciez|invite|invitez|felicite|felicitez)(?:-\w+)?\s+(?!-?moi\b)\w",
-            r"demande(?:z)?(?:-\w+)?\s+(?:a|au|aux)\s+(?!moi\b)\w",
-        ),
+        "send": (r"(?:relance|relancez|invite|invitez)(?:-\w+)?\s+(?!-?moi\b)\w",),
         "write": (
             r"(?:decale|decalez|rallonge|rallongez|repousse|repoussez|avance|avancez|raccourcis|bloque|bloquez)\b",
             r"(?:prends|prenez)\s+(?:un\s+)?rendez-vous\b",
@@ -77,10 +71,7 @@ _ORDERS: dict[Language, dict[Effect, tuple[str, ...]]] = {
         ),
     },
     "es": {
-        "send": (
-            r"(?:felicita|invita|agradece|pregunta)(?:le|les)?\s+(?:por\s+correo\s+)?(?:a|al)\b",
-            r"(?:preguntale|preguntales|agradecele|agradeceles|felicitalos|invitalos|invitalas)\b",
-        ),
+        "send": (r"(?:invita(?:le|les)?\s+(?:por\s+correo\s+)?(?:a|al)|invitalos|invitalas)\b",),
         "write": (
             r"(?:alarga|retrasa|adelanta|acorta)(?:lo|la|los|las)?\b",
             r"invita\s+(?:a|al)\b",
@@ -100,6 +91,11 @@ _PATTERNS: dict[Language, tuple[tuple[Effect, re.Pattern[str]], ...]] = {
 _MAX_LENGTH = 2000
 # `Schreib Kaito und …`: a name after the verb, which only its capital letter tells.
 _GERMAN_NAME = re.compile(r"(?:^|[.!?:,]\s+|\bund\s+)[Ss]chreibe?\s+[A-ZÄÖÜ]\w+(?=\s+(?:und|dass|ob|per)\b|\s*[:,])")
+# `Bitte Ines um die Unterlagen`: a verb before a name, and politeness before an infinitive.
+_GERMAN_ASKING = re.compile(
+    r"(?:^|[.!?:,]\s+|\bund\s+)[Bb]itte\s+(?:(?:den|die|meinen?|unseren?)\s+)?[A-ZÄÖÜ]\w+\s+(?:\w+\s+){0,3}?"
+    r"(?:um\s+(?=[^\W\d])|darum\b)(?![^.,;:!?\n]*\b[a-zäöü]\w*e?n\s*(?:[.,;:!?\n]|$))"
+)
 
 
 def effects_in_clauses(request: str) -> frozenset[Effect]:
@@ -113,12 +109,14 @@ def effects_in_clauses(request: str) -> frozenset[Effect]:
     """
     language = guess_language(request)
     # The patterns may look at the rest of a sentence from every clause in it: quadratic, so only for what people type.
-    text = without_drafts_and_prohibitions(request[:_MAX_LENGTH], language)
+    text = without_texts(without_drafts_and_prohibitions(request[:_MAX_LENGTH], language))
     # The point in `17.30` ends no sentence, and neither does the one in `24. Dezember`.
     text = re.sub(r"(?<=\d)\.(?=\d|\s+[a-z])", " ", text)
     # A short Spanish request may have only words that are French as well (`la`, `de`); its verbs are not.
     patterns = _PATTERNS["fr"] + _PATTERNS["es"] if language == "fr" else _PATTERNS[language]
     found: set[Effect] = {effect for effect, pattern in patterns if pattern.search(text)}
-    if language == "de" and _GERMAN_NAME.search(without_contents(request[:_MAX_LENGTH])) and "schreib" in fold(text):
+    # Quoted text and somebody's words are masked in the text: their capital letters order nothing.
+    spelled = spelled_as(request[:_MAX_LENGTH], text)
+    if language == "de" and (_GERMAN_NAME.search(spelled) or _GERMAN_ASKING.search(spelled)):
         found.add("send")
     return frozenset(found)

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bicameral.planning._contents import VERBS_OF_TEXTS
-from bicameral.planning._language import ORDERS, Language
+from bicameral.planning._language import ORDERS, Language, spelled_as
 from bicameral.planning._non_orders import without_drafts_and_prohibitions
+from bicameral.planning._openings import ASKED_ORDERS, REQUESTS
 
 MOST_LETTERS = 2000
 """Patterns look at the rest of a clause from every place in it: quadratic, so only for what people type."""
@@ -68,21 +69,6 @@ _AFRESH: dict[Language, frozenset[str]] = {
     "de": _words("dann sonst danach anschliessend"),
     "fr": _words("alors puis sinon ensuite"),
     "es": _words("entonces luego pues despues"),
-}
-# A sentence that ends with a question mark is an order all the same if it begins so.
-_REQUESTS: dict[Language, str] = {
-    "en": r"(?:can|could|would|will)\s+(?:you|u)\b|would\s+you\s+mind\b",
-    "de": r"(?:kannst|konntest|wurdest|magst)\b(?:\s+du\b)?|konnen\s+sie\b|konnten\s+sie\b",
-    "fr": r"(?:peux|pourrais|veux)[-\s]tu\b|tu\s+(?:peux|pourrais)\b|pouvez[-\s]vous\b|pourriez[-\s]vous\b",
-    "es": r"(?:me\s+)?(?:puedes|podrias|podes|puede|podria)\b",
-}
-# An order in the form of a question about it: `Sagst du Kim Bescheid?`, `¿Me apuntas la leche?`
-_ASKED_ORDERS: dict[Language, str] = {
-    "en": r"(?!)",
-    "de": r"(?:sagst|gibst|schreibst|notierst|tragst|schickst|merkst|machst|packst|richtest|meldest)\s+du\b",
-    "fr": r"tu\s+(?:(?:me|m'|lui|leur)\s*)?(?:notes|previens|mets|ajoutes|marques|dis|envoies|passes|laisses|"
-    r"inscris|bloques)\b",
-    "es": r"(?:me|le|les|nos)\s+(?:apuntas|anotas|guardas|agendas|dices|avisas|escribes|comunicas|pones|pasas)\b",
 }
 # A clause that begins so asks for an answer or leaves things as they are: question words, auxiliaries before a subject,
 # verbs of looking and of keeping.
@@ -149,7 +135,7 @@ _SPEECH: dict[Language, re.Pattern[str]] = {
         r"gesagt|geschrieben|gemeint|gefragt|gebeten|betreff)\b"
     ),
     "fr": re.compile(
-        r"\b(?:a\s+dit|dit|disait|disent|a\s+ecrit|ecrit|ecrivait|demandait|a\s+demande|pense|croit|pretend|affirme|"
+        r"\b(?:a\s+dit|dit|disait|disent|a\s+ecrit|ecrit|ecrivait|demandait|a\s+demande|(?!^pense\b)pense|croit|pretend|affirme|"
         r"selon|d'apres|annonce|annoncait|objet)\b"
     ),
     "es": re.compile(
@@ -160,7 +146,7 @@ _SPEECH: dict[Language, re.Pattern[str]] = {
 # Who wants to know something asks: `I'd like to know the number of lines`.
 _WONDERING: dict[Language, re.Pattern[str]] = {
     "en": re.compile(
-        r"\b(?:(?:like|want|need|love)\s+to\s+(?:know|see|hear|read)|wonder(?:ing)?|curious|let\s+(?:me|us))\b"
+        r"\b(?:(?:like|want|need|love)\s+to\s+(?:know|see|hear|read)|wonder(?:ing)?|curious|let\s+(?:me|us)(?!\s+forget\b))\b"
     ),
     "de": re.compile(r"\b(?:(?:mochte|will|wurde|wusste)\b.*\b(?:wissen|sehen|horen|gern)|frage\s+mich)\b"),
     "fr": re.compile(r"\b(?:savoir|voir|me\s+demande)\b"),
@@ -193,13 +179,14 @@ _RECALLING_SPELLED = re.compile(r"[Rr]ecu[eé]rda(?:me|nos)\s+(?:en\s+|de\s+|a\s
 # A finite verb tells how things are: `Milk is on the list` is no order, and `Milk on the list` is one.
 _FINITE: dict[Language, re.Pattern[str]] = {
     "en": re.compile(
-        r"\b(?:is|are|was|were|am|isn'?t|aren'?t|has|have|had|hasn'?t|haven'?t|did|does|do|came|comes|got|went|"
+        r"\b(?:is|are|was|were|(?<!\d )am|isn'?t|aren'?t|has|have|had|hasn'?t|haven'?t|did|does|do|came|comes|got|went|"
         r"sits|stands|lies|shows?|says|made|put|took|gave|kept|i'?ve|i'?m|it'?s|there'?s|he'?s|she'?s|they'?re|we'?ve|"
-        r"will|would|can|could|may|might|added|sent|bounced|failed|seems|appears|looks|mailed|arrived|exists?)\b"
+        r"will|would|can|could|(?<!\d )may|might|added|sent|bounced|failed|seems|appears|looks|mailed|arrived|"
+        r"exists?)\b"
     ),
     "de": re.compile(
         r"\b(?:ist|is|sind|war|waren|hat|hab|habe|haben|hatte|hatten|wurde|wurden|kam|kamen|steht|stehen|liegt|liegen|"
-        r"lag|ging|gingen|tragt|schreibt|setzt|legt|stellt|schickt|packt|passt|fehlt|fehlen|kann|konnte|darf|"
+        r"lag|standen|fand|fanden|gab|gibt|ging|gingen|tragt|schreibt|setzt|legt|stellt|schickt|packt|passt|fehlt|fehlen|kann|konnte|darf|"
         r"mochte|braucht|schaut|blickt|sehe|sieht|nahm|nimmt|loscht|bekam|erhielt|macht|existiert)\b"
         r"|\b(?!ich\s)\w+\s+will\b"
     ),
@@ -209,7 +196,7 @@ _FINITE: dict[Language, re.Pattern[str]] = {
         r"|\b(?:il|elle|on|y|qui|n')\s*a\b|\ba\s+(?:ete|eu|mis|envoye|ecrit|recu|ajoute|note|prevu|propose|pris)\b"
     ),
     "es": re.compile(
-        r"\b(?:es|son|era|eran|esta|estan|estaba|hay|habia|ha|han|he|tengo|tiene|tienen|tenia|fue|fueron|llego|"
+        r"\b(?:es|son|era|eran|esta(?!\s+(?:tarde|noche|manana|semana)\b)|estan|estaba|hay|habia|ha|han|he|tengo|tiene|tienen|tenia|fue|fueron|llego|"
         r"llegaron|puso|pusieron|apunte|aparece|aparecen|existe|existen|figura|puede|queda|quedan|viene|vienen|llevo|salio|falta|"
         r"faltan)\b|\bse\s+\w+o\b"
     ),
@@ -249,8 +236,10 @@ def ordering_clauses(
         >>> [clause.text for clause in ordering_clauses("Is it raining? Milk on the list, please", "en")]
         ['milk on the list']
     """
-    spelled = request[:MOST_LETTERS]
-    text = without_drafts_and_prohibitions(spelled, language)
+    own = request[:MOST_LETTERS]
+    text = without_drafts_and_prohibitions(own, language)
+    # What is masked in the text (quotations, somebody's words) must not order by its capital letters either.
+    spelled = spelled_as(own, text)
     for number, (start, end) in enumerate(_spans(_SENTENCE_END, text, 0, len(text))):
         yield from _clauses_of_sentence(text[start:end], spelled[start:end], language, number, known)
 
@@ -325,13 +314,18 @@ _TRAILING = re.compile(
 def _begins_with_request(text: str, language: Language) -> bool:
     lead, _ = _lead(text, language)
     languages: tuple[Language, ...] = ("fr", "es") if language in ("fr", "es") else (language,)
-    forms = "|".join(form for each in languages for form in (_REQUESTS[each], _ASKED_ORDERS[each]))
+    forms = "|".join(form for each in languages for form in (REQUESTS[each], ASKED_ORDERS[each]))
     return re.match(forms, text[lead:]) is not None
 
 
-# `liste de courses`: a noun, and no order to list something.
-_GIVE_REMINDER = re.compile(r"give\s+(?:me|us)\s+an?\s+(?:\w+\s+)?reminder\b(?!\s+(?:of|about)\b)")
-_NOUNS = re.compile(r"(?:list|liste|lista|compte|cuenta)\s+(?:of|de|d|du|des|del|der|d')\b")
+# `liste de courses`: a noun, and no order to list something; `esta tarde` is no question about a state.
+_ASKED_REMINDER = re.compile(
+    r"(?:give\s+(?:me|us)|get|have)\s+(?:an?|another)\s+(?:\w+\s+)?reminder\b(?!\s+(?:of|about)\b)"
+    r"|lasse?\s+(?:mich|uns)\b.*\bnicht\b.*\bvergessen\b"
+)
+_NOUNS = re.compile(
+    r"(?:list|liste|lista|compte|cuenta)\s+(?:of|de|d|du|des|del|der|d')\b|esta\s+(?:tarde|noche|manana|semana)\b"
+)
 
 
 def _is_subordinate(clause: str, language: Language, *, after_comma: bool) -> bool:
@@ -342,12 +336,12 @@ def _is_subordinate(clause: str, language: Language, *, after_comma: bool) -> bo
 def _asks(clause: str, language: Language, *, first: bool) -> bool:
     if _WONDERING_FORMS[language].search(clause):
         return True
-    rest = re.sub(rf"^(?:{_REQUESTS[language]})\s*", "", clause)
+    rest = re.sub(rf"^(?:{REQUESTS[language]})\s*", "", clause)
     word = _first_word(rest)
     if (
         (word in _MODALS and not first)
         or _NOUNS.match(rest)
-        or _GIVE_REMINDER.match(rest)
+        or _ASKED_REMINDER.match(rest)
         or re.match(r"hay\s+que\b", rest)
     ):
         return False

@@ -11,42 +11,66 @@ from __future__ import annotations
 import re
 
 from bicameral.planning._clauses import Clause, ordering_clauses
-from bicameral.planning._language import Language, guess_language
+from bicameral.planning._language import Language, fold, guess_language
+from bicameral.planning._lexicon import EVENT_NOUNS, TEXT_PARTS
+from bicameral.planning._message_orders import (
+    GERMAN_INFINITIVES,
+    MESSAGES,
+    after_german_politeness,
+    french,
+    german,
+    spanish,
+    tells_somebody_in_german,
+)
+from bicameral.planning._openings import imperatives
 from bicameral.tools import Effect
 
 _FILE = r"q{3,}"
-_NOT_ME = r"(?!me\b|us\b|myself\b|ourselves\b)"
+_EVENTS = rf"(?:{'|'.join(sorted(map(fold, EVENT_NOUNS)))})"
 _LIST_EN = r"(?:(?:the|my|our)\s+)?(?:\w+\s+){0,2}?(?:calendar|diary|agenda|schedule|\w*list|notes|notebook|journal)\b"
-_MESSAGE_EN = r"(?:lines?|notes?|messages?|(?:e-?)?mails?|texts?|sms|word|reply)\b"
-# `Message Kim sent yesterday` is a message, and `Message Kim` an order.
-_NO_REPORT_EN = r"(?!.*\b(?:sent|wrote|got|received|left|forwarded|is|was|are|were|has|had)\b)"
-
-_OPENINGS: dict[Language, str] = {
-    "en": r"(?:(?:can|could|would|will)\s+(?:you|u)\s+|i(?:'d|\s+would)\s+like\s+you\s+to\s+|"
-    r"i\s+(?:want|need)\s+you\s+to\s+|"
-    r"(?:make|be)\s+sure\s+(?:to|you|that\s+you)\s+|go\s+ahead\s+and\s+|(?:please|kindly|just|quickly|also)\s+)*",
-    "de": r"(?:(?:kannst|konntest|wurdest|magst)\s+du\s+|(?:konnen|konnten|wurden)\s+sie\s+|"
-    r"(?:bitte|mal|kurz|eben|noch|schnell|doch|auch)\s+)*",
-    "fr": r"(?:(?:peux|pourrais)[-\s]tu\s+|tu\s+(?:peux|pourrais|veux\s+bien)\s+|(?:pouvez|pourriez)[-\s]vous\s+|"
-    r"vous\s+(?:pouvez|pourriez)\s+|je\s+(?:veux|voudrais|aimerais)\s+que\s+tu\s+|il\s+faut\s+(?:que\s+tu\s+)?|merci\s+de\s+|"
-    r"veuillez\s+|pense\s+a\s+|(?:bien|me|stp|svp|aussi|tu)\s+)*",
-    "es": r"(?:(?:me\s+)?(?:puedes|podrias|podes|puede|podria)\s+(?:usted\s+)?|(?:quiero|necesito)\s+que\s+|"
-    r"haz\s+el\s+favor\s+de\s+|hay\s+que\s+|(?:por\s+favor|tambien|me)\s+)*",
+_CALENDAR_EN = (
+    r"(?:(?:the|my|our)\s+)?(?:calendar|cal|diary|agenda|schedule)\b(?!\s+(?:notes?|list|items?|file|entries|table))"
+)
+_CALENDAR_DE = r"(?:(?:dem|meinem|unserem|m)\s+)?(?:kalender|terminplan|agenda)\b"
+_CALENDAR_FR = r"(?:de\s+l'|d[eu]\s+(?:mon\s+|notre\s+)?)(?:agenda|calendrier|planning)\b"
+_CALENDAR_ES = r"(?:del?)\s+(?:(?:la|el|mi|nuestr[oa])\s+)?(?:agenda|calendario)\b"
+# Places of entries: an entry that leaves one is a change of a file.
+_LINES_EN = rf"(?:(?:the|my|our)\s+)?(?:[\w-]+\s+){{0,3}}?(?:\w*list|notes|notebook|log|journal|{_FILE})\b"
+_LINES_DE = (
+    rf"(?:(?:der|meiner|unserer|den|meinen|dem|meinem)\s+)?(?:[\w-]*(?:liste|notizen|zettel|notizbuch|heft)|{_FILE})\b"
+)
+_LINES_FR = rf"(?:(?:la|ma|notre|le|mon|mes|les)\s+)?(?:\w+\s+)?(?:liste|notes|carnet|cahier|{_FILE})\b"
+_LINES_ES = rf"(?:(?:la|mi|nuestra|el|mis|las)\s+)?(?:\w+\s+)?(?:lista|notas|cuaderno|libreta|{_FILE})\b"
+# Mails and files that come from a list are no entries of it, and a text without some of its parts may only be shown:
+# `Remove the duplicates from a.txt and show the rest`.
+_ENTRY = (
+    r"(?!.*\b(?:(?:e-?)?mails?|messages?|files?|folders?|events?|appointments?|nachrichten|dateien?|ordner|termine?|courriels?|"
+    r"fichiers?|dossiers?|correos?|mensajes?|archivos?|carpetas?|eventos?|"
+    rf"{'|'.join(sorted(map(fold, TEXT_PARTS)))})\b.*\b(?:from|off|aus|von|de|du|del)\b)"
+)
+# What is read from a calendar, and not taken out of it.
+_READ_THINGS = (
+    r"(?:listes?|lista|total|resume|resumen|dates?|fechas?|heures?|horas?|noms?|nombres?|numeros?|donnees|datos|infos?)"
+)
+_TIMED_DE = rf"(?:\w*(?:kalender|termin|kurs|{_EVENTS})|uhr|minuten|min|stunden?|{_FILE})\b"
+_TIMED_FR = rf"(?:{_EVENTS}|agenda|calendrier|minutes?|min|heures?|h)\b"
+_TIMED_ES = rf"(?:{_EVENTS}|agenda|calendario|minutos?|min|horas?|h)\b"
+# Whoever is called is told on the phone.
+_PHONE_CALLS: dict[Language, re.Pattern[str]] = {
+    "en": re.compile(r"(?:call(?!\s+(?:off|it|this|that)\b)|ring|phone|telephone)\s+\w|give\s+.*\ba\s+(?:ring|call)\b"),
+    "de": re.compile(r"(?:rufe?\s+.*\ban\s*$|telefoniere?\b|.*\banrufen\s*$)"),
+    "fr": re.compile(r"(?:appelle(?:r|z)?|telephone(?:r|z)?|passe(?:r|z)?\s+un\s+coup\s+de\s+fil)\b"),
+    "es": re.compile(r"(?:llama(?:r)?|telefonea(?:r)?)(?:l[eoa]s?)?\b"),
 }
-
-
-def _german(*stems: str) -> str:
-    """Imperatives of du and Sie, and `notierst du`."""
-    return rf"(?:{'|'.join(stems)})(?:e|en\s+sie|st\s+du)?\b(?!\s+ich\b)"
-
-
-def _french(*stems: str) -> str:
-    return rf"(?:{'|'.join(stems)})(?:e|es|ez|er)(?:-(?:moi|lui|leur|le|la|les|ca))*\b"
-
-
-def _spanish(*stems: str) -> str:
-    return rf"(?:{'|'.join(stems)})(?:a|e|ar|es|as)(?:me|le|les|lo|la)?\b"
-
+_TIME_EN = (
+    r"(?:\d+|an?|one|two|three|half|the|some)\s+(?:\w+\s+){0,2}?"
+    r"(?:minutes?|mins?|hours?|hrs?|h|afternoon|morning|evening|day|slot)\b"
+)
+_TIME_FR = (
+    r"(?:\d+|une?|deux|trois|le|la)\s*(?:\w+\s+){0,2}?(?:minutes?|min|heures?|h|creneau|matinee?|apres-midi|journee)\b"
+)
+_TIME_ES = r"(?:\d+|una?|dos|tres|media|la|el)\s+(?:\w+\s+){0,2}?(?:minutos?|min|horas?|h|hueco|manana|tarde|dia)\b"
+_NOTEBOOK_DE = r"[\w-]*(?:liste|kalender|ordner|notizen|zettel|buch|heft|protokoll|journal|logbuch|log|kladde|tafel)\b"
 
 _BEGINS: dict[Language, dict[Effect, tuple[str, ...]]] = {
     "en": {
@@ -65,137 +89,136 @@ _BEGINS: dict[Language, dict[Effect, tuple[str, ...]]] = {
             r"block\s+(?:off|out)\s",
             r"(?:fix|agree|make)\s+(?:up\s+)?an?\s+(?:\w+\s+)?(?:meeting|appointment|date|call|lunch|dinner)\s+(?:with|for|on|at)\b",
             r"remember\s+(?:that|this|the\s+following)\b(?!.*\bwhen\s+you\b)",
-            rf"keep\s+{_NOT_ME}.*\bin\s+(?:{_FILE}|(?:the|my|our)\s+notes\b)",
-            r"keep\s+a\s+(?:record|note)\s+of\b",
+            rf"keep\s+(?!me\b|us\b).*\bin\s+(?:{_FILE}|(?:the|my|our)\s+notes\b)",
+            r"keep\s+(?:a\s+(?:record|note|log)|track)\s+of\b",
+            rf"(?:reserve|set\s+aside|block|free\s+up|book)\s+(?:(?:me|us)\s+)?{_TIME_EN}|"
+            rf"keep\s+(?:(?:me|us)\s+)?{_TIME_EN}.*\b(?:free|clear|open)\b",
+            r"bring\s+.*\bforward\b(?:\s+(?:to|by|an?|one|two|\d+)\b|\s*$)",
+            rf"{_ENTRY}(?:delete|remove|strike|cross|scratch|drop|erase|wipe|knock|strip)\s+.*\b(?:from|off|out\s+of)\s+{_LINES_EN}",
+            rf"(?:take|get|tick|check|mark)\s+(?!me\b|us\b).*\boff\s+{_LINES_EN}|"
+            rf"(?:tick|cross|check|strike|scratch)\s+off\s+.*\b(?:on|from|in)\s+{_LINES_EN}",
         ),
-        "send": (
-            rf"let\s+(?!me\b|us\b|'s\b).*\bknow\b|tell\s+{_NOT_ME}(?!apart\b|the\s+difference\b|which\b|what\b)\w",
-            rf"drop\s+(?:{_NOT_ME}(?:\w+\s+){{1,3}})?an?\s+(?:\w+\s+)?{_MESSAGE_EN}",
-            r"(?:text|ping|dm|message)\s+(?!me\b|us\b|of\b|from\b|in\b|on\b|by\b|with\b|about\b|for\b|and\b|or\b|files?\b|to\b)"
-            rf"(?![qz]{{3}}){_NO_REPORT_EN}[a-z]",
-            rf"give\s+{_NOT_ME}(?:\w+\s+){{1,3}}?(?:(?:a|some|the|due)\s+)?(?:\w+\s+)?(?:notice|heads-?up|word|warning)\b",
-            rf"pass\s+(?:\w+\s+){{0,8}}?on\s+to\s+{_NOT_ME}\w|(?:relay|convey)\b.*\bto\s+{_NOT_ME}\w",
-            rf"(?:shoot|fire\s+off|dash\s+off)\s+.*\b{_MESSAGE_EN}",
-            rf"get\s+(?:word|a\s+message|back)\s+to\s+{_NOT_ME}\w|(?:get\s+in\s+touch|touch\s+base)\s+with\s+{_NOT_ME}\w",
-            rf"reach\s+out\s+to\s+{_NOT_ME}\w|(?:have|get)\s+an?\s+(?:\w+\s+)?{_MESSAGE_EN}\s+sent\s+to\s+{_NOT_ME}\w",
-            rf"keep\s+{_NOT_ME}.*\b(?:posted|informed|in\s+the\s+loop|up\s+to\s+date|updated)\b",
-            rf"leave\s+{_NOT_ME}.*\b(?:message|word)\b",
-            rf"(?:warn|alert)\s+{_NOT_ME}\w",
-            r"say\s+(?:hi|hello|thanks|thank\s+you|sorry|yes|no)\s+to\s+\w",
+        "irreversible": (
+            rf"(?:scrap|ditch|axe|nix|bin|scratch)\s+.*\b(?:in|from|off|out\s+of)\s+{_CALENDAR_EN}",
+            rf"(?:cross|kick|strike|throw|toss|drop|wipe|knock)\s+.*\b(?:from|off|out\s+of)\s+{_CALENDAR_EN}",
+            rf"(?:scrap|ditch|axe|nix)\s+(?:the|my|our|that|this)\s+(?:\w+\s+){{0,3}}?{_EVENTS}\b",
         ),
     },
     "de": {
         "write": (
-            _german("notier", "vermerk", "hinterleg", "erfass", "protokollier", "vereinbar", "blockier"),
-            rf"{_german('schreib')}.*\bauf\b(?!\s+(?:deutsch|englisch|franzosisch|spanisch))",
-            rf"{_german('halt')}.*\bfest\b|{_german('merk')}.*\b(?:vor|dir|euch)\b|{_german('merk')}\s+(?:dir|euch)\b",
-            rf"{_german('mach')}.*\b(?:notiz|vermerk|eintrag)\b",
-            rf"{_german('pack', 'stell', 'leg', 'setz', 'schreib')}.*\b(?:auf|in)\s+"
+            german("notier", "vermerk", "hinterleg", "erfass", "protokollier", "vereinbar", "blockier"),
+            rf"{german('schreib')}.*\bauf\b(?!\s+(?:deutsch|englisch|franzosisch|spanisch))",
+            rf"{german('halt')}.*\bfest\b|{german('merk')}.*\b(?:vor|dir|euch)\b|{german('merk')}\s+(?:dir|euch)\b",
+            rf"{german('mach')}.*\b(?:notiz|vermerk|eintrag)\b",
+            rf"{german('pack', 'stell', 'leg', 'setz', 'schreib')}.*\b(?:auf|in)\s+"
             r"(?:die|meine|unsere|den|meinen|unseren)\s+"
             r"\w*(?:liste|kalender|ordner|notizen)\b",
             r"(?:nimm|nehmen\s+sie|nimmst\s+du|tu|tue)\b.*\b(?:auf|in)\s+(?:die|meine|unsere|den|meinen)\s+"
             r"\w*(?:liste|kalender|notizen)\b",
             r"blocke?\s+(?:mir|uns|am|den|die|das|fur|morgen|heute|\w+tag\w*)\b",
-            rf"{_german('fuhr')}.*\bauf\b|{_german('trag')}.*\b(?:ein|nach)\b|(?:tragst\s+du)\b.*\bein\b",
-            rf"{_german('plan')}.*\bein\b|{_german('leg')}.*\bab\b",
+            rf"{german('fuhr')}.*\bauf\b|{german('trag')}.*\b(?:ein|nach)\b|(?:tragst\s+du)\b.*\bein\b",
+            rf"{german('plan')}.*\bein\b|{german('leg')}.*\bab\b",
+            rf"{german('schreib', 'setz', 'pack', 'trag', 'notier')}.*\b(?:ins?|im|aufs?)\s+"
+            rf"(?:(?:die|meine|unsere|den|meinen|unseren|das|mein|unser)\s+)?{_NOTEBOOK_DE}",
+            rf"{german('schreib', 'setz', 'pack', 'tu')}.*\b(?:drauf|dazu|rein|hinein|nieder)\s*$",
+            rf"{german('halt', 'lass')}\s+(?!mich\b|uns\s+frei).*\bfrei\s*$|{german('zieh')}.*\bvor\s*$",
+            rf"{german('verlanger', 'verkurz', 'ander', 'aender')}\s+.*\b{_TIMED_DE}|"
+            rf"{german('mach')}\s+aus\s+.*\b\w*(?:kalender|termin)\b",
+            rf"{german('fuhr')}\s+(?:buch|protokoll|strichliste)\b",
+            rf"{_ENTRY}{german('losch', 'loesch', 'streich', 'entfern', 'hak', 'schmeis', 'hau')}.*\b(?:von|"
+            rf"aus|auf|vom)\s+{_LINES_DE}",
+            # `Nimm die Namen aus der Liste` reads them.
+            rf"{_ENTRY}(?:nimm|wirf)\b(?!\s+(?:von|vom)\b).*\b(?:von|vom)\s+{_LINES_DE}",
         ),
-        "send": (
-            rf"{_german('sag')}(?!\s+(?:mir|uns)\b).*\bbescheid\b|(?:gib|gebe|geben\s+sie|gibst\s+du)\b(?!\s+(?:mir|uns)\b).*\b"
-            r"(?:bescheid\b|weiter\b)",
-            r"(?:lass|lasse|lassen\s+sie)\s+(?!mich\b|uns\b|mir\b).*\b(?:wissen|zukommen|ausrichten)\b",
-            rf"{_german('richt')}(?!\s+(?:mir|uns)\b).*\baus\b|{_german('teil')}(?!\s+(?:mir|uns)\b).*\bmit\s*$",
-            rf"{_german('setz')}(?!\s+(?:mich|uns)\b).*\bin\s+kenntnis\b",
-            rf"{_german('verstandig', 'kontaktier', 'sims')}\s+"
-            r"(?!mich\b|uns\b|mir\b)\w",
-            rf"{_german('meld')}\s+(?:dich\s+bei\s+\w|(?!mir\b|uns\b|dich\b|mich\b)\w)",
-            rf"{_german('halt')}\s+(?!mich\b|uns\b).*\bauf\s+dem\s+laufenden\b|{_german('bedank')}\s+(?:dich|sie\s+sich)\s+bei\b",
-            rf"{_german('ping')}\s+(?!mich\b|uns\b).*\ban\b|{_german('warn')}\s+(?!mich\b|uns\b)\w",
+        "irreversible": (
+            rf"(?:{german('schmeis', 'schmeiss', 'hau', 'kick', 'streich', 'losch', 'loesch', 'entfern')}|"
+            r"wirf\b)(?!\s+aus\b)"
+            rf".*\b(?:aus|vom)\s+{_CALENDAR_DE}",
+            rf"(?:{german('schmeis', 'schmeiss', 'hau', 'kick', 'streich')}|(?:nimm|"
+            rf"wirf)\b)\s+.*\b\w*{_EVENTS}\b.*\braus\s*$",
         ),
     },
     "fr": {
         "write": (
-            rf"{_french('not')}(?!\s+(?:de|du|des|d')\b)(?=\s+\w)",
-            rf"{_french('marqu')}\s+(?:sur|dans|que|qu'|le|la|les|l'|ca|du|des)(?!\w)",
+            rf"{french('not')}(?!\s+(?:de|du|des|d')\b)(?=\s+\w)",
+            rf"{french('marqu')}\s+(?:sur|dans|que|qu'|le|la|les|l'|ca|du|des)(?!\w)",
             r"(?:prends|prenez|prendre|prennes)\s+(?:bonne\s+)?note\b",
             r"(?:retiens|retenez|retenir|retiennes)\s+(?:bien\s+)?(?:que|qu'|le|la|les|l'|ca|ceci)(?!\w)",
-            rf"{_french('gard', 'conserv', 'memoris', 'class')}\b.*\bdans\s+(?:{_FILE}|"
+            rf"{french('gard', 'conserv', 'memoris', 'class')}\b.*\bdans\s+(?:{_FILE}|"
             r"(?:le|mon|la|ma|mes|les)\s+(?:\w+\s+)?"
             r"(?:dossier|liste|notes|agenda))",
-            rf"{_french('fix', 'pos')}\s+une?\s+(?:\w+\s+)?(?:rendez-vous|rdv|reunion|appel|date|dejeuner|diner)\b",
+            rf"{french('fix', 'pos')}\s+une?\s+(?:\w+\s+)?(?:rendez-vous|rdv|reunion|appel|date|dejeuner|diner)\b",
             r"(?:prevois|prevoyez|prevoir)\s+(?:un|une|deux|trois|quatre|\d+|du|le|la|les)\b",
-            rf"{_french('bloqu', 'cal')}\s+(?:un|une|le|la|mon|ma|deux|trois|\d+|lundi|mardi|mercredi|"
+            rf"{french('bloqu', 'cal')}\s+(?:un|une|le|la|mon|ma|deux|trois|\d+|lundi|mardi|mercredi|"
             r"jeudi|vendredi|samedi|dimanche|"
             r"demain)\b",
+            rf"{french('gard', 'conserv', 'laiss')}\s+(?:une|la|bien\s+une)\s+trace\b|(?:tiens|tenez|"
+            r"tenir)\s+(?:le\s+|un\s+)?"
+            r"(?:registre|compte|journal)\s+d",
+            rf"{french('gard', 'reserv', 'bloqu', 'laiss')}\s+{_TIME_FR}",
+            rf"{french('rallong', 'decal', 'repouss', 'avanc')}(?:(?<=-l[ea])|(?<=-les)|\s+\w)|"
+            rf"{french('prolong')}\b.*\b{_TIMED_FR}",
+            r"(?:change|changez|changer|modifie|modifiez)-l(?:e|a|es)\b",
+            rf"{_ENTRY}{french('supprim', 'effac', 'retir', 'enlev', 'ray', 'barr', 'ot', 'vir')}.*\b(?:de|du|"
+            rf"sur)\s+{_LINES_FR}",
         ),
-        "send": (
-            r"(?:tiens|tenez|tenir|mets|mettez|mettre)(?!-(?:moi|nous))\s+(?!moi\b|nous\b).*\bau\s+courant\b",
-            r"(?:(?:fais|faites|faire)\s+)?(?:passe|passez|passer)\s+(?:le|un|ce|l')\s*(?:petit\s+)?(?:mot|message|info)\s+"
-            r"(?:a|au|aux)\b(?!\s+moi\b)",
-            rf"{_french('laiss')}\s+(?:un|ce|le)\s+(?:petit\s+)?(?:mot|message)\s+(?:a|au|aux)\b(?!\s+moi\b)",
-            r"texte(?:r|z)?\s+(?!de\b|du\b|des\b|d'|en\b|a\b|qui\b|que\b|le\b|la\b|sur\b)\w+\s+(?:que|qu'|pour)(?!\w)",
-            rf"{_french('signal', 'annonc', 'confirm', 'communiqu')}\s+(?:a|au|aux)\b(?!\s+(?:moi|nous)\b)",
-            rf"{_french('avis', 'alert', 'contact')}\s+(?:(?:les|le|la|mon|ma|mes|nos|notre)\s+\w|l'\w|"
-            r"(?!de\b|du\b|des\b|sur\b)\w+\s+"
-            r"(?:que|qu'|de|des|du|pour|par)(?!\w))",
-            r"(?:fais|faites|faire)\s+(?:savoir|part)\b(?!-)|(?:touche|touchez|toucher)\s+un\s+mot\s+a\b",
-            r"(?:dis|dites|dire|ecris|ecrivez|ecrire)\s+(?:a|au|aux)\b(?!\s+(?:moi|nous)\b)",
-            r"(?:previens|prevenez|prevenir|previennes)\s+(?!moi\b|nous\b)\w",
+        "irreversible": (
+            rf"{french('vir', 'ray', 'barr', 'degag', 'ot', 'enlev', 'retir', 'supprim', 'effac')}.*\b{_CALENDAR_FR}",
+            rf"(?:sors|sortez|sortir)(?:-l[ea])?\s+(?!.*\b{_READ_THINGS}\b)(?:(?:le|la|mon|ma|ce|cette)\s+.*\b)?{_CALENDAR_FR}",
         ),
     },
     "es": {
         "write": (
-            rf"{_spanish('apunt', 'anot', 'registr')}(?!\s+(?:de|del)\b)(?=\s+\w)",
+            rf"{spanish('apunt', 'anot', 'registr')}(?!\s+(?:de|del)\b)(?=\s+\w)",
             r"(?:toma|tome|tomar|tomes)\s+(?:buena\s+)?nota\b",
             r"(?:deja|deje|dejar|dejes)\s+(?:(?:apuntad|anotad|escrit|registrad)[oa]s?|constancia)\b",
             r"(?:haz|haga|hacer|hagas)(?:me|te)?\s+una\s+(?:nota|anotacion)\b",
-            rf"{_spanish('bloque')}\s+(?:el|la|los|las|un|una|dos|mi|\d+)\b",
-            rf"{_spanish('fij')}\s+(?:una?|la|el)\s+(?:\w+\s+)?(?:cita|reunion|llamada|fecha|comida|cena)\b",
+            rf"{spanish('bloque')}\s+(?:el|la|los|las|un|una|dos|mi|\d+)\b",
+            rf"{spanish('fij')}\s+(?:una?|la|el)\s+(?:\w+\s+)?(?:cita|reunion|llamada|fecha|comida|cena)\b",
             r"(?:marca|marque|marcar|marques)\b.*\b(?:calendario|agenda|lista)\b",
             r"(?:inscribe|inscriba|inscribir|inscribas)\s+(?:a|al|el|la|los|las|un|una)\b",
             r"(?:recuerda|recuerde)\s+que\b",
+            rf"(?:apart|reserv|bloque)(?:a|e|ar)(?:me|nos)?\s+{_TIME_ES}|(?:deja|deje|dejar)(?:me|nos)?\s+libres?\s+{_TIME_ES}",
+            rf"(?:pospon|posponga|posponer)(?:l[oa]s?)?\b|"
+            rf"{spanish('alarg', 'aplaz', 'adelant', 'retras')}|{spanish('prolong')}.*\b{_TIMED_ES}",
+            r"(?:lleva|lleve|llevar|guarda|guarde|guardar)\s+(?:la\s+cuenta|un\s+registro|el\s+registro)\b",
+            rf"{_ENTRY}(?:{spanish('borr', 'quit', 'elimin', 'tach')}|(?:suprime|"
+            rf"suprimir)\b).*\b(?:del?)\s+{_LINES_ES}",
+            r"(?:podemos|podriamos)\s+(?:pasar|mover|cambiar)\b",
         ),
-        "send": (
-            r"(?:haz|haga|hacer|hagas)(?:le|les)\s+(?:saber|llegar)\b|(?:haz|haga|hacer)\s+saber\s+(?:a|al)\b",
-            r"(?:pon|ponga|poner|echa|eche|echar|manda|mande|mandar)(?:le|les)?\s+(?:un\s+(?:mensaje|correo|recado|wasap|whatsapp)|unas?\s+lineas)"
-            r"\s+(?:a|al)\b",
-            r"(?:deja|deje|dejar)(?:le|les)?\s+(?:un|el|este)\s+(?:recado|mensaje|aviso)\s+(?:a|al)\b",
-            r"(?:pasa|pase|pasar)(?:le|les)?\s+(?:el|un|este)\s+(?:recado|mensaje|aviso)\s+(?:a|al)\b",
-            r"(?:ponte|pongase|ponerte|ponerse)\s+en\s+contacto\s+con\b|contact(?:a|e|ar)\s+(?:con|a|al)\b",
-            r"(?:manten|mantenga|mantener)\s+(?:a|al)\b.*\b(?:al\s+tanto|al\s+corriente|informad[oa]s?)\b",
-            r"(?:pon|ponga|poner)\s+(?:al\s+(?:corriente|tanto)\s+(?:a|al)\b|(?:a|al)\b.*\bal\s+(?:corriente|tanto)\b)",
-            r"(?:le|les)\s+(?:dices|avisas|escribes|comunicas)\b|(?:avisas|avises)\s+(?:a|al)\b|digas\s+(?:a|al)\b",
-            r"(?:transmite|transmita|transmitir)(?:le|les)?\b.*\b(?:a|al)\b",
+        "irreversible": (
+            rf"(?:{spanish('tach', 'quit', 'borr', 'elimin')}|(?:suprime|suprimir)\b).*\b{_CALENDAR_ES}",
+            # `Saca las fechas de la agenda` reads them.
+            rf"saca(?:r)?(?:l[oa])?\s+(?!.*\b{_READ_THINGS}\b)(?:(?:el|la|mi|ese|esa)\s+.*\b)?{_CALENDAR_ES}",
         ),
     },
 }
 
 _WRITE_INFINITIVES = (
     r"(?:notieren|aufschreiben|festhalten|vermerken|eintragen|vormerken|merken|blocken|blockieren|einplanen|hinterlegen|"
-    r"erfassen|protokollieren|aufnehmen|mitnotieren)"
-)
-_SEND_INFINITIVES = (
-    r"(?:bescheid\s+(?:geben|sagen)|ausrichten|mitteilen|weitergeben|weitersagen|weiterleiten|verstandigen|kontaktieren|"
-    r"benachrichtigen|informieren|(?:wissen|zukommen)\s+lassen|in\s+kenntnis\s+setzen)"
+    r"erfassen|protokollieren|aufnehmen|mitnotieren|verlegen|verschieben|vorziehen|"
+    r"reservieren|freihalten|nachtragen|draufschreiben|dazuschreiben|drauf\s+(?:schreiben|setzen)|"
+    rf"(?:von|aus)\s+{_LINES_DE}\s+(?:streichen|loschen|entfernen|nehmen))"
 )
 # Somebody else or a noun (`Papier zum Aufschreiben`): no order.
 _NO_INFINITIVE_ORDER = re.compile(
-    r"\b(?:soll\w*|muss\w*|will|wollen|wollte\w*|darf|durfen|kann|konnen|konnte\w*|ich|wir|er|man|zum|beim|vom|zu|hat|haben|"
-    r"wurde\w*|werden|um|statt|ohne|mir|uns)\b"
+    r"\b(?:soll\w*|muss\w*|will|wollen|wollte\w*|darf|durfen|kann|konnen|konnte\w*|ich|wir|er|man|(?:zum|vom)(?=\s+\w+\s*$)|beim|zu|hat|haben|"
+    r"wurde\w*|werden|um(?!\s+\w+\s+uhr\b|\s+\d)|mag|lies|liess|geht|ging|statt|ohne|mir|uns)\b"
 )
 _INFINITIVES: dict[Effect, re.Pattern[str]] = {
-    "write": re.compile(rf".*\b{_WRITE_INFINITIVES}\s*$"),
-    "send": re.compile(rf".*\b{_SEND_INFINITIVES}\s*$"),
+    "write": re.compile(
+        rf".*\b(?:{_WRITE_INFINITIVES}|{_TIMED_DE}.*\b(?:andern|aendern|verlangern|verkurzen|umbenennen))\s*$"
+    ),
+    "send": re.compile(rf".*\b{GERMAN_INFINITIVES}\s*$"),
 }
-_POLITE_GERMAN = re.compile(r"(?:(?:kannst|konntest|wurdest|magst)\s+du|(?:konnen|konnten|wurden)\s+sie)\s+")
-# `Würdest du dem Team sagen, dass …`; `Kannst du mir sagen` asks.
-_POLITE_TELLING = re.compile(
-    r"(?:bitte\s+)?(?:dem|der|den|ihm|ihr|ihnen|meine[mrn]|unsere[mrn]|allen)\s+.*\b(?:sagen|schreiben)\s*$"
-)
 
-_ALL: dict[Language, dict[Effect, re.Pattern[str]]] = {
-    language: {effect: re.compile(f"{_OPENINGS[language]}(?:{'|'.join(forms)})") for effect, forms in effects.items()}
-    for language, effects in _BEGINS.items()
-}
+
+def _compiled(language: Language) -> dict[Effect, re.Pattern[str]]:
+    forms: dict[Effect, tuple[str, ...]] = {**_BEGINS[language], "send": MESSAGES[language]}
+    return {effect: re.compile("|".join(each)) for effect, each in forms.items()}
+
+
+_ALL: dict[Language, dict[Effect, re.Pattern[str]]] = {language: _compiled(language) for language in _BEGINS}
 
 
 def effects_in_phrases(request: str) -> frozenset[Effect]:
@@ -210,6 +233,7 @@ def effects_in_phrases(request: str) -> frozenset[Effect]:
     language = guess_language(request)
     found: set[Effect] = set()
     message: int | None = None
+    phone_call: int | None = None
     for clause in ordering_clauses(request, language, known=lambda text: bool(_phrases(text, language))):
         # What follows `Tell Kim:` in the sentence is what Kim is told.
         if clause.sentence == message:
@@ -217,6 +241,10 @@ def effects_in_phrases(request: str) -> frozenset[Effect]:
         ordered = _phrases(clause.text, language)
         if language == "de":
             ordered |= _infinitives(clause)
+        if any(_PHONE_CALLS[language].match(each) for each in imperatives(clause.text, language)):
+            phone_call = clause.sentence
+        if clause.sentence == phone_call:
+            ordered.discard("send")
         if "send" in ordered and clause.opens:
             message = clause.sentence
         found |= ordered
@@ -226,14 +254,20 @@ def effects_in_phrases(request: str) -> frozenset[Effect]:
 def _phrases(text: str, language: Language) -> set[Effect]:
     # A short Spanish request may have only words that are French as well.
     languages: tuple[Language, ...] = ("fr", "es") if language in ("fr", "es") else (language,)
-    return {effect for each in languages for effect, pattern in _ALL[each].items() if pattern.match(text)}
+    return {
+        effect
+        for each in languages
+        for order in imperatives(text, each)
+        for effect, pattern in _ALL[each].items()
+        if pattern.match(order)
+    }
 
 
 def _infinitives(clause: Clause) -> set[Effect]:
-    polite = _POLITE_GERMAN.match(clause.text)
-    rest = clause.text[polite.end() :] if polite else clause.text
-    if polite and _POLITE_TELLING.match(rest):
+    if tells_somebody_in_german(clause):
         return {"send"}
-    if (not polite and not clause.elliptical) or _NO_INFINITIVE_ORDER.search(rest):
+    polite = after_german_politeness(clause)
+    rest = clause.text if polite is None else polite
+    if (polite is None and not clause.elliptical) or _NO_INFINITIVE_ORDER.search(rest):
         return set()
     return {effect for effect, pattern in _INFINITIVES.items() if pattern.match(rest)}

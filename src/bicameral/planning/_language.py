@@ -75,7 +75,7 @@ def _spanish_forms(*forms: str) -> str:
     return rf"(?:{'|'.join(forms)}){_SPANISH_CLITICS}"
 
 
-_TARGETED_GERMAN = r"schreib(?:e|en|st)?\b" + _CLAUSE + r"\b(?:in|nach|auf|als)\b"
+_TARGETED_GERMAN = r"schreib(?:e|en|st)?\b" + _CLAUSE + r"\b(?:ins?|nach|auf|als)\b"
 # `Mail Kim die Liste` is an order; in `Mail an Kim` and `mail à Kim` it is a noun.
 _MAIL_GERMAN = (
     r"mail(?:e|en|st|est)|mail(?=\s+\w)(?!\s+(?:an|von|vom|aus|zu|zum|zur|mit|uber|wegen|a|au|aux|al|de|to|from)\b)"
@@ -98,7 +98,7 @@ ORDERS: dict[Language, tuple[Order, ...]] = {
                 r"bescheid\s+(?:zu\s+)?(?:sagen|geben)",
                 r"sage?\b(?!\s+(?:mir|uns)\b)(?=[^.;:!?\n]*?,?\s+(?:dass|das|ob)\b)",
             ),
-            rf"schreib(?:e|en|st)?\b(?!(?:\s+\w+){{0,3}}?\s+auf\s*(?:[,:]|$))(?!{_CLAUSE}\b(?:in|nach|auf|als)\s+(?:\s|$|d[ae]\w+|ein\w*))",
+            rf"schreib(?:e|en|st)?\b(?!\s+(?:bitte\s+)?ins\s)(?!\s+(?:es|sie|das|ihn|die|den)\b{_CLAUSE}\b(?:drauf|dazu|rein|hinein)\b)(?!(?:\s+\w+){{0,3}}?\s+auf\s*(?:[,:]|$))(?!{_CLAUSE}\b(?:in|nach|auf|als)\s+(?:\s|$|d[ae]\w+|ein\w*))",
             _german_passive("geschickt", "gesendet", "verschickt", "gemailt", "weitergeleitet", "benachrichtigt"),
         ),
         _order(
@@ -197,21 +197,26 @@ ORDERS: dict[Language, tuple[Order, ...]] = {
 _FUNCTION_WORDS: dict[Language, frozenset[str]] = {
     "en": frozenset(
         "the of to and is are what which how who when my me it that this from in for with please all each if then "
-        "pls there did does do not by or as on at be has have was i you".split()
+        "pls there did does do not by or as on at be has have was i you tomorrow today reminder "
+        "monday tuesday wednesday thursday friday saturday sunday "
+        # Verbs of orders that are words of no other language here: `Wish Kim a happy birthday` has no other word.
+        "wish thank congratulate tell ask let write send give".split()
     ),
     "de": frozenset(
         "der die das den dem des ein eine einen einem einer und ist sind was welche wie wer wann mein meine mir mich "
         "mit von vom zu zum zur auf aus fur bitte alle nicht im am an ob dass es hat habe wurde wurden ich du kannst "
-        "sie ihm ihr sag zeig uber nach bei wo ohne in kalender termin termine datei ordner".split()
+        "sie ihm ihr sag zeig uber nach bei wo ohne in kalender termin termine datei ordner morgen heute "
+        "erinnerung ins montag dienstag mittwoch donnerstag freitag samstag sonntag".split()
     ),
     "fr": frozenset(
         "le la les l' de du des un une et est sont que quel quelle quels quelles qui quand mon ma mes moi avec pour "
         "dans sur sous ce cette ces au aux je tu il elle en y a ne n' pas combien comment s' d' m' c' qu' sans ai "
-        "peux stp svp ds rdv".split()
+        "peux stp svp ds rdv demain rappel lundi mardi mercredi jeudi vendredi samedi dimanche".split()
     ),
     "es": frozenset(
         "el la los las de del un una y es son que cual cuales quien cuando mi mis me con para en por al este esta "
-        "lo se no a cuanto cuantas cuantos donde como sin favor puedes quiero he tiene hay".split()
+        "lo se no a cuanto cuantas cuantos donde como sin favor puedes quiero he tiene hay manana hoy recordatorio "
+        "lunes martes miercoles jueves viernes sabado domingo".split()
     ),
 }
 
@@ -224,8 +229,9 @@ def guess_language(text: str) -> Language:
         >>> guess_language("Schick die Liste an Kim")
         'de'
     """
-    # A single letter is French only before an apostrophe: in a hurry `d` is Spanish for `de` as well.
-    words = re.findall(r"(?<![a-z])[lnsdmc]'|qu'|[a-z]+", fold(text))
+    # A single letter is French only before an apostrophe: in a hurry `d` is Spanish for `de` as well. `To-do-Liste` is
+    # German.
+    words = re.findall(r"(?<![a-z])[lnsdmc]'|qu'|[a-z]+", re.sub(r"\bto-do\b", "", fold(text)))
     counts: dict[Language, int] = {
         language: sum(word in known for word in words) for language, known in _FUNCTION_WORDS.items()
     }
@@ -246,6 +252,18 @@ def guess_language(text: str) -> Language:
 def fold(text: str) -> str:
     """A text in small letters without accents, character by character: places in it are those of the text."""
     return "".join(_fold_character(character) for character in text)
+
+
+def spelled_as(written: str, text: str) -> str:
+    """A folded text in the spelling of what was written, where it still has its letters; masks and blanks stay.
+
+    Example:
+        >>> spelled_as("Ask Kim: Go", "ask kim:   ")
+        'Ask Kim:   '
+    """
+    return "".join(
+        own if folded == each else each for own, folded, each in zip(written, fold(written), text, strict=True)
+    )
 
 
 @cache

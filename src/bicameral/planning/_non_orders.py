@@ -70,23 +70,25 @@ _DRAFTS: dict[Language, tuple[re.Pattern[str], ...]] = {
 
 _PROHIBITIONS: dict[Language, tuple[re.Pattern[str], ...]] = {
     "en": _compiled(
-        r"\b(?:don'?t|do not|never|without|rather than|instead of|no need to|must not|mustn'?t|shouldn'?t|should not|"
+        r"\b(?:(?:don'?t|do not)(?!\s+(?:forget\s+to|let\s+(?:me|us)\s+forget)\b)|never|without|rather than|"
+        r"instead of|no need to|must not|mustn'?t|shouldn'?t|should not|"
         r"not to)\b(?:(?!\bbut\b|\band then\b|\bjust\b|\bonly\b)[^.,;:!?\n])*",
     ),
     "de": _compiled(
         rf"\bohne\b{_TO_END}",
         # `nicht` forbids its clause, unless it belongs to what follows: nicht gelesene Mails.
+        r"(?:^|(?<=[.,;:!?\n]))(?!\s*lasse?\s+(?:mich|uns)\b[^.,;:!?\n]*\bvergessen\b)"
         r"[^.,;:!?\n]*\b(?:nicht(?!\s+(?:mehr\s+)?(?:(?:(?:ge|be|er|ver)\w+[te]|ge\w+en)(?:e|en|er|es)|un\w+))|nichts|niemals|"
         r"kein(?:e|en|em|er)?)\b[^.,;:!?\n]*",
     ),
     "fr": _compiled(
         rf"\bsans\b{_TO_END}",
-        r"\b(?:n'|ne\s)\s*[^.,;:!?\n]*?\b(?:pas|rien|jamais|plus|aucun\w*|personne)\b[^.,;:!?\n]*",
+        r"\b(?:n'|ne\s)(?!oublie(?:z)?\s+pas\s+d)\s*[^.,;:!?\n]*?\b(?:pas|rien|jamais|plus|aucun\w*|personne)\b[^.,;:!?\n]*",
         r"\bne\s+(?:pas|rien|jamais)\b[^.,;:!?\n]*",
     ),
     "es": _compiled(
         rf"\bsin\b{_TO_END}",
-        r"\b(?:no|nunca|tampoco)\s+(?!\w+(?:ado|ada|ados|adas|ido|ida|idos|idas)\b)[^.,;:!?\n]*",
+        r"\b(?:no|nunca|tampoco)\s+(?!(?:te\s+)?olvides\s)(?!\w+(?:ado|ada|ados|adas|ido|ida|idos|idas)\b)[^.,;:!?\n]*",
     ),
 }
 
@@ -94,6 +96,9 @@ _PROHIBITIONS: dict[Language, tuple[re.Pattern[str], ...]] = {
 _REPORTS: dict[Language, tuple[re.Pattern[str], ...]] = {
     "en": _compiled(
         r"\bkeep\s+(?:me|us)\b|\b(?:message|text|note)\s+(?:from|of)\b|\b(?:message|text|note)\s+\w+\s+(?:sent|wrote|left|got)\b",
+        r"(?<!\bi )\b(?:said|says|thinks|thought|wrote|suggested|suggests)\s+(?:that\s+)?(?:i|we)\s+(?:should|"
+        r"could|must|have\s+to|"
+        r"might|can)\b[^.,;:!?\n]*",
         r"\b(?:sent|wrote|told|forwarded|said|written)\b",
         r"\b(?:tell|remind)\s+(?:me|us)\b|\bto\s+be\s+reminded\b",
         r"\b(?:asked|told)\s+(?:me|us|him|her|them)\s+to\b[^.,;:!?\n]*",
@@ -103,6 +108,10 @@ _REPORTS: dict[Language, tuple[re.Pattern[str], ...]] = {
         r"\b(?!i\b|we\b|who\b|that\b)\w+\s+(?:makes|made)\s+sure\s+to\b[^.,;:!?\n]*",
         # A question about what somebody does; `do you mind sending` is an order.
         r"\b(?:did|does|do(?!\s+(?:you|not|so|it|this|that)\b))\b(?:(?!\band\b|\bthen\b|\bif\b)[^.,;:!?\n])*",
+        # A question about what somebody else can or should do; `Could it be moved?` and `Could Kim get a mail?` order.
+        r"(?:^|(?<=[.!?;\n]))\s*(?:(?:can|could|may|might|would|will|shall|should)\s+(?!(?:you|u|we|i|it|this|that|there|someone|"
+        r"somebody)\b)|should\s+(?:i|we)\s|do\s+you\s+think\s+(?!(?:you|we)\b))"
+        r"(?:(?!\b(?:be|get|have|receive|please|can\s+you|could\s+you|and|then)\b)[^.!?;:\n])*\?",
         r"\badd(?:ed|ing)?\s+(?:up|together)\b|\badd\b(?:(?!\band\b|\bthen\b)[^.,;:!?\n])*?\s(?:up|together)\b",
         r"\banswer\s+(?:yes|no|nothing|none|with|all|only|in|z{2,})\b",
         # `write to` asks for a mail, unless a file follows.
@@ -113,6 +122,12 @@ _REPORTS: dict[Language, tuple[re.Pattern[str], ...]] = {
         # Whoever wants to be reminded wants no mail.
         r"\bsage?\s+(?:mir|uns)\b|\berinnere?\s+(?:mich|mi|uns)\b",
         r"(?<=\bdu\s)(?:mich|uns)\b[^.,;:!?\n]*\berinnern\b",
+        # What somebody else wants (`Kim will …`), and questions about what he can or should do.
+        r"(?:^|(?<=[.,;:!?\n]))\s*(?!(?:ich|wir)\b)(?:(?:der|die|das|meine?|unsere?)\s+)?(?:\w+\s+)(?:will|wollte|wollten|mochte|"
+        r"mochten)\b(?!\s+(?:ich|wir)\b)(?:(?!\b(?:und|dann)\b)[^.,;:!?\n])*",
+        r"(?:^|(?<=[.!?;\n]))\s*(?:(?:kann|konnte|konnen|konnten|mag|wird|darf|soll|sollen|sollte|muss|will|hat|haben|hatte)\s+"
+        r"(?!\s|(?:ich|du|wir|sie|man|bitte|mir|jemand|das|es)\b)|soll(?:te)?\s+ich\s)"
+        r"(?:(?!\b(?:werden|bekommen|kriegen|haben|bitte|kannst|konntest|und|dann)\b)[^.!?;:\n])*\?",
     ),
     "fr": _compiled(
         r"\b(?:qui|il|elle|on|ils|elles|je)\s+(?:me\s+|m'|nous\s+|lui\s+|l'|t')?\w+",
@@ -120,6 +135,7 @@ _REPORTS: dict[Language, tuple[re.Pattern[str], ...]] = {
         r"\bdi(?:s|tes)-(?:moi|nous)\b|\brappelle(?:z)?[-\s](?:le[-\s])?(?:moi|nous)\b",
         r"\b(?:me|nous)\s+rappeler\b",
         r"\b(?:voulait|voulaient|devait|devaient|allait|allaient)\s+(?:\w+\s+)?\w+(?:er|ir|re)\b|\bpris\s+(?:bonne\s+)?note\b",
+        r"\best-ce\s+qu(?:e\s+|')(?!(?:tu|vous|on|je|nous|il\s+(?:est|serait)\s+possible)\b)[^.!?;:\n]*\?",
         # A noun in the form of a verb: mes notes, note de frais.
         r"\bnotes?\s+(?:de|d'|du|des)\s*(?!\w+(?:er|ir|re)\b)\w",
         r"\b(?:les|des|mes|tes|ses|nos|vos|leurs|ces|la|une|ma|sa|cette|chaque)\s+notes?\b",
@@ -129,6 +145,7 @@ _REPORTS: dict[Language, tuple[re.Pattern[str], ...]] = {
         r"(?:manda|envia|escribe|responde|avisa|cancela|borra|mueve|guarda|anade|apunta|elimina|quita)\b",
         r"\b(?:dime|diganos|dinos)\b|\bcree\s+que\b|\b(?:recuerda|recordar)(?:me|nos)(?:lo|la)?\b",
         r"\b(?:debo|deberia|deberiamos)\s+\w+[aei]r\w*\b[^.!?\n]*\?",
+        r"¿\s*(?:hay|habria)\s+que\b[^.!?;:\n]*\?",
         # `Quería apuntar …` is an order, and `Kim quería apuntar …` a report.
         r"\b(?!yo\b|y\b|no\b)\w+\s+(?:queria|querian|debia|debian)\s+\w+[aei]r\w*\b",
         # A noun in the form of a verb: el envío, una copia, la reserva.
@@ -149,7 +166,7 @@ _OPEN_QUESTION = re.compile(
 # `send me the list` asks for an answer, unless it says by which way.
 _BY_MAIL = re.compile(r"\b(?:e-?mails?|mail|per\s+mail|correo|courriel|par\s+mail)\b")
 _TO_USER: dict[Language, tuple[re.Pattern[str], ...]] = {
-    "en": _compiled(r"\b(?:send|forward|write|text|message)\s+(?:me|us)\b"),
+    "en": _compiled(r"\b(?:send|forward|write|text|message|ping|nudge)\s+(?:me|us)\b"),
     "de": _compiled(r"\b(?:schick|schicke|send|sende|schreib|schreibe)\s+(?:mir|uns)\b"),
     "fr": _compiled(r"\b(?:envoie|envoyez|transmets|ecris)-(?:moi|nous)\b", r"\bm'envoyer\b"),
     "es": _compiled(r"\b(?:manda|envia|escribe|pasa)(?:me|nos)(?:lo|la|los|las)?\b"),
@@ -158,7 +175,8 @@ _TO_USER: dict[Language, tuple[re.Pattern[str], ...]] = {
 # What only the spelling tells from an order: German nouns are capitalised (die Antwort), French participles have an
 # accent (envoyé), and Spanish past tenses as well (envió); folding removes both.
 _WRITTEN_DIFFERENTLY: dict[Language, re.Pattern[str]] = {
-    "de": re.compile(r"(?<=[\wäöüß,;)] )(?!Sie\b)[A-ZÄÖÜ]\w+"),
+    # `ändere` orders, and `andere` does not.
+    "de": re.compile(r"(?<=[\wäöüß,;)] )(?!Sie\b)[A-ZÄÖÜ]\w+|\b[Aa]nder(?:e[mnrs]?)?\b"),
     "fr": re.compile(r"(?<!être )\b(?![Cc]ré)\w+é(?:e|s|es)?\b"),
     "es": re.compile(r"\b\w+(?:ó|aron|ieron|é)\b"),
 }
@@ -191,6 +209,11 @@ def without_drafts_and_prohibitions(request: str, language: Language) -> str:
     for pattern in _PROHIBITIONS[language]:
         text = pattern.sub(_blank, text)
     return text
+
+
+def without_texts(text: str) -> str:
+    """A folded text without what is to be translated, repeated or explained: `Translate: thank Kim`."""
+    return _TEXTS.sub(_blank, text)
 
 
 def _blank_folded(text: str, pattern: re.Pattern[str]) -> str:
@@ -252,6 +275,8 @@ _BEFORE_NOUN = frozenset(
     "read show find check search summarise summarize see "
     "some about one two three on at into over under between current whole total open pending is are was were".split()
 )
+_ARTICLES = frozenset("the a an my our his her this that".split())
+_LOOKING = frozenset("show find read open see check search print display where which is was".split())
 _BEFORE_GERUND = frozenset("by mind start begin try after before about keep without consider than stop".split())
 _WANTED = frozenset("want wants wanted need needs should must be get have like to please shall".split())
 
@@ -277,6 +302,10 @@ def _is_no_order(word: str, before: list[str], follows: str, *, starts: bool) ->
     if word in _NOUN_OR_VERB:
         if starts or not last or last in _BEFORE_VERB or _is_object_word(last):
             return False
+        # `Show the short mail to Kim`.
+        names_mail = word.endswith("mail") and follows in ("to", "for") and _ARTICLES.intersection(before[-2:-1])
+        if names_mail and _LOOKING.intersection(before):
+            return True
         return last in _BEFORE_NOUN or not (follows in _AFTER_VERB or follows.startswith("xxx"))
     if word.endswith("ed") and len(word) > 4:
         return not _WANTED.intersection(before)

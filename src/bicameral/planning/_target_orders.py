@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from bicameral.planning._clauses import Clause, ordering_clauses
 from bicameral.planning._language import Language, guess_language
+from bicameral.planning._openings import imperatives
 from bicameral.tools import Effect
 
 _FILE = r"q{3,}\w*"
@@ -76,8 +77,9 @@ _ORDERS: dict[Language, dict[Effect, _Orders]] = {
             ),
             places=(
                 r"\b(?:into|onto|to)\s+(?:the|my|our)\s+(?:\w+\s+)?(?:calendar|cal|list)\b",
+                r"\b(?:into|onto|to)\s+(?:calendar|cal|diary)\s*$|\binto\s+(?:the|my|our)\s+(?:\w+\s+)?(?:log|journal|diary|\w*book)\b",
                 rf"\b(?:to|into|stored\s+in|written\s+to|kept\s+in|saved\s+in|draft\s+in)\s+{_FILE}",
-                rf"{_SHIFT}|{_ARROW_PLACE}|\b{_LISTS['en']}\s+\+\s|\bas\s+a\s+(?:new\s+)?table\s+{_FILE}",
+                rf"{_SHIFT}|{_ARROW_PLACE}|\bas\s+a\s+(?:new\s+)?table\s+{_FILE}",
             ),
             stays=(
                 r"\bin\s+(?:(?:my|the|our)\s+)?(?:calendar|cal)\s*$",
@@ -101,7 +103,13 @@ _ORDERS: dict[Language, dict[Effect, _Orders]] = {
             ),
             places=(
                 # `A mail to Kim was lost` has a verb, and is none.
-                r"^(?:an?\s+|one\s+)?(?:(?:quick|short|friendly)\s+)?(?:e-?)?mail\s+(?:to|for)\s+(?!q{3,}|me\b|us\b)\w",
+                r"^(?:in\s+)?(?:(?:an?|one|single|separate|same)\s+)*(?:(?:quick|short|brief|friendly|polite|nice)\s+)*(?:e-?)?mail\s+"
+                r"(?:to|for)\s+(?!q{3,}|me\b|us\b)\w",
+                r"^to\s+(?!q{3,}|me\b|us\b)\w[^,]*\bby\s+(?:e-?)?mail\s*$|^by\s+(?:e-?)?mail\s+to\s+(?!q{3,}|me\b|us\b)\w",
+                r"^(?:an?\s+)?(?:(?:quick|short|brief|friendly)\s+)*(?:note|message|reply|answer)\s+to\s+"
+                r"(?!q{3,}|me\b|us\b|self\b|myself\b|(?:the|my|this|that)\s+(?:\w+\s+)?questions?\b)\w",
+                r"^(?:my|our)\s+(?:\w+\s+)?(?:wishes|congratulations|condolences|apologies|greetings|regards|thanks)\s+to\s+"
+                r"(?!me\b|us\b)\w",
                 _ARROW_PERSON,
             ),
         ),
@@ -124,11 +132,13 @@ _ORDERS: dict[Language, dict[Effect, _Orders]] = {
                 rf"(?:\w+\s+){{0,4}}komm(?:t|en)\s+(?:\w+\s+){{0,3}}in\s+{_FILE}",
                 r"(?:\w+\s+)?(?:gehort|gehoren)\s+in\s+(?:den|die|das)\s+(?:\w+\s+)?\w*(?:ordner|liste|kalender)\b",
                 rf"{_SUBJECT_DE}\bsoll(?:en)?\b.*\bim\s+ordner\b.*\bliegen\b",
+                rf"{_SUBJECT_DE}\b(?:muss|mussen|soll|sollen)\b[^,]*\bauf\s+eine?n?\s+andere[nr]?\s+(?:tag|zeit|termin|woche|uhrzeit|stunde)\b",
+                r"lege?\s+(?:sie|ihn|es|den|die|das)\b.*\bauf\s+(?:eine?n?\s+andere[nr]?|den|nachste[nr]?|morgen|\w+tag)\b",
                 r"kannst\s+(?:du\s+)?.*\b(?:legen|verschieben|eintragen|setze?n)\s*$|mache?\s+(?:mir\s+)?.*\beinen\s+termin\b",
                 r"raume?\b.*\bin\s+den\s+ordner\b|mach(?:e)?\s+(?:mir\s+)?einen\s+(?:kalendereintrag|termin)\b",
             ),
             places=(
-                r"\bin\s+(?:den|meinen|unseren)\s+\w*(?:kalender|ordner)\b|\bin\s+kalender\b",
+                r"\bin\s+(?:den|meinen|unseren)\s+\w*(?:kalender|ordner)\b|\bin\s+kalender\b|\bins\s+[\w-]*(?:buch|heft|protokoll)\b",
                 rf"\b(?:auf|in)\s+(?:die|meine|unsere)\s+{_LISTS['de']}\b",
                 r"\bkalendereintrag\b|^neue[rn]?\s+(?:zeile|eintrag)\b|\bins\s+erste\s+freie\b",
                 rf"\b(?:nach|neue\s+datei|eine\s+datei)\s+{_FILE}|^(?:ergebnis|namen)\b.*\bin\s+{_FILE}",
@@ -152,7 +162,9 @@ _ORDERS: dict[Language, dict[Effect, _Orders]] = {
                 r"(?:kannst\s+(?:du\s+)?)(?:der|dem|den)\s+\w+\s+schreibe?n\b|newsletter\s+raus\b",
             ),
             places=(
-                r"^(?:eine?\s+|ne\s+|kurze\s+)*(?:e-?)?mail\s+an\s+(?!mich\b|q{3,})\w",
+                r"^(?:in\s+)?(?:(?:eine[rm]?|ne|ner|kurzen?|nette[nr]?|einzigen|derselben)\s+)*(?:e-?)?mail\s+an\s+(?!mich\b|q{3,})\w",
+                r"^(?:(?:eine|ne|kurze|liebe|nette)\s+)*(?:nachricht|antwort|info|zeile|ruckmeldung)\s+an\s+(?!mich\b|uns\b|q{3,})\w",
+                r"^(?:(?:meine|unsere|viele|liebe|schone|herzliche)\s+)+(?:grusse|gruse|gluckwunsche|wunsche)\s+an\s+(?!mich\b|uns\b)\w",
                 r"\b(?:anmailen|einladen|informieren|benachrichtigen)\b",
                 r"\bper\s+mail\s+(?:an\s+(?!mich\b)\w|bescheid|zusagen|absagen|sagen)|\bals\s+anhang\s+an\s+\w",
                 rf"\beine\s+(?:bestell)?mail\s*(?:{_QUOTE})?\s*$|{_ARROW_PERSON}",
@@ -193,8 +205,11 @@ _ORDERS: dict[Language, dict[Effect, _Orders]] = {
                 r"(?:il\s+)?faut\s+(?:l'|les\s+|le\s+|la\s+)envoyer\b",
             ),
             places=(
-                r"^(?:un\s+|petit\s+)*(?:mail|mot|message|courriel)(?:\s+de\s+\w+)?\s+(?:a|au|aux|pour)\s+"
+                r"^(?:dans\s+)?(?:(?:un|seul|petit|meme)\s+)*(?:mail|mot|message|courriel)(?:\s+de\s+\w+)?\s+(?:a|au|aux|pour)\s+"
                 r"(?!moi\b|q{3,})\w",
+                r"^par\s+(?:e-?)?(?:mail|courriel)\s+(?:a|au|aux)\s+(?!moi\b)\w",
+                r"^(?:(?:une|petite)\s+)*reponse\s+(?:a|au|aux)\s+(?!moi\b|(?:la|ma|cette|ces|mes)?\s*questions?\b)\w",
+                r"^(?:mes|nos)\s+(?:\w+\s+)?(?:voux|felicitations|condoleances|excuses|remerciements|salutations)\s+(?:a|au|aux)\s+\w",
                 r"\b(?:rappel|resume\b.*|un\s+mail)\s+par\s+mail\s+(?:a|au|aux)\s+\w",
                 _ARROW_PERSON,
             ),
@@ -226,8 +241,10 @@ _ORDERS: dict[Language, dict[Effect, _Orders]] = {
                 r"pasa(?:le|les)?\s+al?\b.*\bpor\s+correo\b|[^,]*\bdeben?\s+recibir\b.*\b(?:correo|mail)\b",
             ),
             places=(
-                r"^(?:un\s+|solo\s+|otro\s+)*(?:correo|mail|mensaje)(?:\s+de\s+\w+)?\s+(?:a|al|para)\s+"
+                r"^(?:en\s+)?(?:(?:un|solo|otro|mismo|unico)\s+)*(?:correo|mail|mensaje)(?:\s+de\s+\w+)?\s+(?:a|al|para)\s+"
                 r"(?!mi\s*$|q{3,})\w",
+                r"^(?:una\s+)?respuesta\s+(?:a|al|para)\s+(?!mi\s*$|(?:la|mi|esta|las)\s+preguntas?\b)\w",
+                r"^(?:mis|nuestr[oa]s)\s+(?:\w+\s+)?(?:felicitaciones|condolencias|disculpas|saludos|deseos)\s+(?:a|al|para)\s+\w",
                 r"\b(?:por|x)\s+(?:correo|mail)\s+al?\s+(?!mi\s*$)\w|\bal?\s+(?:la\s+)?\w+\s+(?:por|x)\s+(?:correo|mail)\s*$",
                 _ARROW_PERSON,
             ),
@@ -237,8 +254,14 @@ _ORDERS: dict[Language, dict[Effect, _Orders]] = {
 }
 
 _DAYS_EN = r"(?:(?:tomorrow|tmrw|today|tonight|on|at|in|next|the|\w+day|\d[\d:.]*|am|pm|o'clock)\s+)*"
-_DAYS_DE = r"(?:(?:morgen|heute|ubermorgen|am|um|in|nachste[nr]?|\w+tag|\d[\d:.]*|uhr|h|fruh|abend)\s+)*"
-_DAYS_FR = r"(?:(?:demain|apres-demain|aujourd'hui|ce|soir|matin|a|\w+di|prochain|\d[\d:.]*|h)\s+)*"
+_DAYS_DE = (
+    r"(?:(?:morgen|heute|ubermorgen|am|um|in|nachste[nr]?|\w+tag|mittwoch|\d[\d:.]*|uhr|h|fruh|"
+    r"abend|mittag|vormittag|nachmittag|bitte)\s+)*"
+)
+_DAYS_FR = (
+    r"(?:(?:demain|apres-demain|aujourd'hui|ce|soir|matin|midi|a|le(?=\s+(?:\w+di\b|\d))|\w+di|"
+    r"dimanche|prochain|\d[\d:.h]*|h|heures?)\s+)*"
+)
 _DAYS_ES = r"(?:(?:manana|pasado|hoy|el|a|las|la|lunes|martes|miercoles|jueves|viernes|sabado|domingo|\d[\d:.]*)\s+)*"
 # A mail that reminds somebody is none of these; `Set a reminder to mail Kim` is one.
 _NO_MAIL = r"(?!.*\b(?:by|per|par|por|x|via)\s+(?:e-?)?(?:mails?|correos?|courriels?)\b)"
@@ -247,13 +270,16 @@ _NO_MAIL = r"(?!.*\b(?:by|per|par|por|x|via)\s+(?:e-?)?(?:mails?|correos?|courri
 _REMINDERS: dict[Language, _Orders] = {
     "en": _Orders(
         begins=(
-            rf"{_DAYS_EN}(?:can\s+(?:you|u)\s+|could\s+you\s+)?remind\s+(?:me|us)\b",
+            rf"{_DAYS_EN}(?:can\s+(?:you|u)\s+|could\s+you\s+)?(?:remind|nudge)\s+(?:me|us)\b",
+            r"ping\s+(?:me|us)\s+.*\b(?:about|to|for|when)\b|don'?t\s+let\s+(?:me|us)\s+forget\b",
+            rf"{_NO_MAIL}(?:can|could|may|might)\s+(?:i|we)\s+(?:please\s+)?(?:get|have)\s+(?:an?|another)\s+(?:\w+\s+)?reminder\b"
+            r"(?!\s+(?:of|about)\b)",
             rf"{_SUBJECT_EN}\bi(?:'d|\s+would)?\s+(?:want|like|need)\s+to\s+be\s+reminded\b",
             rf"{_NO_MAIL}(?:can\s+(?:you|u)\s+|could\s+you\s+)?(?:set|give|make|create|put|add)\s+(?:(?:me|us|in|up)\s+)*"
             r"(?:an?|another)\s+(?:\w+\s+)?reminder\b",
             rf"{_NO_MAIL}i(?:'d|\s+would)?\s+(?:need|want|like)\s+(?:an?|another)\s+(?:\w+\s+)?reminder\b",
         ),
-        places=(rf"^(?:an?\s+)?reminder\b(?!\s+(?:from|of|by|that|with|about)\b){_NO_MAIL}",),
+        places=(rf"^{_DAYS_EN}(?:an?\s+)?reminder\b(?!\s+(?:from|of|by|that|with|about)\b){_NO_MAIL}",),
     ),
     "de": _Orders(
         begins=(
@@ -261,24 +287,35 @@ _REMINDERS: dict[Language, _Orders] = {
             r"(?:kannst|konntest)\s+du\s+(?:mich|uns)\b[^,]*\berinnern\b",
             rf"{_NO_MAIL}(?:kannst\s+(?:du\s+)?)?(?:stelle?|mache?|lege?|setze?|trage?)\b[^,]*\beine?\s+erinnerung\b",
             rf"{_NO_MAIL}ich\s+brauche?\b[^,]*\beine?\s+erinnerung\b",
+            rf"{_NO_MAIL}(?:kann|konnte|durfte|konnen|konnten)\s+(?:ich|wir)\b[^,]*\beine\s+erinnerung"
+            r"(?:\s+(?:bekommen|haben|kriegen))?\s*$",
+            r"lasse?\s+(?:mich|uns)\b[^,]*\bnicht\b[^,]*\bvergessen\b",
         ),
-        places=(rf"^(?:eine\s+)?erinnerung\b(?!\s+(?:von|vom|aus|mit)\b){_NO_MAIL}",),
+        places=(
+            rf"^{_DAYS_DE}(?:eine\s+)?erinnerung\b(?!\s+(?:von|vom|aus|mit)\b){_NO_MAIL}",
+            # Who is reminded is left out, so it is the user: `Kim an den Termin erinnern` is a message.
+            rf"^{_DAYS_DE}(?:(?:mich|uns)\s+)?(?:an|ans|daran|dran|wegen)\b[^,]*\berinnern\s*$",
+        ),
     ),
     "fr": _Orders(
         begins=(
             rf"{_DAYS_FR}rappelle(?:z)?[-\s](?:le[-\s])?(?:moi|nous)\b|fais(?:-|\s)moi\s+penser\b",
-            r"(?:peux|pourrais)-tu\s+(?:me|nous)\s+rappeler\b",
+            r"(?:peux|pourrais)-tu\s+(?:me|nous)\s+rappeler\b|(?:pense(?:z)?\s+a\s+)?(?:me|nous)\s+rappeler\b",
+            rf"{_NO_MAIL}(?:est-ce\s+que\s+)?(?:(?:je|on|nous)\s+(?:peux|pourrais|peut|pourrait|pouvons|pourrions)|"
+            r"(?:puis|pourrais)-je)\s+avoir\s+un\s+(?:\w+\s+)?rappel\b(?!\s+(?:de\s+(?:la|ce)|du|des)\b)",
             rf"{_NO_MAIL}(?:mets|cree|ajoute)(?:[-\s](?:moi|nous))?\s+un\s+rappel\b",
             rf"{_NO_MAIL}(?:je\s+(?:veux|voudrais)|il\s+(?:me\s+)?faut)\s+un\s+rappel\b",
         ),
-        places=(rf"^(?:un\s+)?rappel\b(?!\s+(?:du|de\s+la|des|recu)\b){_NO_MAIL}",),
+        places=(rf"^{_DAYS_FR}(?:un\s+)?rappel\b(?!\s+(?:du|de\s+la|des|recu)\b){_NO_MAIL}",),
     ),
     "es": _Orders(
         begins=(
             rf"{_DAYS_ES}recuerda(?:me|nos)(?:lo|la)?\b|(?:me\s+)?(?:puedes|podrias)\s+recordar(?:me|nos)?\b",
+            rf"recordar(?:me|nos)\b|{_NO_MAIL}(?:puedo|podria|podemos|podriamos)\s+tener\s+un\s+(?:\w+\s+)?recordatorio\b"
+            r"(?!\s+(?:de\s+(?:lo|la)|del)\b)",
             rf"{_NO_MAIL}(?:pon|ponme|crea|creame|anade|haz|hazme|quiero|necesito)\s+(?:un|otro)\s+recordatorio\b",
         ),
-        places=(rf"^(?:un\s+)?recordatorio\s+(?!con\s+mas\b|que\b|mas\b|del\b){_NO_MAIL}\w",),
+        places=(rf"^{_DAYS_ES}(?:un\s+)?recordatorio\s+(?!con\s+mas\b|que\b|mas\b|del\b){_NO_MAIL}\w",),
     ),
 }
 
@@ -354,7 +391,7 @@ def _languages(language: Language) -> tuple[Language, ...]:
 
 
 def _is_reminder(clause: Clause, language: Language) -> bool:
-    return any(_matches(_REMINDER_PATTERNS[each], clause) for each in _languages(language))
+    return any(_matches(_REMINDER_PATTERNS[each], clause, each) for each in _languages(language))
 
 
 def _effects_in_clause(clause: Clause, language: Language) -> set[Effect]:
@@ -362,9 +399,9 @@ def _effects_in_clause(clause: Clause, language: Language) -> set[Effect]:
         effect
         for each in _languages(language)
         for effect, patterns in _PATTERNS[each].items()
-        if _matches(patterns, clause)
+        if _matches(patterns, clause, each)
     }
-    if clause.follows and clause.elliptical and _ADDED.match(clause.text):
+    if clause.elliptical and ((clause.follows and _ADDED.match(clause.text)) or _ADDED_TO_LIST.match(clause.text)):
         found.add("write")
     writes_name = _WRITE_NAME.match(clause.spelled) or (clause.opens and _WRITE_NAME_COLON.fullmatch(clause.spelled))
     if language == "en" and writes_name and not re.search(_FILE, clause.text):
@@ -374,10 +411,17 @@ def _effects_in_clause(clause: Clause, language: Language) -> set[Effect]:
 
 # `shopping list: + bread`, in any language.
 _ADDED = re.compile(r"\+\s+[a-z]")
+# `packing list += soap`, in any language; `x += 1` is no list. A plus alone joins what is read (`list + total`), unless
+# the list is one to which things are added.
+_ADDED_TO_LIST = re.compile(
+    rf"(?:[\w'-]+\s+){{0,3}}?(?:[\w-]*(?:lists?|liste|lista|notes|notizen|notas|zettel)|{_FILE})(?:\s+(?!\+)[\w']+){{0,4}}\s*\+=\s*\w"
+    rf"|(?:[\w'-]+\s+)?(?:{_LISTS['en']}|(?:einkaufs|todo|to-do-|pack|wunsch|merk|lese)liste|liste\s+de\s+courses|"
+    r"lista\s+de\s+(?:la\s+)?compras?)\s+\+\s+\w"
+)
 
 
-def _matches(patterns: _Patterns, clause: Clause) -> bool:
-    if patterns.begins is not None and patterns.begins.match(clause.text):
+def _matches(patterns: _Patterns, clause: Clause, language: Language) -> bool:
+    if patterns.begins is not None and any(map(patterns.begins.match, imperatives(clause.text, language))):
         return True
     if not clause.elliptical:
         return False
