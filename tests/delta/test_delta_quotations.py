@@ -32,6 +32,7 @@ async def planned(request: str, plan: str, registry: Registry) -> str:
     ("request_", "written", "restored"),
     [
         ('Mail kim@example.com: "The train is at 9:40 now."', "The train is at 9:40.", "The train is at 9:40 now."),
+        ('Mail kim@example.com: "Bus at 7:10 tonight."', "Bus at 7:10.", "Bus at 7:10 tonight."),
         ('Mail kim@example.com "I bring Salad, bread"', "I bring salad, bread", "I bring Salad, bread"),
         ('Maile kim@example.com: „Der Zug fährt um 9:40 Uhr."', "Der Zug fährt um 9:40", "Der Zug fährt um 9:40 Uhr."),
         ("Écris à kim@example.com : « Le train part à 9 h 40 »", "Le train part à 9 h", "Le train part à 9 h 40"),

@@ -41,10 +41,16 @@ def restore_quotations(plan: Plan, intent: Intent) -> Plan:
 
 
 def _is_near(literal: str, quotation: str) -> bool:
-    own, words = literal.casefold().split(), quotation.casefold().split()
+    own, words = _plain_words(literal), _plain_words(quotation)
     if len(own) < LEAST_WORDS or len(words) < LEAST_WORDS:
         return False
     return difflib.SequenceMatcher(None, own, words, autojunk=False).ratio() >= LEAST_ALIKE
+
+
+def _plain_words(text: str) -> list[str]:
+    """Words without the punctuation at their ends: a full stop that moved to another word makes no difference."""
+    stripped = (word.strip(".,;:!?…'\"()[]«»„“”‚‘’") for word in text.casefold().split())
+    return [word for word in stripped if word]
 
 
 def _with_changes(node: Any, changes: dict[str, str]) -> Any:
