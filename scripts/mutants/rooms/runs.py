@@ -30,8 +30,8 @@ MUTANTS = (
     ),
     Mutant(
         "leases.rounds-planned-again",
-        "patterns/reasoner.py",
-        "_ReasoningRun._round",
+        "patterns/_reasoner_run.py",
+        "ReasoningRun._round",
         "if planned is not None or number in self.recorded.ended:",
         "if False:",
         "a run that goes on would plan and run its rounds again",
