@@ -185,11 +185,11 @@ class Scripted:
     """A chooser that answers with a number."""
 
     by: Literal["model", "person"]
-    number: int | None
+    number: int | str | None
     seen: list[Sequence[ShownCandidate]] = field(default_factory=list[Sequence[ShownCandidate]])
 
-    async def choose(self, kind: Kind, words: str, shown: Sequence[ShownCandidate]) -> int | None:
-        self.seen.append(shown)
+    async def choose(self, question: Question) -> int | str | None:
+        self.seen.append(question.shown)
         return self.number
 
 

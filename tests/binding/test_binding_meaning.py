@@ -22,7 +22,6 @@ from bicameral.binding import (
     Kind,
     LocalEncoder,
     Question,
-    ShownCandidate,
     suggest_candidates,
 )
 from bicameral.binding._meaning import MOST_ENCODED, MOST_SUGGESTED
@@ -59,8 +58,8 @@ class ScriptedChooser:
     number: int | None
     seen: list[list[str]] = field(default_factory=list[list[str]])
 
-    async def choose(self, kind: Kind, words: str, shown: Sequence[ShownCandidate]) -> int | None:
-        self.seen.append([each.name for each in shown])
+    async def choose(self, question: Question) -> int | str | None:
+        self.seen.append([each.name for each in question.shown])
         return self.number
 
 

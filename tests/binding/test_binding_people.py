@@ -79,8 +79,8 @@ class Scripted:
     number: int | None
     seen: list[Sequence[ShownCandidate]] = field(default_factory=list[Sequence[ShownCandidate]])
 
-    async def choose(self, kind: Kind, words: str, shown: Sequence[ShownCandidate]) -> int | None:
-        self.seen.append(shown)
+    async def choose(self, question: Question) -> int | str | None:
+        self.seen.append(question.shown)
         return self.number
 
 

@@ -8,14 +8,11 @@ and mails are untrusted: suspicious ones are never bound without a person.
 """
 
 from bicameral.binding._binder import (
-    NONE_FITS as NONE_FITS,
     Binder as Binder,
-    Binding as Binding,
     Chooser as Chooser,
-    Question as Question,
-    ShownCandidate as ShownCandidate,
+    Ranking as Ranking,
+    Use as Use,
     Within as Within,
-    show_candidate as show_candidate,
 )
 from bicameral.binding._candidates import (
     KINDS as KINDS,
@@ -46,6 +43,13 @@ from bicameral.binding._plan_binding import (
     bind_by_rules as bind_by_rules,
     binding_doubts as binding_doubts,
     planning_doubts as planning_doubts,
+)
+from bicameral.binding._questions import (
+    NONE_FITS as NONE_FITS,
+    Binding as Binding,
+    Question as Question,
+    ShownCandidate as ShownCandidate,
+    show_candidate as show_candidate,
 )
 from bicameral.binding._screening import (
     SUSPICIONS as SUSPICIONS,

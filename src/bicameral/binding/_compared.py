@@ -59,7 +59,7 @@ def columns_by_cells(plan: Plan, site: ReferenceSite, registry: Registry) -> Col
         site: The words, and the columns of the rows that they are looked for in.
         registry: The tools, which know the cells of the tables that the plan reads.
     """
-    texts = _compared_texts(plan, site, registry)
+    texts = compared_texts(plan, site, registry)
     if not texts or not site.texts:
         return None
     found: dict[str, None] = {}
@@ -91,7 +91,7 @@ def _tables(plan: Plan, registry: Registry) -> Iterator[tuple[Mapping[str, froze
                 yield cells, tool.result_labels(None, BIND_STEP, arguments=literals).flat
 
 
-def _compared_texts(plan: Plan, site: ReferenceSite, registry: Registry) -> frozenset[tuple[str, ...]]:
+def compared_texts(plan: Plan, site: ReferenceSite, registry: Registry) -> frozenset[tuple[str, ...]]:
     """The words of the texts with which the column is compared at its step."""
     steps = [step for path, step in walk(plan.steps) if path == site.path]
     found = [text for step in steps for each in _compared(step, step, site.words, registry) for text in _texts_of(each)]
