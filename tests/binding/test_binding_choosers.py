@@ -21,7 +21,7 @@ from bicameral.binding import (
 )
 from bicameral.boundary import ExtractionOutcome, Filled, NotFound
 from bicameral.errors import ModelError
-from bicameral.types import BOOL, LiteralType, Type
+from bicameral.types import BOOL, STR, LiteralType, Type
 
 SHOWN = (ShownCandidate(1, "bills_2025.csv", ""), ShownCandidate(2, "bills_2026.csv", "2026-03-01"))
 
@@ -100,8 +100,11 @@ class Answering:
         return self._answer
 
 
-@pytest.mark.parametrize(("answer", "chosen"), [("2", 2), ("none", NONE_FITS), ("7", None)])
-async def test_a_person_answers_with_a_number_of_the_list(answer: str, chosen: int | None) -> None:
+@pytest.mark.parametrize(
+    ("answer", "chosen"),
+    [(" 2 ", 2), ("none", NONE_FITS), ("Keine", NONE_FITS), ("", NONE_FITS), ("7", "7"), ("rent", "rent"), (2, None)],
+)
+async def test_a_person_answers_with_a_number_of_the_list_or_a_name(answer: object, chosen: object) -> None:
     person = Answering(answer)
     assert await PersonChooser(person).choose(asking("file", "bills", SHOWN)) == chosen
     assert all(each.line in person.questions[0] for each in SHOWN)
@@ -118,10 +121,10 @@ async def test_about_one_candidate_a_person_says_yes_or_no(answer: object, chose
 
 
 async def test_a_suspicious_name_is_chosen_from_a_list_with_its_warning_and_not_with_a_yes() -> None:
-    person = Answering(True)
+    person = Answering("1")
     only = ShownCandidate(1, "activ\u0456ty.csv", "", ("look-alike",))
-    assert await PersonChooser(person).choose(asking("table", "steps", (only,))) is None
-    assert person.wanted == [LiteralType(("1", "none"))]
+    assert await PersonChooser(person).choose(asking("table", "steps", (only,))) == 1
+    assert person.wanted == [STR]
     assert "caution" in person.questions[0]
 
 

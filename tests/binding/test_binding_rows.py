@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from binding_world import BindingWorld
 
-from bicameral.binding import binding_doubts, planning_doubts
+from bicameral.binding import Question, binding_doubts, planning_doubts
 from bicameral.binding._row_selection import select_by_words
 from bicameral.planning import Intent
 from bicameral.plans import drop_bindings, parse, print_plan

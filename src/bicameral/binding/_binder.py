@@ -1,8 +1,8 @@
 """The binder: words of a plan and a kind become a value of the world, or a question.
 
 The ladder of `_matching` decides first. Only where it does not, choosers are asked in order: the quarantined model with
-one untrusted list in sight, then the person. Where nothing fits, names of near meaning (`_meaning`) are in that list, and
-what has all that the plan uses of it (`Use`). What no chooser decides is a `Question`, which can be answered later.
+one untrusted list in sight, then the person. Where nothing fits, names of near meaning (`_meaning`) are in that list,
+and what has all that the plan uses of it (`Use`). What no chooser decides is a `Question`, to be answered later.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ LONGEST_WORDS = 300
 
 MOST_COLUMNS = 24
 """Columns that a model chooses from where none fits."""
+
+MOST_FITTING = 3
+"""Candidates that a model is offered for what they have; what more of them have tells them not apart."""
 
 MOST_ASKED = 3
 """How often a person is asked what some words mean, where the replies name nothing."""
@@ -217,7 +220,7 @@ class Binder:
             # long list would rather tempt a model to choose what is not meant.
             offered = (*likely, *(each for each in candidates if each not in likely))
             likely = offered
-        elif ranking.fitting and kind != "column":
+        elif 0 < len(ranking.fitting) <= MOST_FITTING and kind != "column":
             # The choice from a list of one says nothing: whether it depends on the order cannot be seen.
             offered = _unique((*likely, *ranking.partly))
         question = make_question(kind, asked.words, Unbound(offered, whole), candidates)

@@ -81,6 +81,13 @@ def columns_by_cells(plan: Plan, site: ReferenceSite, registry: Registry) -> Col
     return ColumnsOfCells(tuple(found), next(iter(labels)), certain=len(labels) == 1)
 
 
+def is_compared_with_truth(plan: Plan, site: ReferenceSite, registry: Registry) -> bool:
+    """Whether a column is compared with true or false at its step, so that its cells have to say yes or no."""
+    steps = [step for path, step in walk(plan.steps) if path == site.path]
+    found = [each for step in steps for each in _compared(step, step, site.words, registry)]
+    return any(isinstance(each, Const) and isinstance(each.value, bool) for each in found)
+
+
 def _tables(plan: Plan, registry: Registry) -> Iterator[tuple[Mapping[str, frozenset[str]], Label]]:
     """The texts in the columns of each table that the plan reads, with the label of the table."""
     for _, step in walk(plan.steps):

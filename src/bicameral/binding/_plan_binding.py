@@ -17,15 +17,15 @@ from typing import TypeGuard
 from bicameral.binding._binder import Binder
 from bicameral.binding._candidates import BIND_STEP, Candidate, joined_label
 from bicameral.binding._column_kinds import ColumnsOfKind, columns_by_kind
-from bicameral.binding._compared import columns_by_cells
+from bicameral.binding._compared import columns_by_cells, is_compared_with_truth
 from bicameral.binding._joint_tables import JointTables
-from bicameral.binding._matching import Unbound, match_words
+from bicameral.binding._matching import Bound, Unbound, match_words
 from bicameral.binding._plan_rows import changes_file, compares_words, read_table, selection_step, terms_of_cells
 from bicameral.binding._questions import Binding, Question, show_candidate
 from bicameral.binding._row_selection import RowChoices, select_by_words
 from bicameral.binding._screening import display_name
 from bicameral.binding._truth_cells import TruthCell, find_truth_cell, rewrite_truth
-from bicameral.binding._uses import ColumnUse, FileUse, SiteUse
+from bicameral.binding._uses import ColumnUse, FileUse, SiteUse, truth_columns
 from bicameral.binding._world_source import WorldSource
 from bicameral.errors import BindError, Place
 from bicameral.labels import TRUSTED_USER, Label, join, label_tree_to_json
@@ -202,6 +202,10 @@ class PlanBinder:
         if plausible := columns_by_kind(site, offered):
             return await self._bind_by_kind(site.words, plausible, offered)
         match = match_words(site.words, offered, "column")
+        if not (isinstance(match, Bound) and match.how in ("exact", "normalised")):
+            match = self._match_truth(plan, site, offered) or match
+        if isinstance(match, Bound):
+            return Binding("column", site.words, match.candidate.value, TRUSTED_USER, match.how, match.score)
         by_cells = columns_by_cells(plan, site, self._registry) if isinstance(match, Unbound) else None
         if isinstance(match, Unbound) and by_cells is not None:
             # Columns that share a word with the mention stay possible: the cells alone do not overrule them.
@@ -213,6 +217,16 @@ class PlanBinder:
             return await self._binder.ask("column", site.words, candidates, offered)
         use = ColumnUse(plan, site, self._registry)
         return await self._binder.bind("column", site.words, candidates=offered, use=use)
+
+    def _match_truth(self, plan: Plan, site: ReferenceSite, offered: Sequence[Candidate]) -> Bound | None:
+        """The only column of yes and no that is called so, where no other can be compared with what the plan says.
+
+        *bezahlt* is a word of `paid` and of `payee`: who was paid is neither true nor false.
+        """
+        if not is_compared_with_truth(plan, site, self._registry):
+            return None
+        match = match_words(site.words, [each for each in offered if each.value in truth_columns(site)], "column")
+        return match if isinstance(match, Bound) else None
 
     async def _truth_cell(self, plan: Plan, site: ReferenceSite, sites: Sequence[ReferenceSite]) -> TruthCell | None:
         """The cell that says what a column is asked for that does not exist, if its words are looked for once."""

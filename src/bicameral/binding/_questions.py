@@ -1,11 +1,12 @@
 """Questions about words that no rule binds, and what words are bound to.
 
-A `Question` has its candidates as they may be shown, and the text with which a person is asked, who replies with a number
-of the list, with a name, or with none.
+A `Question` has its candidates as they may be shown, and the text with which a person is asked, who replies with a
+number of the list, with a name, or with none.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from bicameral.tools import TABLE_SUFFIXES
 _SHOWN_COLUMNS = 5
 _SHOWN_COLUMN = 20
 _SHOWN_TITLE = 50
+_SENTENCE = re.compile(r"[.!?;:@=]|\d")
 
 NONE_FITS = 0
 """The number with which a chooser says that none of the candidates is meant."""
@@ -261,7 +263,7 @@ def _warn_of_look_alikes(
 def show_candidate(number: int, candidate: Candidate) -> ShownCandidate:
     """A candidate that is safe to show; of a file the whole path, of a mail the sender, of an event the day.
 
-    Of a table that was looked into it has some columns, and of a text its first line.
+    Of a table that was looked into it has some columns, and of a text its title.
     """
     name, detail = candidate.name, ""
     match candidate.kind:
@@ -284,7 +286,9 @@ def _inside(candidate: Candidate) -> str:
     if candidate.kind not in ("file", "table") or not candidate.contents:
         return ""
     if not str(candidate.value).lower().endswith((*TABLE_SUFFIXES, *JSON_TABLES)):
-        return _shorten(candidate.contents[0], _SHOWN_TITLE)
+        # A title, and not the first sentence of a text: that may be what nobody wants on a screen.
+        title = display_name(candidate.contents[0])
+        return title if len(title) <= _SHOWN_TITLE and not _SENTENCE.search(title) else ""
     shown = [_shorten(each, _SHOWN_COLUMN) for each in candidate.contents[:_SHOWN_COLUMNS]]
     return ", ".join((*shown, *(("…",) if len(candidate.contents) > len(shown) else ())))
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from bicameral.binding._binder import Binder, Ranking, Use
 from bicameral.binding._candidates import Candidate
+from bicameral.binding._compared import is_compared_with_truth
 from bicameral.binding._joint_tables import JointTables
 from bicameral.binding._questions import Binding
 from bicameral.binding._screening import display_name
@@ -120,8 +121,10 @@ class ColumnUse(SiteUse):
     """How a plan uses a column: whether something is computed with it, or the answer only shows it."""
 
     async def rank(self, candidates: Sequence[Candidate]) -> Ranking:
-        """The columns of numbers, where something is computed with the column."""
+        """The columns of numbers, where something is computed; those of yes and no, where these are compared."""
         site = self._site
+        if is_compared_with_truth(self._plan, site, self._registry):
+            return Ranking(tuple(each for each in candidates if each.value in truth_columns(site)))
         if not any(_is_computed(step, step, site.words, self._registry) for step in self._steps()):
             return Ranking()
         numbers = {*site.amounts, *site.numbers}
@@ -133,6 +136,11 @@ class ColumnUse(SiteUse):
 
     def _steps(self) -> Iterator[Any]:
         return (step for path, step in walk(self._plan.steps) if path == self._site.path)
+
+
+def truth_columns(site: ReferenceSite) -> frozenset[str]:
+    """The columns that may hold yes and no: those that are known to hold nothing else."""
+    return frozenset(site.names or ()) - {*site.days, *site.amounts, *site.numbers, *site.texts}
 
 
 def _is_computed(node: Any, step: Any, words: str, registry: Registry, *, number: bool = False) -> bool:
