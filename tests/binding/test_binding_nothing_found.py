@@ -132,8 +132,8 @@ async def test_a_model_chooses_by_columns_among_others_with_a_doubt(tmp_path: Pa
     # What only fills the list is no choice: nothing speaks for it.
     person = Replying("none")
     other = await world_with(tmp_path, person, Model("rent.csv"), boat_crew=CREW).bind(UNPAID)
-    assert other.questions
-    assert len(person.questions) == 1
+    assert [each.kind for each in other.bindings] == []
+    assert [each.partition("?")[0] for each in person.questions] == ["Which table is meant by *rowing club*"]
 
 
 @pytest.mark.parametrize("width", [80, 40])
@@ -223,7 +223,7 @@ async def test_a_hostile_name_is_shown_harmlessly_and_not_taken_by_its_name(tmp_
 async def test_what_is_deleted_is_named_in_full_and_never_offered_by_likeness(
     tmp_path: Path, step: str, offered: bool
 ) -> None:
-    for name in ("diary.txt", "boat_letter_of_the_year.txt"):
+    for name in ("diary.txt", "boat_letter.txt"):
         (tmp_path / name).write_text("x\n")
     plan = step.format("zebra") + ("" if offered else '\nanswer("done")') + "\n"
     person, model = Replying("boat", "diary", "none"), Model("diary")
@@ -235,7 +235,7 @@ async def test_what_is_deleted_is_named_in_full_and_never_offered_by_likeness(
     assert model.seen == []
     assert "diary" not in person.questions[0]
     # Part of a name is no name here: it is shown, and the whole name counts.
-    assert "1. boat_letter_of_the_year.txt" in person.questions[1]
+    assert "1. boat_letter.txt" in person.questions[1]
     assert [each.value for each in bound.bindings] == ["diary.txt"]
     assert not bound.bindings[0].label.trusted
 
