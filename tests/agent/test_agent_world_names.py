@@ -81,6 +81,18 @@ class Person:
         return Answers.yes(question.calls)
 
 
+class Naming(Person):
+    """Replies with these names, one after the other."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__()
+        self._names = iter(names)
+
+    async def ask(self, question: str, type: Type) -> Any:
+        self.questions.append(question)
+        return next(self._names)
+
+
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     monkeypatch.chdir(tmp_path)
@@ -89,7 +101,8 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     (tmp_path / FILE).write_text(f"{DAY},{FEE},{PAID}\n2026-03-01,12,yes\n2026-03-02,30,no\n")
     (tmp_path / DATA).write_text(json.dumps({canary_name("key"): 1, "nested": {canary_name("key_deep"): [2]}}))
     (tmp_path / BOOK).write_text(f'<table:table table:name="{canary_name("sheet")}"/>\n')
-    (tmp_path / "contacts.csv").write_text(f"name,email\nKim {canary_name('contact')},kim@example.com\n")
+    # Headings that no prompt has by itself, since the columns of every table may be looked at.
+    (tmp_path / "contacts.csv").write_text(f"surname,mailbox_at\nKim {canary_name('contact')},kim@example.com\n")
     (tmp_path / "calendar.ics").write_text(_calendar(), newline="")
     mailbox.Maildir(tmp_path / "Maildir").add(_mail())
     (tmp_path / "bicameral.toml").write_text(
@@ -246,6 +259,18 @@ async def test_what_a_binding_says_to_the_person_is_in_no_later_prompt(
     require_nothing_shown(privileged_prompts, frozenset({"file", "key"}), prompts=4)
 
 
+async def test_what_nothing_is_called_is_asked_of_the_person_alone(config: Config, privileged_prompts: Watch) -> None:
+    unknown = 'rows = read_csv(file("zebra"))\nanswer(sum([row[column("giraffe")] for row in rows]))\n'
+    async with maker({OTHER[0]: [unknown]})(config) as agent:
+        person = Naming(FILE, FEE)
+        ended = await agent.run(OTHER[0], asker=person, deterministic=True)
+        assert isinstance(ended, Finished), ended
+        assert FILE in person.questions[0]
+        assert FEE in person.questions[1]
+        await agent.reason(OTHER[0], rounds=2, asker=Naming(FILE, FEE), deterministic=True, fresh=True)
+    require_nothing_shown(privileged_prompts, frozenset({"file", "column"}), prompts=2)
+
+
 async def test_an_error_that_names_a_column_is_not_told_to_the_next_round(
     config: Config, privileged_prompts: Watch
 ) -> None:
@@ -317,8 +342,10 @@ async def test_a_process_that_is_watched_sends_no_canary() -> None:
 
 
 async def test_durable_runs(service: Service, privileged_prompts: Watch) -> None:
-    for request, _ in READS.values():
-        view = await service.settled(Submission(request=request, deterministic=True), [True, True])
+    for kind, (request, _) in READS.items():
+        # There is one event, one contact and one mail, and there are several files, folders and columns.
+        reply: object = True if kind in ("event", "contact", "subject") else "1"
+        view = await service.settled(Submission(request=request, deterministic=True), [reply, reply])
         assert view.ending == "answered", view
     asked = await service.settled(Submission(request=OTHER[0], deterministic=True))
     assert asked.ending == "asked"

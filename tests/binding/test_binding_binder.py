@@ -185,11 +185,11 @@ class Scripted:
     """A chooser that answers with a number."""
 
     by: Literal["model", "person"]
-    number: int | None
+    number: int | str | None
     seen: list[Sequence[ShownCandidate]] = field(default_factory=list[Sequence[ShownCandidate]])
 
-    async def choose(self, kind: Kind, words: str, shown: Sequence[ShownCandidate]) -> int | None:
-        self.seen.append(shown)
+    async def choose(self, question: Question) -> int | str | None:
+        self.seen.append(question.shown)
         return self.number
 
 
@@ -244,33 +244,40 @@ def test_a_question_shows_hidden_characters_and_warns() -> None:
     assert "caution" in asked.text
 
 
-@pytest.mark.parametrize(("number", "asked"), [(NONE_FITS, 0), (None, 1)], ids=["none", "undecided"])
-def test_what_a_model_calls_none_of_them_is_no_question_unless_rules_found_several(
-    number: int | None, asked: int
-) -> None:
+@pytest.mark.parametrize("number", [NONE_FITS, None], ids=["none", "undecided"])
+def test_what_a_model_calls_none_of_them_is_still_asked_of_a_person(number: int | None) -> None:
     near = Scripted("person", None)
-    found = asyncio.run(
-        Binder(several("bills_1.csv"), choosers=[Scripted("model", number), near]).bind("file", "ferry bills")
-    )
+    source = several("bills_1.csv", *(f"letter_{chr(97 + each)}x.csv" for each in range(10)))
+    found = asyncio.run(Binder(source, choosers=[Scripted("model", number), near]).bind("file", "ferry bills"))
     assert isinstance(found, Question)
-    assert (found.reason, len(near.seen)) == ("none", asked)
-    # A name that has all words, among many others, is worth a question whatever a model says.
-    large, whole = several("old_red_car_park_bills.csv"), Scripted("person", 1)
-    assert isinstance(choose(large, Scripted("model", number), whole), Binding)
-    assert whole.seen
+    assert (found.reason, [[each.name for each in shown] for shown in near.seen]) == ("none", [["bills_1.csv"]])
+    # Without a person, a list that the model denies is not told again.
+    alone = asyncio.run(Binder(source, choosers=[Scripted("model", number)]).bind("file", "ferry bills"))
+    assert isinstance(alone, Question)
+    assert len(alone.shown) == (0 if number == NONE_FITS else 1)
+    # A name that has all words, among many others, is told whatever a model says.
+    whole = choose(several("old_red_car_park_bills.csv", "rent.csv"), Scripted("model", number))
+    assert isinstance(whole, Question)
+    assert [each.name for each in whole.shown] == ["old_red_car_park_bills.csv"]
     person = Scripted("person", 1)
     assert isinstance(choose(several("bills_1.csv", "bills_2.csv"), Scripted("model", number), person), Binding)
     assert person.seen
 
 
-def test_a_model_may_know_what_shares_no_word_and_a_person_is_not_asked_about_strangers() -> None:
+def test_a_model_may_know_what_shares_no_word_and_a_person_is_shown_all_of_a_few() -> None:
     person = Scripted("person", 1)
     bound = choose(several("letters.csv", "rent.csv"), Scripted("model", 2), person)
     assert isinstance(bound, Binding)
-    assert (bound.value, bound.how) == ("rent.csv", "model")
-    found = choose(several("letters.csv", "rent.csv"), Scripted("model", None), person)
-    assert isinstance(found, Question)
-    assert (found.shown, found.searched, person.seen) == ((), 2, [])
+    assert (bound.value, bound.how, person.seen) == ("rent.csv", "model", [])
+    bound = choose(several("letters.csv", "rent.csv"), Scripted("model", None), person)
+    assert isinstance(bound, Binding)
+    assert (bound.value, bound.how, bound.label.trusted) == ("letters.csv", "person", False)
+    assert [each.name for each in person.seen[0]] == ["letters.csv", "rent.csv"]
+    # Of many that are not near none is shown, and the person is asked for the name.
+    many = several(*(f"letter_{chr(97 + each)}x.csv" for each in range(12)))
+    named = choose(many, asked := Scripted("person", "letter_cx.csv"))
+    assert isinstance(named, Binding)
+    assert (named.value, named.how, asked.seen) == ("letter_cx.csv", "person", [()])
 
 
 def choose_column(words: str, names: Sequence[str], *choosers: Scripted) -> Binding | Question:
@@ -278,7 +285,7 @@ def choose_column(words: str, names: Sequence[str], *choosers: Scripted) -> Bind
     return asyncio.run(Binder(FixedSource([]), choosers=choosers).bind("column", words, candidates=offered))
 
 
-def test_a_model_chooses_from_all_columns_of_a_wide_table_and_a_person_only_from_what_is_near() -> None:
+def test_a_model_chooses_from_all_columns_of_a_wide_table_and_a_person_from_a_few() -> None:
     names = [f"c{chr(97 + number)}x" for number in range(15)]
     bound = choose_column("Kostenstelle", names, Scripted("model", 15))
     assert isinstance(bound, Binding)
@@ -287,8 +294,10 @@ def test_a_model_chooses_from_all_columns_of_a_wide_table_and_a_person_only_from
     model, person = Scripted("model", None), Scripted("person", 1)
     found = choose_column("unit of the person in charge", ["cost center", "business unit", "since"], model, person)
     assert [each.name for each in model.seen[0]] == ["business unit", "cost center", "since"]
-    assert [each.name for each in person.seen[0]] == ["business unit"]
+    assert [each.name for each in person.seen[0]] == ["business unit", "cost center", "since"]
     assert isinstance(found, Binding)
+    choose_column("Kostenstelle", names, person)
+    assert [each.name for each in person.seen[1]] == names[:9]
 
 
 def test_a_long_list_is_not_offered_to_a_model() -> None:

@@ -22,7 +22,6 @@ from bicameral.binding import (
     Kind,
     LocalEncoder,
     Question,
-    ShownCandidate,
     suggest_candidates,
 )
 from bicameral.binding._meaning import MOST_ENCODED, MOST_SUGGESTED
@@ -59,8 +58,8 @@ class ScriptedChooser:
     number: int | None
     seen: list[list[str]] = field(default_factory=list[list[str]])
 
-    async def choose(self, kind: Kind, words: str, shown: Sequence[ShownCandidate]) -> int | None:
-        self.seen.append([each.name for each in shown])
+    async def choose(self, question: Question) -> int | str | None:
+        self.seen.append([each.name for each in question.shown])
         return self.number
 
 
@@ -117,14 +116,12 @@ def test_a_model_is_offered_what_is_near_and_its_choice_is_untrusted() -> None:
     assert model.seen == [["puppy.txt"]]
 
 
-def test_what_a_model_calls_none_of_them_is_not_asked_of_a_person() -> None:
+@pytest.mark.parametrize("said", [NONE_FITS, None])
+def test_what_a_model_does_not_choose_is_asked_of_a_person(said: int | None) -> None:
     person = ScriptedChooser("person", 1)
-    result = bind("canine", ("puppy.txt", *OTHERS), ScriptedEncoder(), ScriptedChooser("model", NONE_FITS), person)
-    assert isinstance(result, Question)
-    assert person.seen == []
-    undecided = bind("canine", ("puppy.txt", *OTHERS), ScriptedEncoder(), ScriptedChooser("model", None), person)
-    assert isinstance(undecided, Binding)
-    assert (undecided.how, person.seen) == ("person", [["puppy.txt"]])
+    result = bind("canine", ("puppy.txt", *OTHERS), ScriptedEncoder(), ScriptedChooser("model", said), person)
+    assert isinstance(result, Binding)
+    assert (result.how, person.seen) == ("person", [["puppy.txt"]])
 
 
 def test_few_files_are_all_offered_to_a_model_with_the_near_one_first() -> None:

@@ -76,11 +76,11 @@ class Scripted:
     """A chooser that answers with a number."""
 
     by: Literal["model", "person"]
-    number: int | None
+    number: int | str | None
     seen: list[Sequence[ShownCandidate]] = field(default_factory=list[Sequence[ShownCandidate]])
 
-    async def choose(self, kind: Kind, words: str, shown: Sequence[ShownCandidate]) -> int | None:
-        self.seen.append(shown)
+    async def choose(self, question: Question) -> int | str | None:
+        self.seen.append(question.shown)
         return self.number
 
 
@@ -192,21 +192,44 @@ def test_two_people_with_one_first_name_are_a_question_and_no_model_decides_it(w
 
 def test_nobody_is_asked_to_choose_among_strangers(world: World) -> None:
     world.write("people.csv", LISTS["people.csv"])
-    model, person = Scripted("model", 1), Scripted("person", 1)
+    model, person = Scripted("model", 1), Scripted("person", None)
     world.choosers = [model, person]
     asked = world.bind("Marcus")
     assert isinstance(asked, Question)
     assert (asked.reason, asked.shown, asked.searched) == ("none", (), 2)
     assert not model.seen
-    assert not person.seen
+    assert person.seen == [()]
     assert "contacts, mail headers and the calendar (2)" in asked.text
-    assert "Anna" not in asked.text
+    assert "Anna" not in asked.text + asked.asked_text
     # Somebody who shares the surname is worth a question to the person, and is never a model's choice.
+    person.number = 1
     near = world.bind("Marcus Weber")
     assert isinstance(near, Binding)
     assert near.how == "person"
-    assert [each.name for each in person.seen[0]] == ["Anna Weber"]
+    assert [each.name for each in person.seen[1]] == ["Anna Weber"]
     assert not model.seen
+
+
+def test_for_somebody_unknown_the_address_is_asked_and_is_the_users_own(world: World) -> None:
+    world.write("people.csv", LISTS["people.csv"])
+    world.choosers = [person := Scripted("person", " marcus@example.org ")]
+    bound = world.bind("Marcus")
+    assert isinstance(bound, Binding)
+    assert (bound.value, bound.how, bound.label.trusted) == ("marcus@example.org", "person", True)
+    assert person.seen == [()]
+    # Beside the name of somebody else, whoever wrote that name may have had a hand in the reply.
+    near = world.bind("Marcus Weber")
+    assert isinstance(near, Binding)
+    assert (near.value, near.label.trusted) == ("marcus@example.org", False)
+
+
+@pytest.mark.parametrize("typed", ["marcus", "m\u0430rcus@example.org", "marcus@example.org\u200b", "a@b.org, c@d.org"])
+def test_what_is_no_plain_address_is_sent_nothing(world: World, typed: str) -> None:
+    world.write("people.csv", LISTS["people.csv"])
+    world.choosers = [person := Scripted("person", typed)]
+    asked = world.bind("Marcus")
+    assert isinstance(asked, Question)
+    assert len(person.seen) == 3
 
 
 def test_who_says_that_none_is_meant_is_not_asked_again(world: World) -> None:

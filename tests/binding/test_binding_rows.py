@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from binding_world import BindingWorld
 
-from bicameral.binding import ShownCandidate, binding_doubts, planning_doubts
+from bicameral.binding import Question, binding_doubts, planning_doubts
 from bicameral.binding._row_selection import select_by_words
 from bicameral.planning import Intent
 from bicameral.plans import drop_bindings, parse, print_plan
@@ -36,8 +35,8 @@ class First:
         self.number = number
         self.asked: list[tuple[str, ...]] = []
 
-    async def choose(self, kind: str, words: str, shown: Sequence[ShownCandidate]) -> int | None:
-        self.asked.append(tuple(each.name for each in shown))
+    async def choose(self, question: Question) -> int | str | None:
+        self.asked.append(tuple(each.name for each in question.shown))
         return self.number
 
 

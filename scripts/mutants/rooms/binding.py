@@ -7,6 +7,8 @@ from scripts.mutants.mutant import Mutant
 FITS = "binding/_fits.py"
 MATCHING = "binding/_matching.py"
 BINDER = "binding/_binder.py"
+QUESTIONS = "binding/_questions.py"
+REPLIES = "binding/_replies.py"
 MEANING = "binding/_meaning.py"
 SCREENING = "binding/_screening.py"
 WORDS = "binding/_words.py"
@@ -28,6 +30,8 @@ TRUTH_TESTS = "tests/binding/test_binding_truth.py"
 ROW_TESTS = "tests/binding/test_binding_rows.py"
 MEANING_TESTS = "tests/binding/test_binding_meaning.py"
 CHOICES = "tests/binding/test_binding_choosers.py"
+NOTHING = "tests/binding/test_binding_nothing_found.py"
+PEOPLE = "tests/binding/test_binding_people.py"
 
 SUBMITTED = "tests/binding/test_binding_submitted.py"
 
@@ -62,15 +66,15 @@ MUTANTS = (
     Mutant(
         "binding.model-sees-suspicious",
         BINDER,
-        "Binder._choose",
-        'chooser.by == "person" or not each.suspicions',
-        "each.number",
+        "Binder._choose_by_model",
+        "if not each.suspicions",
+        "if each.number",
         "a model would be shown names that address it",
         (f"{WORLD}::test_a_model_is_not_offered_suspicious_names_and_cannot_choose_them",),
     ),
     Mutant(
         "binding.model-choice-trusted",
-        BINDER,
+        QUESTIONS,
         "Question.answer",
         'join(self._label, _MODEL_CHOICE) if by == "model" else self._label',
         "self._label",
@@ -232,7 +236,7 @@ MUTANTS = (
     ),
     Mutant(
         "binding.yes-to-suspicious",
-        BINDER,
+        QUESTIONS,
         "confirming_question",
         "len(shown) != 1 or shown[0].suspicions",
         "len(shown) != 1",
@@ -301,6 +305,51 @@ MUTANTS = (
         "own = list(offered)",
         "whoever writes a mail could take the name of a contact",
         (f"{WORLD}::test_own_contacts_come_before_the_mail_of_others",),
+    ),
+    Mutant(
+        "binding.far-directs",
+        BINDER,
+        "Binder._choose_unbound",
+        'not use.directs and kind != "person"',
+        'kind != "person"',
+        "a file that shares no word with the mention would be offered to be deleted",
+        (f"{NOTHING}::test_what_is_deleted_is_named_in_full_and_never_offered_by_likeness",),
+    ),
+    Mutant(
+        "binding.part-of-a-name-directs",
+        BINDER,
+        "Binder._choose_by_person",
+        "exact=use.directs",
+        "exact=False",
+        "a file would be deleted that has a part of the reply in its name",
+        (f"{NOTHING}::test_what_is_deleted_is_named_in_full_and_never_offered_by_likeness",),
+    ),
+    Mutant(
+        "binding.model-takes-filler",
+        BINDER,
+        "Binder._ask_models_unbound",
+        "result if any(result.value == each.value for each in likely) else asked",
+        "result",
+        "a model could choose what is in the list only to make it longer",
+        (f"{NOTHING}::test_a_model_chooses_by_columns_among_others_with_a_doubt",),
+    ),
+    Mutant(
+        "binding.suspicious-by-its-name",
+        REPLIES,
+        "find_replied",
+        "[each for each in candidates if not candidate_suspicions(each)]",
+        "list(candidates)",
+        "a name that looks like another would be taken without its warning",
+        (f"{NOTHING}::test_a_hostile_name_is_shown_harmlessly_and_not_taken_by_its_name",),
+    ),
+    Mutant(
+        "binding.typed-beside-strangers",
+        BINDER,
+        "Binder._choose_by_person",
+        "join(TRUSTED_USER, joined_label(question.candidates))",
+        "TRUSTED_USER",
+        "an address that was typed beside the names of strangers would count as the user's own",
+        (f"{PEOPLE}::test_for_somebody_unknown_the_address_is_asked_and_is_the_users_own",),
     ),
     Mutant(
         "binding.question-passed",

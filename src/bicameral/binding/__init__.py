@@ -3,19 +3,16 @@
 A kind and the user's words come in ("file", "the bills of 2026"); a `Binding` comes out, with the value, the label of
 its candidates and the rule that decided, or a `Question` with candidates that are safe to show. A `CandidateSource`
 offers what there is, `match_words` is the ladder of rules, and a `Chooser` is asked only where the ladder does not
-decide; an `Encoder` may add names of near meaning to what it is asked about. Names of files, columns, people, events
-and mails are untrusted: suspicious ones are never bound without a person.
+decide; an `Encoder` may add names of near meaning to what it is asked about, and a `Use` what has all that a plan uses
+of it. Names of files, columns, people, events and mails are untrusted: suspicious ones are never bound without a person.
 """
 
 from bicameral.binding._binder import (
-    NONE_FITS as NONE_FITS,
     Binder as Binder,
-    Binding as Binding,
     Chooser as Chooser,
-    Question as Question,
-    ShownCandidate as ShownCandidate,
+    Ranking as Ranking,
+    Use as Use,
     Within as Within,
-    show_candidate as show_candidate,
 )
 from bicameral.binding._candidates import (
     KINDS as KINDS,
@@ -46,6 +43,13 @@ from bicameral.binding._plan_binding import (
     bind_by_rules as bind_by_rules,
     binding_doubts as binding_doubts,
     planning_doubts as planning_doubts,
+)
+from bicameral.binding._questions import (
+    NONE_FITS as NONE_FITS,
+    Binding as Binding,
+    Question as Question,
+    ShownCandidate as ShownCandidate,
+    show_candidate as show_candidate,
 )
 from bicameral.binding._screening import (
     SUSPICIONS as SUSPICIONS,

@@ -1,33 +1,25 @@
 """The binder: words of a plan and a kind become a value of the world, or a question.
 
 The ladder of `_matching` decides first. Only where it does not, choosers are asked in order: the quarantined model with
-one untrusted list in sight, then the person. Where nothing fits, names of near meaning (`_meaning`) are in that list.
-What no chooser decides is a `Question`, which can be answered later.
+one untrusted list in sight, then the person. Where nothing fits, names of near meaning (`_meaning`) are in that list,
+and what has all that the plan uses of it (`Use`). What no chooser decides is a `Question`, to be answered later.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
 
 from bicameral.binding._candidates import KINDS, Candidate, CandidateSource, Kind, joined_label, unknown_kind
-from bicameral.binding._matching import (
-    MOST_SHOWN,
-    Ambiguous,
-    Bound,
-    How,
-    Match,
-    Unbound,
-    match_words,
-)
+from bicameral.binding._matching import MOST_SHOWN, Ambiguous, Bound, Match, Unbound, match_words
 from bicameral.binding._meaning import Encoder, suggest_candidates
-from bicameral.binding._row_selection import RowSelection
-from bicameral.binding._screening import SUSPICIONS, Suspicion, candidate_suspicions, display_name, reads_like
+from bicameral.binding._questions import NONE_FITS, Binding, Question, make_question
+from bicameral.binding._replies import find_replied, nearest_to_reply, typed_address
+from bicameral.binding._screening import display_name
 from bicameral.errors import BindError
-from bicameral.labels import TRUSTED_USER, Label, Source, join
+from bicameral.labels import TRUSTED_USER, join
 
 Within = str | Sequence[str] | None
 """Where to look: the folder of a file, the table of a column, the table and the column of a value."""
@@ -35,52 +27,14 @@ Within = str | Sequence[str] | None
 LONGEST_WORDS = 300
 """Characters of a mention; more is no name of anything."""
 
-NONE_FITS = 0
-"""The number with which a chooser says that none of the candidates is meant."""
-
 MOST_COLUMNS = 24
 """Columns that a model chooses from where none fits."""
 
-_LOOKED_THROUGH: dict[Kind, str] = {
-    "file": "the names and headings of all files",
-    "table": "the names, columns and common cells of all tables",
-    "folder": "the names of all folders",
-    "column": "the columns of the table",
-    "value": "the cells of the column",
-    "person": "the people in contacts, mail headers and the calendar",
-    "event": "the events of the calendar",
-    "mail": "the newest mails",
-}
+MOST_FITTING = 3
+"""Candidates that a model is offered for what they have; what more of them have tells them not apart."""
 
-_MODEL_CHOICE = Label({Source("third_party", "extract", "choice", "bind")})
-
-
-@dataclass(frozen=True, slots=True)
-class ShownCandidate:
-    """A candidate as it may be shown: on one line, with hidden characters written out, and with a warning."""
-
-    number: int
-    name: str
-    detail: str
-    suspicions: tuple[Suspicion, ...] = ()
-
-    @property
-    def line(self) -> str:
-        """The candidate as a line of a question."""
-        detail = f" ({self.detail})" if self.detail else ""
-        warning = "; ".join(SUSPICIONS[each] for each in self.suspicions)
-        return f"{self.number}. {self.name}{detail}" + (f"  [caution: the name {warning}]" if warning else "")
-
-
-def confirming_question(kind: Kind, words: str, shown: Sequence[ShownCandidate]) -> str | None:
-    """The question for a yes or a no where only one candidate may be meant; None where there is a list to choose from.
-
-    A suspicious name stays in a list with its warning: a yes is said too easily.
-    """
-    if len(shown) != 1 or shown[0].suspicions:
-        return None
-    detail = f" ({shown[0].detail})" if shown[0].detail else ""
-    return f"Is *{display_name(words)}* the {kind} {shown[0].name}{detail}?"
+MOST_ASKED = 3
+"""How often a person is asked what some words mean, where the replies name nothing."""
 
 
 class Chooser(Protocol):
@@ -91,122 +45,46 @@ class Chooser(Protocol):
         """Who chooses. A model is not offered suspicious candidates, and its choice is untrusted."""
         ...
 
-    async def choose(self, kind: Kind, words: str, shown: Sequence[ShownCandidate]) -> int | None:
-        """The number of the candidate that is meant, `NONE_FITS` for none of them, or None if that is not decided."""
+    async def choose(self, question: Question) -> int | str | None:
+        """The number of the candidate that is meant, `NONE_FITS` for none of them, or None if that is not decided.
+
+        A person may also reply with a name, which is looked up among all candidates.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
-    """Words that were bound to a value.
+class Ranking:
+    """Candidates by what a plan uses of them: those that have all of it, and those that have some, the best first."""
 
-    Args:
-        kind: The kind of reference.
-        words: The words of the request.
-        value: What they mean: a path, a column, a cell, an address, an id.
-        label: Where the candidates came from; the user's own where the value is the words themselves.
-        how: Which rule or who decided.
-        shown: The candidates that a chooser saw.
-        name: The name of the value, for a person.
-        rows: Which rows of a table are meant, where words are cells of it.
+    fitting: tuple[Candidate, ...] = ()
+    partly: tuple[Candidate, ...] = ()
+
+
+class Use:
+    """How a plan uses what words name, as far as that helps where no name has the words.
+
+    Attributes:
+        directs: Whether an effect goes to what is named: a file that is written, an event that is deleted. Only what
+            shares a word with the mention is offered for it then, and a reply has to be the whole name.
     """
 
-    kind: Kind
-    words: str
-    value: str | int | float | bool
-    label: Label
-    how: How
-    score: float = 1.0
-    shown: tuple[ShownCandidate, ...] = ()
-    name: str = ""
-    rows: RowSelection | None = None
+    directs: bool = False
 
-    def __str__(self) -> str:
-        """As it is shown under a plan: *bills* → bills_2026.csv."""
-        value = display_name(str(self.value))
-        # The id of a mail or an event says nothing to a person.
-        text = display_name(self.name) if self.kind in ("mail", "event") else value
-        rows = f", {self.rows}" if self.rows is not None else ""
-        return f"*{display_name(self.words)}* → {text}{rows}"
+    async def rank(self, candidates: Sequence[Candidate]) -> Ranking:
+        """The candidates that have what the plan uses of them."""
+        return Ranking()
 
-    def to_json(self) -> dict[str, Any]:
-        """For the journal."""
-        facts = {"kind": self.kind, "words": self.words, "value": self.value, "how": self.how, "score": self.score}
-        return facts | ({"rows": self.rows.to_json()} if self.rows is not None else {})
+    async def take_instead(self) -> Binding | None:
+        """What is taken where nothing is near, before a person is asked."""
+        return None
+
+    async def describe_other(self) -> str:
+        """What else a person should know, safe to show."""
+        return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """Words that were not bound: what a person is asked.
-
-    Args:
-        kind: The kind of reference.
-        words: The words of the request.
-        reason: Whether several candidates fit, none does, or the only ones that fit are suspicious.
-        shown: The candidates, safe to show. Where none fits, those that share something with the words; without any,
-            there is nothing to choose from.
-        searched: How many candidates there were.
-    """
-
-    kind: Kind
-    words: str
-    reason: Literal["several", "none", "suspicious"]
-    shown: tuple[ShownCandidate, ...]
-    _candidates: tuple[Candidate, ...] = field(default=(), repr=False)
-    _label: Label = field(default=TRUSTED_USER, repr=False)
-    searched: int = 0
-    _whole: int = field(default=0, repr=False)
-    """How many of the first candidates have all words, where none fits."""
-    note: str = ""
-    """What else a person should know, safe to show: a file that fits and cannot be used here."""
-
-    @property
-    def text(self) -> str:
-        """The question with its numbered candidates."""
-        words = display_name(self.words)
-        first = {
-            "several": f"Which {self.kind} is meant by *{words}*?",
-            "none": f"No {self.kind} is called *{words}*. Which one is meant?",
-            "suspicious": f"Which {self.kind} is meant by *{words}*? Look closely at the names.",
-        }[self.reason]
-        if not self.shown:
-            looked = f"Looked through: {_LOOKED_THROUGH[self.kind]} ({self.searched:,})."
-            return " ".join(
-                filter(None, (f"No {self.kind} is called *{words}*, and nothing is near.", self.note, looked))
-            )
-        confirming = confirming_question(self.kind, self.words, self.shown)
-        lines = (confirming,) if confirming else (first, *(each.line for each in self.shown))
-        return "\n".join((*lines, *filter(None, (self.note,))))
-
-    def without_candidates(self) -> Question:
-        """The same question where none of the candidates is meant: nothing was found."""
-        return replace(self, reason="none", shown=(), _candidates=(), _whole=0)
-
-    def first(self, count: int) -> Question:
-        """The same question with the first candidates alone."""
-        return replace(self, shown=self.shown[:count], _candidates=self._candidates[:count])
-
-    def only_whole(self) -> Question:
-        """The same question with those candidates alone that have all words, where none fits."""
-        return self.first(self._whole)
-
-    def answer(self, number: int, *, by: Literal["model", "person"] = "person") -> Binding:
-        """The binding to the candidate with this number; `bind.bad-choice` if there is none."""
-        chosen = {each.number: candidate for each, candidate in zip(self.shown, self._candidates, strict=True)}
-        # Exact type: True is 1 in Python.
-        if type(number) is not int or number not in chosen:
-            raise BindError(
-                "bind.bad-choice",
-                f"there is no candidate {number!r:.20}",
-                expected=f"1 to {len(self.shown)}" if self.shown else "no choice: there are no candidates",
-            )
-        candidate = chosen[number]
-        if by == "model" and candidate_suspicions(candidate):
-            raise BindError("bind.bad-choice", "a model chose a suspicious name", fix="Ask a person.")
-        # A model's choice is as untrusted as anything that it writes. A person's choice does not change who wrote the
-        # name: whether it endorses the call is for the policy to say.
-        label = join(self._label, _MODEL_CHOICE) if by == "model" else self._label
-        return Binding(self.kind, self.words, candidate.value, label, by, 1.0, self.shown, candidate.name)
+NO_USE = Use()
 
 
 class Binder:
@@ -230,7 +108,7 @@ class Binder:
         self._encoder = encoder
         self._choosers = tuple(choosers)
         self._offered: dict[tuple[Kind, tuple[str, ...]], Sequence[Candidate]] = {}
-        self._chosen: dict[tuple[Question, tuple[str, ...]], Binding | Question] = {}
+        self._chosen: dict[tuple[Question, str], Binding | Question] = {}
         """What choosers said. Words that a plan has at several steps are asked about once."""
 
     async def bind(
@@ -241,6 +119,7 @@ class Binder:
         within: Within = None,
         candidates: Sequence[Candidate] | None = None,
         endings: tuple[str, ...] = (),
+        use: Use = NO_USE,
     ) -> Binding | Question:
         """The value that words mean, or the question which one it is.
 
@@ -250,6 +129,7 @@ class Binder:
             within: Where to look: the folder of a file, the table of a column, the table and column of a value.
             candidates: What the words may mean, where it is known already, as the columns of a table are.
             endings: Of a file or a table, the endings that can be used; all if there are none.
+            use: How the plan uses it.
         """
         if kind not in KINDS:
             raise unknown_kind(kind)
@@ -262,8 +142,8 @@ class Binder:
         if isinstance(match, Bound):
             return _make_binding(kind, words, match, considered)
         if isinstance(match, Unbound):
-            return await self._choose_unbound(kind, words, match, considered)
-        return await self._ask_choosers(_make_question(kind, words, match, considered))
+            return await self._choose_unbound(kind, words, match, considered, use)
+        return await self._ask_choosers(make_question(kind, words, match, considered), considered, use)
 
     async def bind_by_rules(self, kind: Kind, words: str) -> Binding | None:
         """The value that words mean by the rules alone; None where these do not decide."""
@@ -271,43 +151,83 @@ class Binder:
         considered, match = await self._match(kind, words, await self.offer(kind, ()))
         return _make_binding(kind, words, match, considered) if isinstance(match, Bound) else None
 
-    async def ask(self, kind: Kind, words: str, candidates: Sequence[Candidate]) -> Binding | Question:
+    async def ask(
+        self, kind: Kind, words: str, candidates: Sequence[Candidate], among: Sequence[Candidate] = ()
+    ) -> Binding | Question:
         """What the choosers say which of a few candidates is meant, where another rule found that each may be.
 
         Args:
             kind: The kind of reference.
             words: The words of the request.
             candidates: What they may mean.
+            among: Everything that a person may name beside them.
         """
         words = _check_words(words)
-        return await self._ask_choosers(
-            _make_question(kind, words, Ambiguous(tuple(candidates[:MOST_SHOWN])), candidates)
-        )
+        question = make_question(kind, words, Ambiguous(tuple(candidates[:MOST_SHOWN])), candidates)
+        return await self._ask_choosers(question, among or candidates, NO_USE)
+
+    async def confirm(self, question: Question) -> Binding | Question:
+        """What the person says to a question that no model may answer."""
+        return await self._ask_person(question, (), NO_USE)
 
     async def _choose_unbound(
-        self, kind: Kind, words: str, match: Unbound, candidates: Sequence[Candidate]
+        self, kind: Kind, words: str, match: Unbound, candidates: Sequence[Candidate], use: Use
     ) -> Binding | Question:
-        """What a model says where nothing fits, and then a person about what is near to the mention.
+        """What a model says where nothing fits, and then a person.
 
-        A model may know that `Kinostart` is the release. A person is not asked to choose among strangers: only what
-        shares a word with the mention or is near in meaning is shown.
+        A model may know that `Kinostart` is the release. A person is shown what may be meant, or asked for the name.
         """
         near = match.near[:MOST_SHOWN]
-        suggested = await self._suggest(kind, words, candidates, near)
-        possible = (*near, *suggested)[:MOST_SHOWN]
-        offered = possible
-        if len(candidates) <= (MOST_COLUMNS if kind == "column" else 0 if near else MOST_SHOWN):
-            # A request about a table that was found is almost always about one of its columns. Of files and cells a
-            # long list would rather tempt a model to choose what is not meant.
-            offered = (*possible, *(each for each in candidates if each not in possible))
-        question = _make_question(kind, words, Unbound(offered, match.whole), candidates)
-        result = await self._ask_choosers(question, [each for each in self._choosers if each.by == "model"])
+        # Who gets a mail and what is written or deleted is not found by likeness.
+        may_be_far = not use.directs and kind != "person"
+        suggested = await self._suggest(kind, words, candidates, near) if may_be_far else ()
+        ranking = await use.rank(candidates) if may_be_far else Ranking()
+        possible = _unique((*near, *suggested))
+        likely = _unique((*possible, *ranking.fitting))
+        asked = make_question(kind, words, Unbound(likely, match.whole), candidates)
+        result = await self._ask_models_unbound(asked, near, possible, ranking, candidates, may_be_far=may_be_far)
         if isinstance(result, Binding):
             return result
-        result = result.first(len(possible))
-        if not result.shown:
-            return result.without_candidates()
-        return await self._ask_choosers(result, [each for each in self._choosers if each.by == "person"])
+        # Where a model says that none is meant, only those that have all words are left.
+        left = tuple(each for each in possible if each in result.candidates)
+        if not left and (instead := await use.take_instead()) is not None:
+            return instead
+        if not self._has_person() or not (candidates or kind == "person"):
+            return replace(result if result.shown else result.without_candidates(), note=await use.describe_other())
+        shown = likely
+        if may_be_far and (kind == "column" or len(candidates) <= MOST_SHOWN):
+            # Few enough to show all of them; of columns, one is almost always meant.
+            shown = _unique((*likely, *ranking.partly, *candidates))
+        return await self._ask_person(
+            make_question(kind, words, Unbound(shown, match.whole), candidates), candidates, use
+        )
+
+    async def _ask_models_unbound(
+        self,
+        asked: Question,
+        near: Sequence[Candidate],
+        possible: Sequence[Candidate],
+        ranking: Ranking,
+        candidates: Sequence[Candidate],
+        *,
+        may_be_far: bool,
+    ) -> Binding | Question:
+        """What a model says about what is likely; a longer list only keeps it from taking whatever is there."""
+        kind, whole = asked.kind, asked.whole
+        offered, likely = tuple(possible), asked.candidates
+        if may_be_far and len(candidates) <= (MOST_COLUMNS if kind == "column" else 0 if near else MOST_SHOWN):
+            # A request about a table that was found is almost always about one of its columns. Of files and cells a
+            # long list would rather tempt a model to choose what is not meant.
+            offered = (*likely, *(each for each in candidates if each not in likely))
+            likely = offered
+        elif 0 < len(ranking.fitting) <= MOST_FITTING and kind != "column":
+            # The choice from a list of one says nothing: whether it depends on the order cannot be seen.
+            offered = _unique((*likely, *ranking.partly))
+        question = make_question(kind, asked.words, Unbound(offered, whole), candidates)
+        result = await self._ask_models(question)
+        if isinstance(result, Binding):
+            return result if any(result.value == each.value for each in likely) else asked
+        return asked if result.candidates == question.candidates else result
 
     async def _suggest(
         self, kind: Kind, words: str, candidates: Sequence[Candidate], near: Sequence[Candidate]
@@ -342,40 +262,93 @@ class Binder:
             return described, match
         return offered, match
 
-    async def _ask_choosers(self, question: Question, choosers: Sequence[Chooser] | None = None) -> Binding | Question:
-        asked = self._choosers if choosers is None else choosers
-        key = (question, tuple(each.by for each in asked))
+    def _has_person(self) -> bool:
+        return any(each.by == "person" for each in self._choosers)
+
+    async def _ask_choosers(self, question: Question, candidates: Sequence[Candidate], use: Use) -> Binding | Question:
+        result = await self._ask_models(question)
+        return result if isinstance(result, Binding) else await self._ask_person(result, candidates, use)
+
+    async def _ask_models(self, question: Question) -> Binding | Question:
+        """The binding that a model chose, or the question with what may still be meant."""
+        if question.kind == "person":
+            # Names have no meaning that a model could know. Which of two Annas is meant, or whether the address that
+            # somebody planted is hers, would be a guess.
+            return question
+        key = (question, "model")
         if key not in self._chosen:
-            self._chosen[key] = await self._choose(question, asked)
+            self._chosen[key] = await self._choose_by_model(question)
         return self._chosen[key]
 
-    async def _choose(self, question: Question, choosers: Sequence[Chooser]) -> Binding | Question:
-        for chooser in choosers:
-            if chooser.by == "model" and question.kind == "person":
-                # Names have no meaning that a model could know. Which of two Annas is meant, or whether the address
-                # that somebody planted is hers, would be a guess.
+    async def _choose_by_model(self, question: Question) -> Binding | Question:
+        for chooser in self._choosers:
+            visible = question.only(tuple(each for each in question.shown if not each.suspicions))
+            if chooser.by == "person" or not visible.shown:
                 continue
-            visible = tuple(each for each in question.shown if chooser.by == "person" or not each.suspicions)
-            if not visible:
-                continue
-            number = await chooser.choose(question.kind, question.words, visible)
+            number = await chooser.choose(visible)
             if number is None:
                 continue
             if number == NONE_FITS and type(number) is int:
-                if chooser.by == "person":
-                    return question.without_candidates()
-                # That several fit, or that one has all words and others beside them, was found by rules: a model cannot
-                # take that back, and a person may know.
+                # That several fit, or that one has all words and others beside them, was found by rules: a model
+                # cannot take that back.
                 question = question.only_whole() if question.reason == "none" else question
                 continue
-            if number not in [each.number for each in visible]:
-                raise BindError(
-                    "bind.bad-choice",
-                    f"the chooser answered {number!r:.20}",
-                    expected="the number of a candidate that it was shown, or None",
-                )
-            return question.answer(number, by=chooser.by)
+            return visible.answer(_checked_number(number, visible), by="model")
         return question
+
+    async def _ask_person(self, question: Question, candidates: Sequence[Candidate], use: Use) -> Binding | Question:
+        """The binding that a person chose or named, or the question."""
+        question = replace(question, note=question.note or await use.describe_other())
+        key = (question, "person")
+        if key not in self._chosen:
+            result: Binding | Question = question
+            for chooser in self._choosers:
+                if chooser.by == "person" and isinstance(result, Question):
+                    result = await self._choose_by_person(chooser, question, candidates, use)
+            self._chosen[key] = result
+        return self._chosen[key]
+
+    async def _choose_by_person(
+        self, chooser: Chooser, question: Question, candidates: Sequence[Candidate], use: Use
+    ) -> Binding | Question:
+        kind, words = question.kind, question.words
+        for _ in range(MOST_ASKED):
+            reply = await chooser.choose(question)
+            if reply is None:
+                return question
+            if isinstance(reply, str):
+                address = typed_address(reply) if kind == "person" else None
+                if (named := find_replied(reply, kind, candidates, exact=use.directs)) is not None:
+                    return question.answer_with(named, candidates)
+                if address is not None:
+                    # Typed by the person. Whoever wrote the names in the list may have had a hand in it.
+                    label = join(TRUSTED_USER, joined_label(question.candidates))
+                    return Binding(kind, words, address, label, "person", 1.0, question.shown, address)
+                near = nearest_to_reply(reply, kind, candidates)
+                question = make_question(kind, words, Unbound(near or question.candidates), candidates)
+                question = replace(question, note=f"No {kind} is called *{display_name(reply)}*.")
+            elif reply == NONE_FITS and type(reply) is int:
+                if kind != "person" or not question.shown:
+                    break
+                question = make_question(kind, words, Unbound(), candidates)
+            else:
+                return question.answer(_checked_number(reply, question))
+        return question.without_candidates()
+
+
+def _unique(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    return tuple({id(each): each for each in candidates}.values())[:MOST_SHOWN]
+
+
+def _checked_number(number: object, question: Question) -> int:
+    # Exact type: True is 1 in Python.
+    if type(number) is not int or number not in [each.number for each in question.shown]:
+        raise BindError(
+            "bind.bad-choice",
+            f"the chooser answered {number!r:.20}",
+            expected="the number of a candidate that it was shown, or None",
+        )
+    return number
 
 
 def _check_words(words: str) -> str:
@@ -394,48 +367,3 @@ def _make_binding(kind: Kind, words: str, match: Bound, candidates: Sequence[Can
     # A value that the user wrote out is a literal of the plan, whoever else may have a thing of that name.
     label = TRUSTED_USER if chosen.value == words else joined_label(candidates)
     return Binding(kind, words, chosen.value, label, match.how, match.score, (), chosen.name)
-
-
-def _make_question(kind: Kind, words: str, match: Match, candidates: Sequence[Candidate]) -> Question:
-    whole = 0
-    match match:
-        case Ambiguous(candidates=several, suspicious=suspicious):
-            reason: Literal["several", "none", "suspicious"] = "suspicious" if suspicious else "several"
-        case Unbound(near=several, whole=whole):
-            reason = "none"
-        case Bound(candidate=only):
-            reason, several = "several", (only,)
-    shown = tuple(show_candidate(number, each) for number, each in enumerate(several, 1))
-    if kind == "person":
-        shown = _warn_of_look_alikes(shown, several)
-    return Question(kind, words, reason, shown, several, joined_label(candidates), len(candidates), whole)
-
-
-def _warn_of_look_alikes(
-    shown: Sequence[ShownCandidate], candidates: Sequence[Candidate]
-) -> tuple[ShownCandidate, ...]:
-    """A warning at addresses that read alike and differ (`examp1e.org`): which of them is real, only a person knows."""
-    readings = Counter(reads_like(str(each.value)) for each in candidates)
-    return tuple(
-        replace(line, suspicions=tuple(dict.fromkeys((*line.suspicions, "look-alike"))))
-        if readings[reads_like(str(each.value))] > 1
-        else line
-        for line, each in zip(shown, candidates, strict=True)
-    )
-
-
-def show_candidate(number: int, candidate: Candidate) -> ShownCandidate:
-    """A candidate that is safe to show; of a file the whole path, of a mail the sender, of an event the day."""
-    name, detail = candidate.name, ""
-    match candidate.kind:
-        case "file" | "table" | "folder" | "column" | "value":
-            name = str(candidate.value)
-        case "person":
-            detail = "" if candidate.name == str(candidate.value) else str(candidate.value)
-        case "mail":
-            detail = candidate.context[1] if len(candidate.context) > 1 else ""
-        case "event":
-            detail = ""
-    if candidate.modified is not None:
-        detail = f"{detail}, {candidate.modified:%Y-%m-%d}" if detail else f"{candidate.modified:%Y-%m-%d}"
-    return ShownCandidate(number, display_name(name), display_name(detail), candidate_suspicions(candidate))

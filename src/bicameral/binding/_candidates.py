@@ -16,6 +16,8 @@ from bicameral.labels import UNKNOWN, Label, join_all
 Kind = Literal["file", "table", "folder", "column", "value", "person", "event", "mail"]
 """What a reference by words may name."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
+JSON_TABLES = (".json", ".jsonl", ".ndjson")
+"""Endings of files that are tables beside those of spreadsheets."""
 BIND_STEP = "bind"
 """The step in the labels of candidates: they are read before the first step of the plan."""
 

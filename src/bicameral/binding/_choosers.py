@@ -2,7 +2,7 @@
 
 The quarantined model sees one untrusted list and answers with a number from it or none. It is asked twice, the second
 time with the list turned round: an answer that depends on the order of the list is a guess. A person sees the same list
-with cautions, and is asked last.
+with cautions, may reply with a name instead of a number, and is asked last.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from bicameral.binding._binder import NONE_FITS, ShownCandidate, confirming_question
 from bicameral.binding._candidates import Kind
+from bicameral.binding._questions import NONE_FITS, NONE_OF_THEM, Question, ShownCandidate
 from bicameral.boundary import Executor, Filled
 from bicameral.errors import ModelError
+from bicameral.planning import is_stop
 from bicameral.runs import Asker
-from bicameral.types import BOOL, LiteralType
+from bicameral.types import BOOL, STR, LiteralType
 
-NONE_OF_THEM = "none"
+_NONE_WORDS = frozenset(
+    {NONE_OF_THEM, "none of them", "keine", "keiner", "keines", "aucun", "aucune", "ninguno", "ninguna"}
+)
 
 
 class ModelChooser:
@@ -35,8 +38,9 @@ class ModelChooser:
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
 
-    async def choose(self, kind: Kind, words: str, shown: Sequence[ShownCandidate]) -> int | None:
+    async def choose(self, question: Question) -> int | None:
         """The number that both readings of the list agree on, `NONE_FITS` if both say none, or None."""
+        kind, words, shown = question.kind, question.words, question.shown
         first = await self._choose_once(kind, words, shown)
         if first is None:
             return None
@@ -71,17 +75,19 @@ class PersonChooser:
     def __init__(self, asker: Asker) -> None:
         self._asker = asker
 
-    async def choose(self, kind: Kind, words: str, shown: Sequence[ShownCandidate]) -> int | None:
-        """The number that the person answers with, `NONE_FITS` for none of them, or None for anything else.
+    async def choose(self, question: Question) -> int | str | None:
+        """The number or the name that the person answers with, `NONE_FITS` for none of them, or None for anything else.
 
-        About the only candidate it is asked with a yes or a no.
+        Where only one candidate may be meant it is asked with a yes or a no.
         """
-        if (confirming := confirming_question(kind, words, shown)) is not None:
+        if (confirming := question.confirming) is not None:
             said = await self._asker.ask(confirming, BOOL)
             # Exact values: nothing else is a yes.
-            return shown[0].number if said is True else NONE_FITS if said is False else None
-        lines = "\n".join(each.line for each in shown)
-        numbers = tuple(str(each.number) for each in shown)
-        question = f"Which {kind} is meant by {words!r}?\n{lines}\nA number, or {NONE_OF_THEM}:"
-        answer = await self._asker.ask(question, LiteralType((*numbers, NONE_OF_THEM)))
-        return int(answer) if answer in numbers else NONE_FITS if answer == NONE_OF_THEM else None
+            return question.shown[0].number if said is True else NONE_FITS if said is False else None
+        answer: object = await self._asker.ask(question.asked_text, STR)
+        if not isinstance(answer, str):
+            return None
+        text = answer.strip()
+        if text in [str(each.number) for each in question.shown]:
+            return int(text)
+        return NONE_FITS if is_stop(text) or text.casefold() in _NONE_WORDS else text

@@ -59,7 +59,7 @@ def columns_by_cells(plan: Plan, site: ReferenceSite, registry: Registry) -> Col
         site: The words, and the columns of the rows that they are looked for in.
         registry: The tools, which know the cells of the tables that the plan reads.
     """
-    texts = _compared_texts(plan, site, registry)
+    texts = compared_texts(plan, site, registry)
     if not texts or not site.texts:
         return None
     found: dict[str, None] = {}
@@ -81,6 +81,13 @@ def columns_by_cells(plan: Plan, site: ReferenceSite, registry: Registry) -> Col
     return ColumnsOfCells(tuple(found), next(iter(labels)), certain=len(labels) == 1)
 
 
+def is_compared_with_truth(plan: Plan, site: ReferenceSite, registry: Registry) -> bool:
+    """Whether a column is compared with true or false at its step, so that its cells have to say yes or no."""
+    steps = [step for path, step in walk(plan.steps) if path == site.path]
+    found = [each for step in steps for each in _compared(step, step, site.words, registry)]
+    return any(isinstance(each, Const) and isinstance(each.value, bool) for each in found)
+
+
 def _tables(plan: Plan, registry: Registry) -> Iterator[tuple[Mapping[str, frozenset[str]], Label]]:
     """The texts in the columns of each table that the plan reads, with the label of the table."""
     for _, step in walk(plan.steps):
@@ -91,7 +98,7 @@ def _tables(plan: Plan, registry: Registry) -> Iterator[tuple[Mapping[str, froze
                 yield cells, tool.result_labels(None, BIND_STEP, arguments=literals).flat
 
 
-def _compared_texts(plan: Plan, site: ReferenceSite, registry: Registry) -> frozenset[tuple[str, ...]]:
+def compared_texts(plan: Plan, site: ReferenceSite, registry: Registry) -> frozenset[tuple[str, ...]]:
     """The words of the texts with which the column is compared at its step."""
     steps = [step for path, step in walk(plan.steps) if path == site.path]
     found = [text for step in steps for each in _compared(step, step, site.words, registry) for text in _texts_of(each)]

@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from bicameral.binding._binder import Binding
 from bicameral.binding._candidates import BIND_STEP, Candidate, joined_label
 from bicameral.binding._column_kinds import columns_by_kind
+from bicameral.binding._compared import compared_texts
 from bicameral.binding._matching import Bound, Unbound, fitting_candidates, match_words
+from bicameral.binding._questions import Binding
 from bicameral.binding._truth_cells import find_truth_cell
+from bicameral.binding._words import words_of
 from bicameral.labels import TRUSTED_USER, Label, join_all, label_tree_to_json
 from bicameral.plans import (
     BoundTo,
@@ -88,15 +90,47 @@ class JointTables:
     async def _has_columns(self, site: ReferenceSite, table: Candidate) -> bool | None:
         """Whether a table has all columns that the plan uses of it; None if nothing is known of them."""
         plan = self._bound_to(site, table)
-        known = {each for each in self._sites if each.names is not None}
-        sites = reference_sites(plan, self._registry, self._scope)
-        used = [each for each in sites if each.refers == "column" and each.names is not None and each not in known]
+        used = self._used_columns(plan)
         if not used:
             return None
         for each in used:
             if not _is_found(each) and await find_truth_cell(plan, each, self._registry) is None:
                 return False
         return True
+
+    async def used_share(self, site: ReferenceSite, table: Candidate) -> float:
+        """How much of what the plan uses of a table it has, from 0 to 1: columns, and cells that are compared with.
+
+        0 also where nothing is known of what the plan uses.
+
+        Args:
+            site: The reference to a table.
+            table: The table that is tried for it.
+        """
+        plan = self._bound_to(site, table)
+        used = self._used_columns(plan)
+        has = [_is_found(each) or await find_truth_cell(plan, each, self._registry) is not None for each in used]
+        if not any(has):
+            return 0.0
+        texts = self._texts(plan, site)
+        compared = [text for each in used for text in compared_texts(plan, each, self._registry)]
+        has += [text in texts for text in compared]
+        return sum(has) / len(has)
+
+    def _used_columns(self, plan: Plan) -> list[ReferenceSite]:
+        """The columns of a table that is bound in this plan, and was not before."""
+        known = {each for each in self._sites if each.names is not None}
+        sites = reference_sites(plan, self._registry, self._scope)
+        return [each for each in sites if each.refers == "column" and each.names is not None and each not in known]
+
+    def _texts(self, plan: Plan, site: ReferenceSite) -> frozenset[tuple[str, ...]]:
+        """The words of each cell of the table that is read at a site."""
+        step = dict(walk(plan.steps)).get(site.path)
+        tool = self._registry.get(step.tool) if isinstance(step, Call) else None
+        if tool is None or not isinstance(step, Call):
+            return frozenset()
+        cells = tool.column_texts(literal_arguments(step.args))
+        return frozenset(words_of(text) for texts in cells.values() for text in texts)
 
     def _content_label(self, site: ReferenceSite, table: Candidate) -> Label:
         """The label of what is read of a table."""

@@ -14,18 +14,19 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeGuard
 
-from bicameral.binding._binder import Binder, Binding, Question, show_candidate
+from bicameral.binding._binder import Binder
 from bicameral.binding._candidates import BIND_STEP, Candidate, joined_label
 from bicameral.binding._column_kinds import ColumnsOfKind, columns_by_kind
-from bicameral.binding._compared import columns_by_cells
+from bicameral.binding._compared import columns_by_cells, is_compared_with_truth
 from bicameral.binding._joint_tables import JointTables
-from bicameral.binding._matching import Unbound, match_words
+from bicameral.binding._matching import Bound, Unbound, match_words
 from bicameral.binding._plan_rows import changes_file, compares_words, read_table, selection_step, terms_of_cells
+from bicameral.binding._questions import Binding, Question, show_candidate
 from bicameral.binding._row_selection import RowChoices, select_by_words
 from bicameral.binding._screening import display_name
-from bicameral.binding._shown_columns import find_naming_column
 from bicameral.binding._truth_cells import TruthCell, find_truth_cell, rewrite_truth
-from bicameral.binding._world_source import TEXT_ENDINGS, WorldSource
+from bicameral.binding._uses import ColumnUse, FileUse, SiteUse, truth_columns
+from bicameral.binding._world_source import WorldSource
 from bicameral.errors import BindError, Place
 from bicameral.labels import TRUSTED_USER, Label, join, label_tree_to_json
 from bicameral.planning import Intent, OverriddenRefusal, chosen_directives, invented_constants
@@ -46,7 +47,7 @@ from bicameral.plans import (
     walk,
 )
 from bicameral.runs import Doubt
-from bicameral.tools import Registry, Tool
+from bicameral.tools import Registry
 from bicameral.types import Type
 
 _GUESSED = {
@@ -170,10 +171,7 @@ class PlanBinder:
             case "column":
                 # The name selects a part of a value that carries the label of the table.
                 offered = [Candidate("column", name, (name,), label=TRUSTED_USER) for name in site.names or ()]
-                result = await self._bind_column(plan, site, offered)
-                if isinstance(result, Binding) or result.shown:
-                    return result
-                return await find_naming_column(plan, site, self._registry) or result
+                return await self._bind_column(plan, site, offered)
             case "value":
                 cells = self._cells(plan, site.column or "")
                 if not cells:
@@ -188,16 +186,26 @@ class PlanBinder:
                     joint = await JointTables(plan, self._registry, scope).find(site, readable)
                     if joint is not None:
                         return joint
-                result = await self._bind_file(site.words, tool)
-                # A path that is read elsewhere in the plan: which rows are meant could not be selected there.
-                return _ask_again(result) if site.tool is None and _is_by_cells(result) else result
+                use = FileUse(plan, site, self._registry, scope, self._binder)
+                if tool is None or not tool.table_endings:
+                    result = await self._binder.bind("file", site.words, use=use)
+                else:
+                    result = await self._binder.bind("table", site.words, endings=tool.table_endings, use=use)
+                if site.tool is None and _is_by_cells(result):
+                    # A path that is read elsewhere in the plan: which rows are meant could not be selected there.
+                    return await self._binder.confirm(_ask_again(result))
+                return result
             case kind:
-                return await self._binder.bind(kind, site.words)
+                return await self._binder.bind(kind, site.words, use=SiteUse(plan, site, self._registry))
 
     async def _bind_column(self, plan: Plan, site: ReferenceSite, offered: Sequence[Candidate]) -> Binding | Question:
         if plausible := columns_by_kind(site, offered):
-            return await self._bind_by_kind(site.words, plausible)
+            return await self._bind_by_kind(site.words, plausible, offered)
         match = match_words(site.words, offered, "column")
+        if not (isinstance(match, Bound) and match.how in ("exact", "normalised")):
+            match = self._match_truth(plan, site, offered) or match
+        if isinstance(match, Bound):
+            return Binding("column", site.words, match.candidate.value, TRUSTED_USER, match.how, match.score)
         by_cells = columns_by_cells(plan, site, self._registry) if isinstance(match, Unbound) else None
         if isinstance(match, Unbound) and by_cells is not None:
             # Columns that share a word with the mention stay possible: the cells alone do not overrule them.
@@ -206,8 +214,19 @@ class PlanBinder:
             only = candidates[0]
             if by_cells.certain and len(candidates) == 1 and not show_candidate(1, only).suspicions:
                 return Binding("column", site.words, only.value, by_cells.label, "value", 0.7)
-            return await self._binder.ask("column", site.words, candidates)
-        return await self._binder.bind("column", site.words, candidates=offered)
+            return await self._binder.ask("column", site.words, candidates, offered)
+        use = ColumnUse(plan, site, self._registry)
+        return await self._binder.bind("column", site.words, candidates=offered, use=use)
+
+    def _match_truth(self, plan: Plan, site: ReferenceSite, offered: Sequence[Candidate]) -> Bound | None:
+        """The only column of yes and no that is called so, where no other can be compared with what the plan says.
+
+        *bezahlt* is a word of `paid` and of `payee`: who was paid is neither true nor false.
+        """
+        if not is_compared_with_truth(plan, site, self._registry):
+            return None
+        match = match_words(site.words, [each for each in offered if each.value in truth_columns(site)], "column")
+        return match if isinstance(match, Bound) else None
 
     async def _truth_cell(self, plan: Plan, site: ReferenceSite, sites: Sequence[ReferenceSite]) -> TruthCell | None:
         """The cell that says what a column is asked for that does not exist, if its words are looked for once."""
@@ -258,38 +277,14 @@ class PlanBinder:
             return chosen
         return replace(binding, label=join(label, chosen.label), rows=by_column[str(chosen.value)])
 
-    async def _bind_by_kind(self, words: str, plausible: ColumnsOfKind) -> Binding | Question:
+    async def _bind_by_kind(
+        self, words: str, plausible: ColumnsOfKind, offered: Sequence[Candidate]
+    ) -> Binding | Question:
         only = plausible.candidates[0]
         # A name that is suspicious is bound by a person alone.
         if plausible.sure and len(plausible.candidates) == 1 and not show_candidate(1, only).suspicions:
             return Binding("column", words, only.value, TRUSTED_USER, "kind", 0.7)
-        return await self._binder.ask("column", words, plausible.candidates)
-
-    async def _bind_file(self, words: str, tool: Tool | None) -> Binding | Question:
-        """A file that the tool can read; if another one fits, the question says which tool reads that."""
-        if tool is None or not tool.table_endings:
-            return await self._binder.bind("file", words)
-        result = await self._binder.bind("table", words, endings=tool.table_endings)
-        if isinstance(result, Binding):
-            return result
-        other = await self._binder.bind_by_rules("file", words)
-        path = str(other.value) if other is not None else ""
-        if not path or path.lower().endswith(tool.table_endings):
-            return result
-        note = f"{display_name(path)} fits, but {tool.name} reads only {', '.join(tool.table_endings)}"
-        reader = self._reader_of(path)
-        return replace(result, note=f"{note}; {reader} reads it." if reader else f"{note}.")
-
-    def _reader_of(self, path: str) -> str | None:
-        """The tool that reads a file of this ending."""
-        tables = [name for name in self._registry.names if path.lower().endswith(self._endings(name))]
-        if tables:
-            return tables[0]
-        return "read_text" if path.lower().endswith(TEXT_ENDINGS) and self._registry.get("read_text") else None
-
-    def _endings(self, name: str) -> tuple[str, ...]:
-        tool = self._registry.get(name)
-        return tool.table_endings if tool is not None else ()
+        return await self._binder.ask("column", words, plausible.candidates, offered)
 
     def _cells(self, plan: Plan, column: str) -> Sequence[Candidate]:
         """The texts in a column of this name, in all tables that the plan reads, with the labels of those tables."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bicameral.binding._binder import Binding
 from bicameral.binding._column_kinds import describes_rows
 from bicameral.binding._fits import fit_text, parse_mention
 from bicameral.binding._plan_rows import ReadTable, read_table, reading_steps
+from bicameral.binding._questions import Binding
 from bicameral.binding._screening import name_suspicions
 from bicameral.labels import join_all
 from bicameral.plans import (

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bicameral.binding._binder import Binding
 from bicameral.binding._candidates import Candidate
 from bicameral.binding._fits import fit_text, parse_mention
 from bicameral.binding._matching import Unbound, match_words
 from bicameral.binding._plan_rows import ReadTable, read_table, reading_steps
+from bicameral.binding._questions import Binding
 from bicameral.binding._row_selection import RowSelection
 from bicameral.binding._screening import name_suspicions
 from bicameral.binding._words import words_of

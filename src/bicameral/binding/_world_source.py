@@ -15,7 +15,7 @@ from datetime import date, datetime, timedelta
 from pathlib import PurePosixPath
 from typing import Any, cast
 
-from bicameral.binding._candidates import BIND_STEP, Candidate, Kind, SourceLimits
+from bicameral.binding._candidates import BIND_STEP, JSON_TABLES, Candidate, Kind, SourceLimits
 from bicameral.binding._people import (
     CARD_ENDING,
     FOUND_CONTACTS,
@@ -30,7 +30,6 @@ from bicameral.errors import BindError, ToolError, nearest_name
 from bicameral.labels import NOTHING, Label, LabelTree, join
 from bicameral.tools import TABLE_SUFFIXES, Folders, Registry
 
-_JSON_TABLES = (".json", ".jsonl", ".ndjson")
 TEXT_ENDINGS = (".md", ".txt", ".rst", ".org")
 _NOTHING_THERE = frozenset({"mail.no-folder", "calendar.no-file", "files.missing"})
 _UNKNOWN_SIZE = 1 << 62
@@ -77,7 +76,7 @@ class WorldSource:
             case "file":
                 return await self._files(within)
             case "table":
-                endings = (*TABLE_SUFFIXES, *_JSON_TABLES)
+                endings = (*TABLE_SUFFIXES, *JSON_TABLES)
                 files = await self._files(within)
                 return [replace(each, kind=kind) for each in files if str(each.value).lower().endswith(endings)]
             case "folder":
@@ -165,7 +164,7 @@ class WorldSource:
                 and self.folders.resolve_readable(path).stat().st_size > self.limits.opened_bytes
             ):
                 return candidate
-            if path.lower().endswith((*TABLE_SUFFIXES, *_JSON_TABLES)):
+            if path.lower().endswith((*TABLE_SUFFIXES, *JSON_TABLES)):
                 rows, label = await self._rows(path)
                 contents = tuple(dict.fromkeys(name for row in rows[:50] for name in row))[:60]
                 cells, rare = cell_words(rows)
@@ -191,7 +190,7 @@ class WorldSource:
     # Tables
 
     async def _rows(self, path: str) -> tuple[list[dict[str, Any]], Label]:
-        name = "read_json" if path.lower().endswith(_JSON_TABLES) else "read_csv"
+        name = "read_json" if path.lower().endswith(JSON_TABLES) else "read_csv"
         content, labels = await self._call(name, path=path)
         if not isinstance(content, list):
             return [], labels.flat
@@ -254,7 +253,7 @@ class WorldSource:
         except BindError:
             # With so many files only what is named is looked through; mail and calendar are still asked.
             return []
-        endings = (*TABLE_SUFFIXES, *_JSON_TABLES, CARD_ENDING, *NOTE_ENDINGS)
+        endings = (*TABLE_SUFFIXES, *JSON_TABLES, CARD_ENDING, *NOTE_ENDINGS)
         known = {str(PurePosixPath(path)) for path in self.contacts}
         usable = [
             (file, size)
@@ -281,7 +280,7 @@ class WorldSource:
     async def _read_contacts(self, path: str, *, named: bool) -> tuple[tuple[Contact, ...], Label]:
         ending = path.lower()
         is_table = not ending.endswith((CARD_ENDING, *NOTE_ENDINGS))
-        reader = "read_text" if not is_table else "read_json" if ending.endswith(_JSON_TABLES) else "read_csv"
+        reader = "read_text" if not is_table else "read_json" if ending.endswith(JSON_TABLES) else "read_csv"
         tool = self.registry.get(reader)
         if tool is None:
             return (), NOTHING.flat
