@@ -217,8 +217,8 @@ async def test_two_effects_that_are_equally_good_are_the_persons_choice(make: Ma
     assert planned.choice["by"] == "person"
     assert "two.csv" in planned.source.split("write_csv", 1)[1]
     (question,) = person.questions
-    assert '1. kept = filter_rows(rows, "state", "==", "open")' in question
-    assert '2. kept = filter_rows(rows, "state", "==", "paid")' in question
+    assert '1. Write csv: path "one.csv"; rows "bills.csv" where "state" == "open"' in question
+    assert '2. Write csv: path "two.csv"; rows "bills.csv" where "state" == "paid"' in question
 
 
 async def test_an_effect_that_most_plans_have_with_the_first_needs_no_question(make: Make) -> None:

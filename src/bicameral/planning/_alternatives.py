@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from bicameral.errors import BicameralError
 from bicameral.limits import open_ledger
+from bicameral.planning._asked_forms import unserved_forms
 from bicameral.planning._cascade import MIN_CONFIDENCE, DoubtCriteria, DoubtKind, PlanDoubt
 from bicameral.planning._compiled_plan import CompiledPlan
 from bicameral.planning._decode import Sampling
@@ -152,6 +153,7 @@ class PlanFit:
         effects: Whether its effects are exactly those that the request asks for.
         constraints: Less for each constraint that nothing serves.
         mentions: Less for each mention that is not used.
+        forms: Less for each calculation, or each way to distribute messages, that the request asks for otherwise.
         omissions: Less for each hint that something is left out or added.
         mildness: Less for each call that changes something, by how grave it is.
     """
@@ -160,6 +162,7 @@ class PlanFit:
     effects: bool
     constraints: int
     mentions: int
+    forms: int
     omissions: int
     mildness: int
 
@@ -174,6 +177,7 @@ def fit_of(compiled: CompiledPlan, intent: Intent, registry: Registry) -> PlanFi
         set(effects) == set(intent.effects),
         -len(unserved_constraints(plan, intent, registry)),
         -len(unused_mentions(plan, intent, registry)),
+        -len(unserved_forms(plan, intent, registry)),
         -len(list(find_omissions(plan, intent, registry))),
         -sum(_SEVERITY[effect] for effect in effects),
     )
