@@ -45,7 +45,7 @@ from bicameral.planning import (
     effects_of,
     is_stop,
 )
-from bicameral.plans import Plan, PlanLimits
+from bicameral.plans import Const, Plan, PlanLimits, Reference, rewrite_steps
 from bicameral.runs import Asker, Doubt, StartState, check_plan
 from bicameral.tools import Registry
 from bicameral.types import STR
@@ -97,7 +97,18 @@ class PlanChoice:
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """What the world says of a plan."""
+    """What the world says of a plan.
+
+    Args:
+        compiled: The plan.
+        questions: How many of its words rules do not bind.
+        passes: Whether it is bound, and passes the check.
+        dry: What its local readings select.
+        label: Where all of this came from.
+        effects: What it would do here.
+        written: Its effects as it was written.
+        signature: Its effects after binding.
+    """
 
     compiled: CompiledPlan
     questions: int
@@ -106,6 +117,7 @@ class _Evidence:
     label: Label
 
     effects: PlannedEffects
+    written: EffectSignature
     signature: EffectSignature
 
     @property
@@ -122,11 +134,6 @@ class _Evidence:
     def directing(self) -> object:
         """What directs the effects of the bound plan, and from which readings that is computed."""
         return [(call.tool, call.directing) for call in self.signature.calls]
-
-    @property
-    def told(self) -> object:
-        """From which readings the contents come that leave the machine or are written."""
-        return [call.sources for call in self.signature.calls]
 
 
 class PlanChooser:
@@ -190,53 +197,68 @@ class PlanChooser:
         mentions: Sequence[Mention],
     ) -> PlanChoice:
         """The choice among plans with effects: by what they would do here, and by the person if that differs."""
-        found = [await self._evidence(plan, mentions) for plan in plans]
+        found = [await self._evidence(plan, signatures[id(plan)], mentions) for plan in plans]
         # Also the label of the plans that were not taken: what they read has decided, too.
         start = StartState(read=join_all(each.label for each in found))
-        same_words = len({signatures[id(plan)].targets for plan in plans}) == 1
-        left = self._drop_failing(found) if same_words else found
+        if len({each.written.targets for each in found}) > 1:
+            # Directed by other words: only if all of them do the same here it does not matter which is taken. Where no
+            # effect is foreseen that is not known, and what the world says removes none of them from the question.
+            if len(_group(found, lambda each: each.key)) == 1 and found[0].effects.targets not in (None, NO_CALLS):
+                return self._take_known(drawn, found, wordings, start)
+            return PlanChoice(await self._ask(plans), "person", drawn)
+        left = self._drop_failing(found)
         groups = _group(left, lambda each: each.key)
-        # Where no effect is foreseen it is not known that two plans with different targets do the same.
-        if len(groups) == 1 and left[0].effects.known and (same_words or left[0].effects.targets != NO_CALLS):
-            doubts = () if _agree_in_reading([signatures[id(each.compiled)] for each in left]) else (len(plans),)
-            return PlanChoice(
-                left[0].compiled, "world", drawn, start, tuple(_several_plans(count, start.read) for count in doubts)
-            )
-        if len(left) == 1:
-            return PlanChoice(left[0].compiled, "world", drawn, start)
-        if same_words and len({str(each.directing) for each in left}) == 1:
+        if len(groups) == 1:
+            return self._take_known(drawn, left, wordings, start)
+        if len({str(each.directing) for each in left}) == 1:
             # Whom and what the effects reach is the same in all of them, whatever was found.
             whole = {id(group[0]): group for group in wordings}
             together = [[plan for each in group for plan in whole[id(each.compiled)]] for group in groups]
             if (agreed := _clear_majority(drawn, together)) is not None:
                 return self._take_first(drawn, [agreed[0], *plans], "votes", start)
-        offered = [group[0].compiled for group in groups]
-        return PlanChoice(await self._ask(offered), "person", drawn, start if same_words else StartState())
+            if not any(each.passes for each in left) and len({each.written.contents for each in left}) == 1:
+                # They differ in what is selected or when, in words that rules do not bind: what these mean is asked
+                # when the plan is bound, which a person can answer better than which of two words is meant.
+                return self._take_first(drawn, [left[0].compiled, *plans], "order", start)
+        return PlanChoice(await self._ask([group[0].compiled for group in groups]), "person", drawn, start)
+
+    def _take_known(
+        self,
+        drawn: DrawnPlans,
+        same: Sequence[_Evidence],
+        wordings: Sequence[Sequence[CompiledPlan]],
+        start: StartState,
+    ) -> PlanChoice:
+        """The first of plans that do the same here; it is doubtful if they read or answer differently."""
+        taken = {id(each.compiled): each for each in same}
+        count = sum(len(group) for group in wordings if id(group[0]) in taken)
+        agree = _agree_in_reading([each.signature for each in same]) and count == len(same)
+        doubts = () if agree else (_several_plans(count, start.read),)
+        return PlanChoice(same[0].compiled, "world", drawn, start, doubts)
 
     def _drop_failing(self, found: Sequence[_Evidence]) -> Sequence[_Evidence]:
         """The plans without those that cannot be bound, or find nothing where others find something.
 
         Only among plans that are directed by the same words; see the reasons at the top.
         """
+        # What is sent to somebody is chosen neither by what can be bound nor by what a search finds: a file or a mail
+        # that a stranger puts there would choose which of two readings is told.
+        sends = any(self._tells(call.tool) for each in found for call in each.written.calls)
+        if sends and len({str(_sources(each.written)) for each in found}) > 1:
+            return found
         best = max(each.rank[:2] for each in found)
         left = [each for each in found if each.rank[:2] == best]
         if len({str(each.directing) for each in left}) > 1:
             return left
-        # What is sent to somebody is not chosen by what a search finds: a mail that a stranger sends would choose
-        # which of two searches is told.
-        sends = any(
-            (tool := self._registry.get(call.tool)) is None or tool.effect != "write" or tool.outbound
-            for each in left
-            for call in each.signature.calls
-        )
-        if sends and len({str(each.told) for each in left}) > 1:
-            return left
-        finding = [each for each in left if each.dry.selected != "nothing"]
-        return finding or left
+        return [each for each in left if each.dry.selected != "nothing"] or left
+
+    def _tells(self, name: str) -> bool:
+        tool = self._registry.get(name)
+        return tool is None or tool.effect != "write" or tool.outbound
 
     async def _choose_answer(self, drawn: DrawnPlans, plans: Sequence[CompiledPlan]) -> PlanChoice:
         """Of plans without effects the one that binds, selects something, and gives the answer of most."""
-        found = [await self._evidence(plan) for plan in plans]
+        found = [await self._evidence(plan, effects_of(plan.plan, self._registry), ()) for plan in plans]
         best = max(each.rank for each in found)
         left = [each for each in found if each.rank == best]
         # Also the label of the plans that were not taken: what they read has decided, too.
@@ -268,23 +290,25 @@ class PlanChooser:
         doubts = (_several_plans(len({id(plan) for plan in plans}), label),) if doubtful else ()
         return PlanChoice(plans[0], by, drawn, start, doubts)
 
-    async def _evidence(self, compiled: CompiledPlan, mentions: Sequence[Mention] = ()) -> _Evidence:
+    async def _evidence(
+        self, compiled: CompiledPlan, written: EffectSignature, mentions: Sequence[Mention]
+    ) -> _Evidence:
         """Bind a plan by rules alone, check it, do its local readings, and note what it would change."""
         bound = await self._binder.bind(compiled.plan)
         labels = [binding.label for binding in bound.bindings]
-        signature = effects_of(bound.plan, self._registry, mentions)
+        signature = effects_of(_with_bound_values(bound.plan), self._registry, mentions)
         passes = not bound.questions and check_plan(bound.plan, self._registry, self._policy, limits=self._limits).ok
         if not passes:
             # Nobody is asked here: it may be that this plan is not taken.
             label, unknown = join_all((*labels, UNKNOWN)), PlannedEffects(None, None)
-            return _Evidence(compiled, len(bound.questions), False, NOT_RUN, label, unknown, signature)
+            return _Evidence(compiled, len(bound.questions), False, NOT_RUN, label, unknown, written, signature)
         dry = await dry_run(bound.plan, self._registry, self._policy, self._limits)
         labels.append(dry.label)
         effects = PlannedEffects(None, None)
         if signature.changes:
             effects = await find_planned_effects(bound.plan, self._registry, self._policy, self._limits, mentions)
             labels.append(effects.label)
-        return _Evidence(compiled, 0, True, dry, join_all(labels), effects, signature)
+        return _Evidence(compiled, 0, True, dry, join_all(labels), effects, written, signature)
 
     async def _ask(self, plans: Sequence[CompiledPlan]) -> CompiledPlan:
         plans = plans[:MOST_OFFERED]
@@ -331,6 +355,20 @@ def _agree_in_reading(signatures: Sequence[EffectSignature]) -> bool:
         each.instructions == first.instructions and (each.answers <= first.answers or each.answers >= first.answers)
         for each in signatures
     )
+
+
+def _sources(signature: EffectSignature) -> list[tuple[str, ...]]:
+    """From which readings the contents of the effects come."""
+    return [call.sources for call in signature.calls]
+
+
+def _with_bound_values(plan: Plan) -> Plan:
+    """The plan with what its references are bound to in their place, to compare it with one that says so itself."""
+
+    def value(expr: Any) -> Any:
+        return Const(value=expr.bound.value) if isinstance(expr, Reference) and expr.bound is not None else expr
+
+    return plan.model_copy(update={"steps": rewrite_steps(plan.steps, lambda step: step, value)})
 
 
 _Item = TypeVar("_Item")
