@@ -162,7 +162,16 @@ class PlanChooser:
         """The plan to use. A PlanError `plan.several` if the person does not say which is meant."""
         if len(drawn.plans) == 1:
             return PlanChoice(drawn.plans[0], "only", drawn)
-        best = [drawn.plans[place] for place in best_fitting(drawn.plans, intent, self._registry)]
+        places = best_fitting(drawn.plans, intent, self._registry)
+        choice = await self._choose_fitting(drawn, [drawn.plans[place] for place in places], intent)
+        equal = best_fitting(drawn.plans, intent, self._registry, forms=False)
+        if set(equal) <= set(places) or choice.doubts or choice.by == "person":
+            return choice
+        # Single words of the request ("the sum", "one mail each") ranked plans that are equal otherwise.
+        return replace(choice, doubts=(_several_plans(len(equal), TRUSTED_USER),))
+
+    async def _choose_fitting(self, drawn: DrawnPlans, best: Sequence[CompiledPlan], intent: Intent) -> PlanChoice:
+        """The plan to use among those that fit the request equally well."""
         if len(best) == 1:
             return PlanChoice(best[0], "fit", drawn)
         signatures = {id(plan): effects_of(plan.plan, self._registry, intent.mentions) for plan in best}

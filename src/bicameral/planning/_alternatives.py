@@ -12,7 +12,7 @@ import ast
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from bicameral.errors import BicameralError
@@ -278,9 +278,19 @@ def _load_drawn(
     return DrawnPlans((first, *usable), doubts, drawn, votes)
 
 
-def best_fitting(plans: Sequence[CompiledPlan], intent: Intent, registry: Registry) -> tuple[int, ...]:
-    """The places of the plans that fit the intent best."""
+def best_fitting(
+    plans: Sequence[CompiledPlan], intent: Intent, registry: Registry, *, forms: bool = True
+) -> tuple[int, ...]:
+    """The places of the plans that fit the intent best.
+
+    Args:
+        plans: The plans.
+        intent: What they are for.
+        registry: The tools.
+        forms: Whether the form of the result counts, which is found by single words of the request.
+    """
     fits = [fit_of(plan, intent, registry) for plan in plans]
+    fits = fits if forms else [replace(fit, forms=0) for fit in fits]
     best = max(fits)
     return tuple(place for place, fit in enumerate(fits) if fit == best)
 
