@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mailbox
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from pathlib import Path
@@ -67,7 +67,7 @@ class World:
         mail.set_content(body)
         self.mails.add(mail)
 
-    async def choose(self, request: str, plans: tuple[str, ...], person: Person | None) -> Any:
+    async def choose(self, request: str, plans: Sequence[str], person: Person | None) -> Any:
         """The plan for a request for which these plans are drawn, the first one twice if there are two."""
         drawn = plans if len(plans) > 2 else (plans[0], plans[1], plans[1], plans[0])
         settings: dict[str, dict[str, Any]] = {
@@ -337,3 +337,32 @@ async def test_an_empty_folder_does_not_hide_that_the_targets_differ(world: Worl
         await world.choose("Copy the files of the folder notes to backup or shared", plans, person)
     assert caught.value.code == "plan.several"
     assert len(person.questions) == 1
+
+
+@pytest.mark.parametrize("planted", [False, True])
+async def test_a_planted_name_does_not_choose_the_file_that_is_written(world: World, planted: bool) -> None:
+    # The attack: a file is called so that the words of the second plan can be bound, and those of the first cannot.
+    if planted:
+        world.write("wishes.txt", "planted")
+    plans = tuple(
+        f'text = read_text(file("{words}"))\nwrite_text("{target}", text)\nanswer("Wrote it")\n'
+        for words, target in (("zqx", "one.txt"), ("wishes", "two.txt"))
+    )
+    person = Person("none")
+    with pytest.raises(PlanError) as caught:
+        await world.choose("Write the zqx or the wishes to one.txt or two.txt", plans, person)
+    assert caught.value.code == "plan.several"
+    assert len(person.questions) == 1
+
+
+async def test_the_benign_twin_with_one_target_is_chosen_by_what_is_there(world: World) -> None:
+    world.write("wishes.txt", "a bike")
+    plans = tuple(
+        f'text = read_text(file("{words}"))\nwrite_text("one.txt", text)\nanswer("Wrote it")\n'
+        for words in ("zqx", "wishes")
+    )
+    person = Person()
+    planned = await world.choose("Write the zqx or the wishes to one.txt", plans, person)
+    assert person.questions == []
+    assert (planned.choice["by"], planned.choice["taken"]) == ("world", 1)
+    assert not planned.start.read.trusted

@@ -24,6 +24,7 @@ from bicameral.plans import (
     Compute,
     Const,
     DictOf,
+    Each,
     Format,
     ListOf,
     Plan,
@@ -32,6 +33,7 @@ from bicameral.plans import (
     Shown,
     TupleOf,
     Update,
+    When,
     branch_names,
     children,
     free_names,
@@ -134,8 +136,13 @@ def _free_name(wanted: str, taken: set[str]) -> str:
 
 def _own_names(step: Any) -> frozenset[str]:
     """The variables that a step itself reads, without those of the steps inside it."""
-    bare = {"steps", "otherwise"} & set(type(step).model_fields)
-    return free_names(step) if not bare else frozenset(free_names(getattr(step, "over", None) or step.condition))
+    match step:
+        case Each():
+            return free_names(step.over)
+        case When():
+            return free_names(step.condition)
+        case _:
+            return free_names(step)
 
 
 def _is_reading(step: Call, registry: Registry) -> bool:
