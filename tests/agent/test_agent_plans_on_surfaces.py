@@ -134,7 +134,7 @@ async def test_a_durable_run_asks_which_plan_is_meant_and_records_the_choice(fol
         assert waiting.ending == "asked"
         (approval,) = waiting.waits_for
         question = (await service.runs.approval(approval)).question
-        assert '2. write_csv("two.csv", kept)' in question
+        assert '2. Write csv: path "two.csv"' in question
         view = await service.settled(submission, ["2"])
         start = (await service.runs.journal(view.run))[0]
         assert start.body["plan_choice"]["by"] == "person"

@@ -217,8 +217,8 @@ async def test_two_effects_that_are_equally_good_are_the_persons_choice(make: Ma
     assert planned.choice["by"] == "person"
     assert "two.csv" in planned.source.split("write_csv", 1)[1]
     (question,) = person.questions
-    assert '1. kept = filter_rows(rows, "state", "==", "open")' in question
-    assert '2. kept = filter_rows(rows, "state", "==", "paid")' in question
+    assert '1. Write csv: path "one.csv"; rows "bills.csv" where "state" == "open"' in question
+    assert '2. Write csv: path "two.csv"; rows "bills.csv" where "state" == "paid"' in question
 
 
 async def test_an_effect_that_most_plans_have_with_the_first_needs_no_question(make: Make) -> None:
@@ -253,12 +253,13 @@ async def test_effects_that_come_to_the_same_here_need_no_question(make: Make, t
 async def test_effects_of_what_only_a_model_can_read_are_the_persons_choice(make: Make, tmp_path: Path) -> None:
     (tmp_path / "bills.txt").write_text("rent 900")
     texts = [
-        f'text = read_text("bills.txt")\nsum = extract(text, "{asked}", str)\n'
-        'write_text("one.txt", sum)\nanswer("Wrote it")\n'
-        for asked in ("the sum", "the amount")
+        f'text = read_text("bills.txt")\nsum = extract(text, "the sum for {year}", str)\n'
+        'write_text("one.txt", sum)\nanswer("Wrote it for 2025 or 2026")\n'
+        for year in (2025, 2026)
     ]
     person = Person("1")
-    planned = await _plan(make(planner(*texts, *texts[::-1])), "Write the sum of bills.txt to one.txt", asker=person)
+    request = "Write the sum for 2025 or 2026 of bills.txt to one.txt"
+    planned = await _plan(make(planner(*texts, *texts[::-1])), request, asker=person)
     assert len(person.questions) == 1
     assert planned.choice["by"] == "person"
 

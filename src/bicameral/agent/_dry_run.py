@@ -108,40 +108,18 @@ def is_local_reading(tool: Tool | None) -> bool:
     return tool.toolbox in LOCAL_TOOLBOXES
 
 
-async def planned_effects(
-    plan: Plan, registry: Registry, policy: Policy, limits: PlanLimits
-) -> tuple[str | None, Label]:
-    """What a bound plan would do besides reading, as a text to compare, and the label of what was read.
-
-    The text has the steps that a dry run leaves out and the values that they use from the others. None if some of these
-    values are not known: then nobody can tell whether two plans do the same.
-    """
-    parts = _divide(plan, registry)
-    steps = [step for step in parts.left if not isinstance(step, Answer)]
-    used = frozenset[str]().union(*(free_names(step) for step in steps)) - parts.missing
-    if not used <= parts.made:
-        return None, UNKNOWN
-    written = [step.model_dump(mode="json") for step in steps]
-    if not used:
-        return json.dumps([written, {}], sort_keys=True), NOTHING
-    read = await dry_run(_ending_with(plan, parts.kept, sorted(used)), registry, policy, limits)
-    if read.answer is None:
-        return None, read.label
-    return json.dumps([written, json.loads(read.answer)], sort_keys=True), read.label
-
-
 def local_part(plan: Plan, registry: Registry) -> Plan | None:
     """The steps of a plan that a dry run may do, ending with what the others would use; None if there are none."""
-    if all(_is_allowed(step, registry, reading=True) for step in plan.steps):
+    if all(is_local_step(step, registry, reading=True) for step in plan.steps):
         return plan
-    parts = _divide(plan, registry)
+    parts = divide_plan(plan, registry)
     wanted = frozenset[str]().union(*(free_names(step) for step in parts.left))
     names = sorted(name for name in (wanted & parts.made) - parts.missing if not name.startswith("_"))
-    return _ending_with(plan, parts.kept, names) if names else None
+    return end_with_names(plan, parts.kept, names) if names else None
 
 
 @dataclass(frozen=True, slots=True)
-class _Division:
+class Division:
     """The steps of a plan that a dry run may do, and the others.
 
     Args:
@@ -157,7 +135,7 @@ class _Division:
     missing: frozenset[str]
 
 
-def _divide(plan: Plan, registry: Registry) -> _Division:
+def divide_plan(plan: Plan, registry: Registry) -> Division:
     """The division of a plan.
 
     A step is left out if it, or one inside it, does more than read locally, or if it uses what a step left out would
@@ -168,7 +146,7 @@ def _divide(plan: Plan, registry: Registry) -> _Division:
     missing = set[str]()
     changed = False
     for step in plan.steps:
-        allowed = _is_allowed(step, registry, reading=not changed)
+        allowed = is_local_step(step, registry, reading=not changed)
         if allowed and not free_names(step) & missing and not can_answer(step):
             kept.append(step)
             continue
@@ -177,10 +155,10 @@ def _divide(plan: Plan, registry: Registry) -> _Division:
         missing |= branch_names(step)
         changed = changed or _changes(step, registry)
     made = frozenset[str]().union(*(branch_names(step) for step in kept if not isinstance(step, Each | When)))
-    return _Division(kept, left, made, frozenset(missing))
+    return Division(kept, left, made, frozenset(missing))
 
 
-def _ending_with(plan: Plan, steps: Sequence[Any], names: Sequence[str]) -> Plan:
+def end_with_names(plan: Plan, steps: Sequence[Any], names: Sequence[str]) -> Plan:
     """A plan of these steps that answers with these variables."""
     value = DictOf(entries=tuple((Const(value=name), Ref(name=name)) for name in names))
     return plan.model_copy(update={"steps": (*steps, Answer(value=value))})
@@ -190,7 +168,7 @@ def _inner_steps(step: Any) -> Sequence[Any]:
     return [inner for _, inner in walk((step,))]
 
 
-def _is_allowed(step: Any, registry: Registry, *, reading: bool) -> bool:
+def is_local_step(step: Any, registry: Registry, *, reading: bool) -> bool:
     for inner in _inner_steps(step):
         match inner:
             case Extract() | Ask():

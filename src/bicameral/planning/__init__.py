@@ -21,6 +21,7 @@ from bicameral.planning._alternatives import (
     unserved_constraints as unserved_constraints,
     unused_mentions as unused_mentions,
 )
+from bicameral.planning._asked_forms import unserved_forms as unserved_forms
 from bicameral.planning._cascade import (
     MIN_CONFIDENCE as MIN_CONFIDENCE,
     DoubtCriteria as DoubtCriteria,
@@ -47,6 +48,7 @@ from bicameral.planning._directives import (
     variable_origins as variable_origins,
 )
 from bicameral.planning._echo import Echo as Echo
+from bicameral.planning._effect_sentences import describe_effects as describe_effects
 from bicameral.planning._effect_signature import (
     EffectCall as EffectCall,
     EffectSignature as EffectSignature,
@@ -112,3 +114,4 @@ from bicameral.planning._selecting_constants import (
     invented_constants as invented_constants,
 )
 from bicameral.planning._statement_grammar import Opening as Opening, statement_grammar as statement_grammar
+from bicameral.planning._text_facts import text_facts as text_facts

@@ -12,11 +12,12 @@ import ast
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from bicameral.errors import BicameralError
 from bicameral.limits import open_ledger
+from bicameral.planning._asked_forms import unserved_forms
 from bicameral.planning._cascade import MIN_CONFIDENCE, DoubtCriteria, DoubtKind, PlanDoubt
 from bicameral.planning._compiled_plan import CompiledPlan
 from bicameral.planning._decode import Sampling
@@ -152,6 +153,7 @@ class PlanFit:
         effects: Whether its effects are exactly those that the request asks for.
         constraints: Less for each constraint that nothing serves.
         mentions: Less for each mention that is not used.
+        forms: Less for each calculation, or each way to distribute messages, that the request asks for otherwise.
         omissions: Less for each hint that something is left out or added.
         mildness: Less for each call that changes something, by how grave it is.
     """
@@ -160,6 +162,7 @@ class PlanFit:
     effects: bool
     constraints: int
     mentions: int
+    forms: int
     omissions: int
     mildness: int
 
@@ -174,6 +177,7 @@ def fit_of(compiled: CompiledPlan, intent: Intent, registry: Registry) -> PlanFi
         set(effects) == set(intent.effects),
         -len(unserved_constraints(plan, intent, registry)),
         -len(unused_mentions(plan, intent, registry)),
+        -len(unserved_forms(plan, intent, registry)),
         -len(list(find_omissions(plan, intent, registry))),
         -sum(_SEVERITY[effect] for effect in effects),
     )
@@ -274,9 +278,19 @@ def _load_drawn(
     return DrawnPlans((first, *usable), doubts, drawn, votes)
 
 
-def best_fitting(plans: Sequence[CompiledPlan], intent: Intent, registry: Registry) -> tuple[int, ...]:
-    """The places of the plans that fit the intent best."""
+def best_fitting(
+    plans: Sequence[CompiledPlan], intent: Intent, registry: Registry, *, forms: bool = True
+) -> tuple[int, ...]:
+    """The places of the plans that fit the intent best.
+
+    Args:
+        plans: The plans.
+        intent: What they are for.
+        registry: The tools.
+        forms: Whether the form of the result counts, which is found by single words of the request.
+    """
     fits = [fit_of(plan, intent, registry) for plan in plans]
+    fits = fits if forms else [replace(fit, forms=0) for fit in fits]
     best = max(fits)
     return tuple(place for place, fit in enumerate(fits) if fit == best)
 
