@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from bicameral.errors import IntentError
 from bicameral.planning._clauses import only_asks
@@ -91,9 +92,9 @@ def _unclear(request: str) -> OpenQuestion | None:
         text = request.strip()
         return OpenQuestion(about="task", question=f"What exactly should be done? {text!r} does not say.", words=text)
     first = next((i for i, word in enumerate(said) if word in _POINTER_WORDS), None)
-    if first is not None and first <= 1 and len(said) > first + 1 and not CONCRETE.search(request):
-        if not _is_no_pointer(said, first):
-            return OpenQuestion(about="referent", question=f"What does {said[first]!r} refer to?", words=said[first])
+    is_early = first is not None and first <= 1 and len(said) > first + 1
+    if first is not None and is_early and not CONCRETE.search(request) and not _is_no_pointer(said, first):
+        return OpenQuestion(about="referent", question=f"What does {said[first]!r} refer to?", words=said[first])
     return _unclear_pronoun(request)
 
 
@@ -127,7 +128,7 @@ _SHORT_QUESTION = 3
 # Pronouns of French and Spanish that stand for a thing, after an order: `transfère-le`, `reenvía eso`. German ones are
 # articles as well.
 _PRONOUN_OBJECT = re.compile(
-    r"\W*(?:transf[eè]re|envoie|supprime|efface|imprime|range|lis|r[eé]ponds[- ]y|reenv[ií]a|env[ií]a|manda|borra|elimina|"
+    r"\W*(?:transf[eè]re|envoie|supprime|efface|imprime|range|lis|reenv[ií]a|env[ií]a|manda|borra|elimina|"
     r"fais\s+suivre)(?:-(?P<clitic>les?|la)\b|\s+(?P<word>[cç]a|cela|ceci|eso|esto|ello)\b)(?!\s*[:,])[^.!?;:,\n]*[.!]?\s*",
     re.IGNORECASE,
 )
@@ -310,7 +311,7 @@ def _has_destination(verb: Token, rest: Sequence[Token]) -> bool:
     words = [token.lower for token in rest]
     if verb.lower == "range":
         return "dans" in words
-    puts = any(pair[0] == "in" and pair[1] in _ACCUSATIVES for pair in zip(words, words[1:], strict=False))
+    puts = any(pair[0] == "in" and pair[1] in _ACCUSATIVES for pair in pairwise(words))
     return verb.lower.startswith(("räum", "raeum")) and (puts or "ein" in words[-2:])
 
 

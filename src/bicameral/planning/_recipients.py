@@ -1,14 +1,15 @@
 """Recipients: whether a request that orders to send something says to whom.
 
 The object of `mail` and `email` is whoever gets the mail, unless it is a thing that can only be sent (`mail the
-minutes`); the object of `send` and `forward` is a thing, unless another object follows it. A recipient may also be named
-elsewhere: as the one who wants something (`Hugo needs the plan, forward it`), as a group of people for whom a mail is
-(`for the tenants`), or by the order before. Where the rules are in doubt, a recipient is there: nobody is asked.
+minutes`); the object of `send` and `forward` is a thing, unless another object follows it. A recipient may also be
+named elsewhere: as the one who wants something (`Hugo needs the plan, forward it`), as a group of people for whom a
+mail is (`for the tenants`), or by the order before. Where the rules are in doubt, nobody is asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from bicameral.planning._intent_document import Mention
 from bicameral.planning._lexicon import (
@@ -151,9 +152,7 @@ def _has_two_objects(phrase: Sequence[Token]) -> bool:
     if len(determiners) > 1 or any(place > 0 for place in determiners):
         return True
     # `sie` is no article, so that the word after it is another object; so is a name after `correo`.
-    return any(
-        first.lower in _BEFORE_NAME and _may_be_name(second) for first, second in zip(phrase, phrase[1:], strict=False)
-    )
+    return any(first.lower in _BEFORE_NAME and _may_be_name(second) for first, second in pairwise(phrase))
 
 
 _BEFORE_NAME = frozenset({"sie", "es", "ihn", "correo", "mail", "mensaje", "message"})
@@ -168,7 +167,7 @@ _FIRST_OBJECT = 2
 
 
 def _has_goal(tokens: Sequence[Token]) -> bool:
-    """Whether something follows `to`, `an`, `à`; an article is not taken for a preposition, unless a name follows it."""
+    """Whether something follows `to`, `an`, `à`; an article is none of them unless a name follows it."""
     return any(
         token.lower in TO_WORDS
         and (token.lower not in _NO_GOALS or (token.text == "a" and after is not None and _may_be_name(after)))
@@ -200,7 +199,7 @@ def _object_text(phrase: Sequence[Token]) -> str:
 
 def _names_receiver(tokens: Sequence[Token]) -> bool:
     """Whether somebody wants or needs something, or an order before was for people: `write to each, and send …`."""
-    for token, after in zip(tokens, tokens[1:], strict=False):
+    for token, after in pairwise(tokens):
         if after.lower in _WANTS and (token.lower in _PEOPLE or _may_be_name(token, at_start=True)):
             return True
         if token.lower in TO_WORDS and token.lower not in _NO_GOALS and after.lower in EACH_WORDS:
