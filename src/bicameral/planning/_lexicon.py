@@ -117,11 +117,23 @@ SENT_THINGS = _words(
     "photos picture pictures image images video videos attachment attachments letter letters form forms link links "
     "address number numbers date dates reason plan plans schedule draft text texts details info information data "
     "figures answer invitation invitations reminder paper papers presentation slides recipe menu confirmation copy "
-    "count average price prices update news stuff thing things "
+    "count average price prices update news stuff thing things overview breakdown spreadsheet sheet statement "
+    "statements proposal estimate budget timetable itinerary ticket tickets booking certificate cv resume application "
+    "essay article homework transcript recording map catalogue brochure flyer poster newsletter survey feedback "
+    "question questions answers names balance amount amounts cost costs hours readings stats statistics chart graph rows "
+    "lines entries items record records screenshot screenshots scan scans message messages mail mails greeting wishes "
+    "apology card recipes ideas tips instructions directions code password times difference percentage output log logs "
+    "folder calendar events appointments sales expenses spending donations attendance thread conversation drawing "
+    "drawings blueprint blueprints script manual guide policy pack package deck draft drafts note translation version "
+    "inventory findings analysis evaluation paperwork warranty prescription diagnosis receipt reference quotation tender "
+    "agenda plan plans outline memo "
     "liste listen tabelle bericht berichte zusammenfassung summe ergebnis ergebnisse protokoll notiz notizen angebot "
     "angebote rechnung rechnungen vertrag verträge dokument dokumente unterlagen datei dateien foto fotos bild bilder "
     "anhang anhänge brief formular adresse nummer datum grund entwurf daten zahlen antwort einladung einladungen "
-    "erinnerung rezept bestätigung kopie preis preise infos",
+    "erinnerung rezept bestätigung kopie preis preise infos übersicht aufstellung auswertung tickets ticket kalender "
+    "termine beleg belege kontoauszug gutachten zeugnis lebenslauf bewerbung fragebogen präsentation folien flyer karte "
+    "plakat skizze zeichnung anleitung code passwort namen zahlen beträge kosten stunden werte frage fragen hinweise "
+    "tagesordnung kostenvoranschlag mahnung quittung abrechnung broschüre artikel aufsatz entwürfe",
 )
 
 PREPOSITIONS = _words(

@@ -68,7 +68,12 @@ def unaddressed_objects(tokens: Sequence[Token], mentions: Sequence[Mention]) ->
         phrase = _without_particles(noun_phrase(tokens, place + 1))
         # After an English verb `an` is an article.
         goals = rest if tokens[place].lower not in _ENGLISH else [token for token in rest if token.lower != "an"]
-        if not phrase or _is_addressed(goals, phrase) or {token.lower for token in rest} & _REPLY_WORDS:
+        if (
+            not phrase
+            or _is_addressed(goals, phrase)
+            or _is_told_before(tokens, place, phrase)
+            or {token.lower for token in rest} & _REPLY_WORDS
+        ):
             continue
         if tokens[place].lower in MAIL_VERBS and not _is_sent_thing(tokens[place], rest, phrase):
             continue
@@ -158,6 +163,16 @@ def _has_two_objects(phrase: Sequence[Token]) -> bool:
 _BEFORE_NAME = frozenset({"sie", "es", "ihn", "correo", "mail", "mensaje", "message"})
 
 
+def _is_told_before(tokens: Sequence[Token], place: int, phrase: Sequence[Token]) -> bool:
+    """`When am I free? Schick das Petra`: after a sentence `das` may stand for it, so that a name may follow."""
+    return (
+        [token.lower for token in phrase[:-1]] == ["das"]
+        and any(token.sentence_start for token in tokens[1 : place + 1])
+        and _may_be_name(phrase[-1])
+        and phrase[-1].lower not in SENT_THINGS
+    )
+
+
 def _has_second_object(tokens: Sequence[Token]) -> bool:
     """Whether a mail is named after something else: `send the borrowers in tools.csv a mail`."""
     return any(token.lower in MAIL_NOUNS and place > _FIRST_OBJECT for place, token in enumerate(tokens))
@@ -186,7 +201,7 @@ def _is_sent_thing(verb: Token, rest: Sequence[Token], phrase: Sequence[Token]) 
 def _without_particles(phrase: Sequence[Token]) -> Sequence[Token]:
     """A phrase without what belongs to the verb before and after it, and without politeness."""
     first, last = 0, len(phrase)
-    while first < last and phrase[first].lower in _PARTICLES:
+    while first < last and phrase[first].lower in _PARTICLES | POLITE:
         first += 1
     while first < last and phrase[last - 1].lower in _PARTICLES | POLITE:
         last -= 1
