@@ -188,7 +188,8 @@ _FINITE: dict[Language, re.Pattern[str]] = {
         r"\b(?:ist|is|sind|war|waren|hat|hab|habe|haben|hatte|hatten|wurde|wurden|kam|kamen|steht|stehen|liegt|liegen|"
         r"lag|standen|fand|fanden|gab|gibt|ging|gingen|tragt|schreibt|setzt|legt|stellt|schickt|packt|passt|fehlt|fehlen|kann|konnte|darf|"
         r"mochte|braucht|schaut|blickt|sehe|sieht|nahm|nimmt|loscht|bekam|erhielt|macht|existiert)\b"
-        r"|\b(?!ich\s)\w+\s+will\b"
+        # `stand` is a noun as well: `Mail an Kim mit dem Stand`.
+        r"|\b(?!ich\s)\w+\s+will\b|^(?:in|im)\s.*(?<!\bdem )(?<!\bden )(?<!\bder )(?<!\bvom )(?<!\bzum )\bstand\b"
     ),
     "fr": re.compile(
         r"\b(?:est|sont|etait|etaient|ont|avait|avaient|ai|as|avons|avez|etais|suis|fut|sera|seront|figure|figurent|"
@@ -197,7 +198,7 @@ _FINITE: dict[Language, re.Pattern[str]] = {
     ),
     "es": re.compile(
         r"\b(?:es|son|era|eran|esta(?!\s+(?:tarde|noche|manana|semana)\b)|estan|estaba|hay|habia|ha|han|he|tengo|tiene|tienen|tenia|fue|fueron|llego|"
-        r"llegaron|puso|pusieron|apunte|aparece|aparecen|existe|existen|figura|puede|queda|quedan|viene|vienen|llevo|salio|falta|"
+        r"llegaron|puse|puso|pusieron|apunte|aparece|aparecen|existe|existen|figura|puede|queda|quedan|viene|vienen|llevo|salio|falta|"
         r"faltan)\b|\bse\s+\w+o\b"
     ),
 }
@@ -283,7 +284,21 @@ def _clauses_of_sentence(
             continue
         bound = False
         elliptical = not _FINITE_FORMS[language].search(clause) and not _QUESTION_FORMS[language].search(clause)
+        if elliptical and first and text[end : end + 1] == "," and _tells_where(clause, text[end:], language):
+            continue
         yield Clause(clause, spelled[start + lead : start + lead + len(clause)], elliptical, opens, follows, number)
+
+
+def _tells_where(clause: str, rest: str, language: Language) -> bool:
+    """Whether a clause says where something was: `In a mail to Kim, I wrote …`."""
+    told = _FINITE_FORMS[language].search(rest) or _SPEECH_FORMS[language].search(rest) or _I_WROTE.search(rest)
+    return _IN_A_PLACE.match(clause) is not None and told is not None
+
+
+_IN_A_PLACE = re.compile(
+    r"(?:in|im|dans|en)\s+(?:\w+\s+){0,2}(?:(?:e-?)?mail|nachricht|brief|message|letter|note|courriel|lettre|correo|mensaje|carta)\b"
+)
+_I_WROTE = re.compile(r"\b(?:j'(?:ai|avais)|escribi|mande|envie|deje|puse)\b")
 
 
 def only_asks(request: str, language: Language) -> bool:

@@ -11,15 +11,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from bicameral.planning._language import fold
+from bicameral.planning._language import QUOTATIONS, fold
 
-QUOTATIONS = r"""
-    "[^"\n]*" | “[^”\n]*” | „[^“”"\n]*[“”"] | «[^»\n]*»
-  | ‚[^‘’\n]*[‘’] | ‹[^›\n]*› | ‘[^’\n]*’(?!\w)
-  | (?<!\w)'[^'\n]*'(?!\w)
-  | "[^"]*" | “[^”]*” | „[^“”"]*[“”"] | «[^»]*»                  # over several lines
-"""
-"""Texts in quotation marks, as a part of a verbose pattern."""
 _QUOTATION = re.compile(QUOTATIONS, re.VERBOSE)
 # A content in quotation marks ends with them.
 _QUOTED = r"\s*z{3,}"
@@ -64,7 +57,7 @@ _ASKS_FOR = (
 )
 # These are imperatives as well, so a subject or a pronoun must go before: `Kim escribe:`, and not `Escribe a Kim:`.
 _WITH_SUBJECT = (
-    r"(?<![a-z'])(?!(?:y|e|et|puis|luego|entonces|favor|svp|stp|ahora|tambien|aussi|alors|hola|bonjour|porfa)\s)"
+    r"(?<![a-z'])(?!(?:la|une|ma|cette|una|mi|esta|su|siguiente|y|e|et|puis|luego|entonces|favor|svp|stp|ahora|tambien|aussi|alors|hola|bonjour|porfa)\s)"
     r"[a-z]{2,30}\s+"
     r"(?:(?:me|nos|te|le|les|nous|vous|lui|leur)\s+|[mt]')?"
     r"(?P<verb>demande|annonce|affirme|propose|ordonne|escribe|pide|pregunta|responde|contesta|comenta|propone|sugiere)"

@@ -17,8 +17,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, field_validator
 
 from bicameral.days import NUMBER_WORDS
+from bicameral.planning._clauses import only_asks
 from bicameral.planning._intent_document import Intent, IntentOutput, IntentStep, OpenQuestion, QuestionTopic
-from bicameral.planning._lexicon import EACH_WORDS, GROUP_NOUNS, PRONOUNS, RELATIONS, STOP_TOKENS
+from bicameral.planning._language import guess_language
+from bicameral.planning._lexicon import EVERYTHING, PREPOSITIONS, STOP_TOKENS
+from bicameral.planning._recipients import names_recipient
 from bicameral.text import mentions as stands_in, stem
 from bicameral.tools import Registry
 
@@ -337,44 +340,82 @@ def confirmed_questions(
         registry: The tools. With `find` among them nobody is asked where something is.
     """
     finds = any(tool.toolbox == "find" for tool in registry)
-    return tuple(each for each in questions if _needs_person(each, reply, plain, finds=finds))
+    stores = any(tool.effect == "write" and any(tool.configured.values()) for tool in registry)
+    return tuple(each for each in questions if _needs_person(each, reply, plain, finds=finds, stores=stores))
 
 
 _PLACES = frozenset({"file", "folder", "table", "link", "mail", "event"})
+_STORES = frozenset({"file", "folder", "table", "link"})
 _PLACE_PARAMETERS = frozenset({"file", "folder", "link", "mail", "event"})
 _SINCE_WORDS = frozenset("since after seit nach depuis après desde después".split())
-_RECIPIENT_WORDS = RELATIONS | GROUP_NOUNS | EACH_WORDS | PRONOUNS
+_WHEN_WORDS = frozenset("when wann quand cuándo cuando free frei freie freien libre libres hueco slot gap".split())
+_HOW_MANY = re.compile(r"\b(?:how\s+(?:much|many)|wie\s*viele?|combien|cu[aá]nt[oa]s?)\b", re.IGNORECASE)
+# A measure without a number: only the person knows where it begins.
+_VAGUE_MEASURES = frozenset(
+    "too much many high large big small low little few some several expensive cheap enough "
+    "zu viel viele hoch hohe hohen groß große großen klein kleine niedrig wenig wenige einige paar mehrere teuer "
+    "billig trop beaucoup élevé élevée élevés élevées grand grande grands grandes gros grosse grosses petit petites "
+    "peu quelques plusieurs cher chère chers chères assez demasiado demasiados demasiada demasiadas mucho muchos alto "
+    "alta altos altas pequeño pequeñas poco pocos unos algunos algunas varios varias caro cara caros caras barato "
+    "bastante".split()
+)
+_PAYING_VERBS = frozenset(
+    "pay transfer wire donate spend überweise überweis zahle zahl bezahle spende paie paye verse vire paga transfiere "
+    "dona".split()
+)
 
 
-def _needs_person(question: OpenQuestion, reply: EchoReply, plain: Intent, *, finds: bool) -> bool:
+def _needs_person(question: OpenQuestion, reply: EchoReply, plain: Intent, *, finds: bool, stores: bool) -> bool:
+    """Whether code finds open what a model asks for: the model alone is no reason to stop before a plan."""
     said = _split(plain.request)
     if question.words and len(_split(question.words)) >= len(said):
         # It repeats the request.
         return False
     given = {name for step in reply.steps for name in step.parameters}
+    actions = {step.action for step in reply.steps}
+    kinds = {each.kind for each in plain.mentions}
+    # Whoever only asks orders nothing that needs a recipient, a file or a day.
+    asks = not plain.effects and only_asks(plain.request, guess_language(plain.request))
     match question.about:
         case "file":
-            if given & _PLACE_PARAMETERS or any(each.kind in _PLACES for each in plain.mentions):
-                return False
-            # Where something is can be looked up; where it should go cannot.
-            return not finds or reply.output == "file"
+            if reply.output == "file" and "write" in plain.effects:
+                # Where something should go cannot be looked up, unless the settings say it.
+                return not (stores or kinds & _STORES or given & {"file", "folder"})
+            # Where something is can be looked up.
+            return not finds and not (given & _PLACE_PARAMETERS or kinds & _PLACES)
         case "which":
             if any(each.verbatim and stands_in(each.words, question.words) for each in plain.mentions):
                 return False
             # Binding asks which of several is meant, once it knows them; before a deletion it is better asked first.
-            return not finds or "irreversible" in plain.effects
+            return not finds or ("irreversible" in plain.effects and not _says_which(question.words, plain))
         case "recipient":
-            sends = {"send", "forward"} & {step.action for step in reply.steps} or reply.output == "mail"
-            return bool(sends) and "to" not in given and _RECIPIENT_WORDS.isdisjoint(said)
+            sends = bool({"send", "forward"} & actions) or reply.output == "mail"
+            return sends and not asks and "to" not in given and not names_recipient(plain.request, plain.mentions)
         case "since":
-            return not _SINCE_WORDS.isdisjoint(said)
+            return not _SINCE_WORDS.isdisjoint(said) and not kinds & _PLACES
         case "day":
-            plans = reply.output == "calendar" or {"add-event", "change-event"} & {step.action for step in reply.steps}
-            return bool(plans) and "write" in plain.effects and "when" not in given
+            plans = "add-event" in actions or (reply.output == "calendar" and "change-event" not in actions)
+            # A day may be written in a mail, or be the first that is free.
+            found = kinds & {*_STORES, "mail"} or not _WHEN_WORDS.isdisjoint(said) or "find-time" in actions
+            return plans and not asks and "write" in plain.effects and "when" not in given and not found
         case "amount":
-            return bool(question.words) and not request_numbers(plain.request)
+            # Whoever asks how many wants the number, and does not leave it out.
+            if request_numbers(plain.request) or _HOW_MANY.search(plain.request):
+                return False
+            vague = not _VAGUE_MEASURES.isdisjoint(_split(question.words))
+            return vague or (bool(plain.effects) and not _PAYING_VERBS.isdisjoint(said))
         case _:
             return True
+
+
+def _says_which(words: str, plain: Intent) -> bool:
+    """Whether a request says more of a thing than its name: whose, of when, with what in it, or all of them."""
+    said = _split(plain.request)
+    if any(not stands_in(words, each.words) for each in plain.mentions) or not EVERYTHING.isdisjoint(said):
+        return True
+    own = _split(words)
+    place = next((at for at in range(len(said)) if own and said[at : at + len(own)] == own), None)
+    return place is not None and said[place + len(own) :][:1] != [] and said[place + len(own)] in PREPOSITIONS
 
 
 def merged_output(plain: Intent, kind: Literal["answer", "file", "mail", "calendar"]) -> IntentOutput:

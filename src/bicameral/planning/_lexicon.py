@@ -95,6 +95,46 @@ GROUP_NOUNS = _words(
     "chef chefin gruppe familie kollegen kunden mitglieder büro equipe équipe patron groupe famille collègues clients "
     "equipo jefe jefa grupo familia colegas clientes"
 )
+# People of whom data tell: their addresses are looked up.
+PEOPLE_NOUNS = _words(
+    "people person persons customer customers client clients guest guests member members tenant tenants parent parents "
+    "teacher teachers student students pupil pupils child children kids player players volunteer volunteers supplier "
+    "suppliers borrower borrowers owner owners neighbours neighbors friends trainers coaches singers soloists whoever "
+    "recipient recipients subscribers participants attendees everyone everybody "
+    "leute person personen kunde kunden kundin gast gäste gaeste mitglied mitglieder mieter mieterin eltern lehrer "
+    "lehrerin schüler schueler kinder spieler helfer lieferanten lieferant eigentümer nachbarn freunde trainer sänger "
+    "teilnehmer teilnehmerinnen empfänger "
+    "gens personne personnes client cliente clients clientes invités invites membres locataire locataires parents "
+    "enseignants élèves eleves enfants joueurs bénévoles fournisseur fournisseurs propriétaires voisins amis "
+    "participants destinataires adhérents adherents "
+    "gente persona personas cliente clientes invitado invitados miembros socios inquilino inquilinos padres profesores "
+    "alumnos niños jugadores voluntarios proveedor proveedores dueños vecinos amigos participantes destinatarios",
+)
+# What is sent and gets no mail itself.
+SENT_THINGS = _words(
+    "list lists table report reports summary total totals sum result results minutes note notes offer offers quote "
+    "invoice invoices bill bills receipt receipts contract contracts agreement document documents file files pdf photo "
+    "photos picture pictures image images video videos attachment attachments letter letters form forms link links "
+    "address number numbers date dates reason plan plans schedule draft text texts details info information data "
+    "figures answer invitation invitations reminder paper papers presentation slides recipe menu confirmation copy "
+    "count average price prices update news stuff thing things overview breakdown spreadsheet sheet statement "
+    "statements proposal estimate budget timetable itinerary ticket tickets booking certificate cv resume application "
+    "essay article homework transcript recording map catalogue brochure flyer poster newsletter survey feedback "
+    "question questions answers names balance amount amounts cost costs hours readings stats statistics chart graph rows "
+    "lines entries items record records screenshot screenshots scan scans message messages mail mails greeting wishes "
+    "apology card recipes ideas tips instructions directions code password times difference percentage output log logs "
+    "folder calendar events appointments sales expenses spending donations attendance thread conversation drawing "
+    "drawings blueprint blueprints script manual guide policy pack package deck draft drafts note translation version "
+    "inventory findings analysis evaluation paperwork warranty prescription diagnosis receipt reference quotation tender "
+    "agenda plan plans outline memo "
+    "liste listen tabelle bericht berichte zusammenfassung summe ergebnis ergebnisse protokoll notiz notizen angebot "
+    "angebote rechnung rechnungen vertrag verträge dokument dokumente unterlagen datei dateien foto fotos bild bilder "
+    "anhang anhänge brief formular adresse nummer datum grund entwurf daten zahlen antwort einladung einladungen "
+    "erinnerung rezept bestätigung kopie preis preise infos übersicht aufstellung auswertung tickets ticket kalender "
+    "termine beleg belege kontoauszug gutachten zeugnis lebenslauf bewerbung fragebogen präsentation folien flyer karte "
+    "plakat skizze zeichnung anleitung code passwort namen zahlen beträge kosten stunden werte frage fragen hinweise "
+    "tagesordnung kostenvoranschlag mahnung quittung abrechnung broschüre artikel aufsatz entwürfe",
+)
 
 PREPOSITIONS = _words(
     "of in on at to from for by with about into onto as since before after until till under over between within "
@@ -137,7 +177,7 @@ NO_PERSON = _words(
     "beträge gehalt miete strom auto haus garage keller schule arbeit büro firma bank anfang ende morgen abend mittag "
     "heute gestern jahr jahre jahren monat monate monaten woche wochen tag tage tagen uhr stunde stunden minuten "
     "team chef chefin alle euro prozent adresse nummer namen name preis preise ausgaben einnahmen zahlen werte "
-    "ergebnis antwort frage kollegen familie freunde mutter vater mama papa hause"
+    "ergebnis antwort frage kollegen familie freunde mutter vater mama papa hause bescheid betreff anhang"
 )
 NOUN_ENDINGS = (
     "ung",
@@ -186,10 +226,10 @@ DELETE_VERBS = _words(
     "delete remove erase wipe purge drop discard trash clear lösche lösch loesche loesch entferne entfern "
     "supprime efface enlève retire jette borra elimina quita suprime"
 )
-SEND_VERBS = _words(
-    "forward send mail email e-mail schick schicke sende maile transfère transfere envoie envoyez reenvía reenvia "
-    "envía "
-    "envia manda"
+MAIL_VERBS = _words("mail email e-mail maile")
+"""Verbs whose object gets the mail: `mail the school`."""
+SEND_VERBS = MAIL_VERBS | _words(
+    "forward send schick schicke sende transfère transfere envoie envoyez reenvía reenvia envía envia manda"
 )
 TIDY_VERBS = _words(
     "clean tidy organise organize declutter räum räume raeum aufräumen putze nettoie range limpia ordena organiza"

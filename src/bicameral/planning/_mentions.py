@@ -457,11 +457,24 @@ def _mails_and_events(tokens: Sequence[Token]) -> _Found:
             continue
         first = place
         while first > max(0, place - _MAX_MODIFIERS) and _is_modifier(tokens[first - 1], tokens[first]):
+            if _is_addressee(tokens, first - 1):
+                break
             first -= 1
         before = _at(tokens, first - 1)
         # Without an article or a modifier it is a word of its own: `by mail`.
         if first < place or (before is not None and before.lower in DETERMINERS) or token.lower.endswith("s"):
             yield kind, tokens[first].start, token.end
+
+
+def _is_addressee(tokens: Sequence[Token], place: int) -> bool:
+    """Whether a name is the first of two objects: `send Kim one mail`, and not `show the Kim mail`."""
+    before = _at(tokens, place - 1)
+    return (
+        before is not None
+        and before.lower in ADDRESSING_VERBS
+        and before.lower != "show"
+        and _may_be_person(tokens[place])
+    )
 
 
 def _is_modifier(token: Token, after: Token) -> bool:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 
-from bicameral.planning._contents import QUOTATIONS, VERBS_OF_TEXTS, without_contents
-from bicameral.planning._language import Language, fold
+from bicameral.planning._contents import VERBS_OF_TEXTS, without_contents
+from bicameral.planning._language import QUOTATIONS, Language, fold
 from bicameral.planning._lexicon import DELETABLE
 
 # What is no order, although it has the words of one. Each pattern is matched against the folded request, and what it
@@ -70,9 +70,11 @@ _DRAFTS: dict[Language, tuple[re.Pattern[str], ...]] = {
 
 _PROHIBITIONS: dict[Language, tuple[re.Pattern[str], ...]] = {
     "en": _compiled(
-        r"\b(?:(?:don'?t|do not)(?!\s+(?:forget\s+to|let\s+(?:me|us)\s+forget)\b)|never|without|rather than|"
+        r"\b(?:(?:don'?t|do not)(?!\s+(?:forget\s+to|let\s+(?:me|us)\s+forget)\b)|never|rather than|"
         r"instead of|no need to|must not|mustn'?t|shouldn'?t|should not|"
         r"not to)\b(?:(?!\bbut\b|\band then\b|\bjust\b|\bonly\b)[^.,;:!?\n])*",
+        # A gerund goes on with it (`without reading and sending it`), and another verb does not.
+        r"\bwithout\b(?:(?!\bbut\b|\band\s+(?!(?:\w+\s+)?\w+ing\b)|\bjust\b|\bonly\b)[^.,;:!?\n])*",
     ),
     "de": _compiled(
         rf"\bohne\b{_TO_END}",
@@ -89,6 +91,35 @@ _PROHIBITIONS: dict[Language, tuple[re.Pattern[str], ...]] = {
     "es": _compiled(
         rf"\bsin\b{_TO_END}",
         r"\b(?:no|nunca|tampoco)\s+(?!(?:te\s+)?olvides\s)(?!\w+(?:ado|ada|ados|adas|ido|ida|idos|idas)\b)[^.,;:!?\n]*",
+    ),
+}
+
+# Words of messages that ask for an answer to the user: `Sag Bescheid, wenn …` names nobody, and who is to answer a
+# question is the program, unless a mail or somebody else has asked it.
+_TO_SELF_DE = r"(?:\s+(?:bitte|mal|kurz|dann|einfach|doch|auch|nur|noch|eben|mir|uns|sie))*"
+_OTHERS_QUESTION = (
+    r"(?![^.!?:\n]*\b(?:(?:e-?)?mails?|messages?|courriels?|nachrichten?|correos?|mensajes?)\b)"
+    r"(?!\s+(?:of|from|by|that|which|von|vom|des|der|aus|die|de|d'|du|del|que|qu'|\w+\s+(?:asked|asks|has|had|sent))\b)"
+)
+_ANSWERS: dict[Language, tuple[re.Pattern[str], ...]] = {
+    "en": _compiled(
+        rf"\banswer(?:\s+to)?\s+(?:the|my|this|that|these|our|an?)\s+(?:\w+\s+)?questions?\b{_OTHERS_QUESTION}",
+    ),
+    "de": _compiled(
+        rf"\b(?:sag|gib|geb)(?:e|en)?{_TO_SELF_DE}\s+bescheid\b",
+        rf"\b(?:kannst|konntest|wurdest)\s+du{_TO_SELF_DE}\s+bescheid\s+(?:geben|sagen)\b",
+        r"(?:^|(?<=[.!?;:,\n]))\s*(?:(?:bitte|kurz|dann|und)\s+)*bescheid\s+(?:geben|sagen)\b",
+        rf"\b(?:be)?antwort(?:e|en)?{_TO_SELF_DE}\s+(?:auf\s+)?(?:die|meine|diese|eine|unsere)\s+(?:\w+\s+)?fragen?\b"
+        rf"{_OTHERS_QUESTION}",
+    ),
+    "fr": _compiled(
+        r"\b(?:previens|prevenez|avertis|avertissez)(?=\s+(?:si|s'ils?|quand|lorsque|des\s+qu\w*)\b)",
+        rf"\b(?:reponds|repondez|repondre|reponse)\s+a\s+(?:la|ma|cette|une|notre)\s+question\b{_OTHERS_QUESTION}",
+    ),
+    "es": _compiled(
+        r"\bavis(?:a|e|ar)(?=\s+(?:si|cuando|en\s+cuanto|en\s+caso)\b)",
+        rf"\b(?:respond(?:e|er)|contest(?:a|ar)|respuesta)\s+(?:a\s+)?(?:la|mi|esta|una)\s+(?:siguiente\s+)?pregunta\b"
+        rf"{_OTHERS_QUESTION}",
     ),
 }
 
@@ -166,10 +197,16 @@ _OPEN_QUESTION = re.compile(
 # `send me the list` asks for an answer, unless it says by which way.
 _BY_MAIL = re.compile(r"\b(?:e-?mails?|mail|per\s+mail|correo|courriel|par\s+mail)\b")
 _TO_USER: dict[Language, tuple[re.Pattern[str], ...]] = {
-    "en": _compiled(r"\b(?:send|forward|write|text|message|ping|nudge)\s+(?:me|us)\b"),
-    "de": _compiled(r"\b(?:schick|schicke|send|sende|schreib|schreibe)\s+(?:mir|uns)\b"),
-    "fr": _compiled(r"\b(?:envoie|envoyez|transmets|ecris)-(?:moi|nous)\b", r"\bm'envoyer\b"),
-    "es": _compiled(r"\b(?:manda|envia|escribe|pasa)(?:me|nos)(?:lo|la|los|las)?\b"),
+    "en": _compiled(r"\b(?:send|forward|write|text|message|ping|nudge|notify|inform)\s+(?:me|us)\b"),
+    "de": _compiled(
+        r"\b(?:schick|schicke|send|sende|schreib|schreibe)\s+(?:mir|uns)\b",
+        r"\b(?:informier|benachrichtig)e?\s+(?:bitte\s+)?(?:mich|uns)\b",
+    ),
+    "fr": _compiled(
+        r"\b(?:envoie|envoyez|transmets|ecris|previens|prevenez|avertis|informe|notifie)-(?:moi|nous)\b",
+        r"\bm'envoyer\b",
+    ),
+    "es": _compiled(r"\b(?:manda|envia|escribe|pasa|avisa|informa|notifica)(?:me|nos)(?:lo|la|los|las)?\b"),
 }
 
 # What only the spelling tells from an order: German nouns are capitalised (die Antwort), French participles have an
@@ -192,6 +229,8 @@ def without_non_orders(request: str, language: Language) -> str:
     """
     text = _OBJECTS.sub(_object_word if language == "en" else _blank, without_contents(request))
     text = _blank_folded(text, _removal_of_lines(language))
+    for pattern in _ANSWERS[language]:
+        text = _blank_folded(text, pattern)
     if language in _WRITTEN_DIFFERENTLY:
         text = _WRITTEN_DIFFERENTLY[language].sub(_blank, text)
     text = without_drafts(fold(text), language)
@@ -206,7 +245,7 @@ def without_non_orders(request: str, language: Language) -> str:
 def without_drafts_and_prohibitions(request: str, language: Language) -> str:
     """A request in small letters without drafts and prohibitions; `qqq` stands for each file."""
     text = without_drafts(fold(_OBJECTS.sub(_object_word, without_contents(request))), language)
-    for pattern in _PROHIBITIONS[language]:
+    for pattern in (*_PROHIBITIONS[language], *_ANSWERS[language]):
         text = pattern.sub(_blank, text)
     return text
 

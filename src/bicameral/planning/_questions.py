@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from bicameral.errors import IntentError
 from bicameral.planning._clauses import only_asks
@@ -30,27 +31,23 @@ from bicameral.planning._lexicon import (
     DELETABLE,
     DELETE_VERBS,
     DETERMINERS,
-    EACH_WORDS,
     EVERYTHING,
     FILE_NOUNS,
-    GROUP_NOUNS,
-    MAIL_NOUNS,
     PATTERN_OPENERS,
     PREPOSITIONS,
     PRONOUNS,
-    RELATIONS,
     SEND_VERBS,
     STOP_TOKENS,
     TEXT_ADJECTIVES,
     TEXT_PARTS,
     TEXT_VERBS,
     TIDY_VERBS,
-    TO_WORDS,
     Token,
     noun_phrase,
     split_tokens,
 )
 from bicameral.planning._mentions import find_mentions
+from bicameral.planning._recipients import phrase_text, sentence_rest, unaddressed_objects
 from bicameral.text import STOP_WORDS, split_words, text_stems
 from bicameral.tools import Registry
 
@@ -90,14 +87,76 @@ def _unclear(request: str) -> OpenQuestion | None:
         word for word in said if word not in STOP_WORDS and word not in _POINTER_WORDS and word not in _VAGUE_WORDS
     ]
     # A question says by its own words what is to be done: "When is the dentist?" leaves nothing open.
-    enough = 1 if request.rstrip().endswith("?") else 2
-    if len(named) < enough and not CONCRETE.search(request) and not _has_foreign_words(request, named):
+    asks = request.rstrip().endswith("?") or (said[:1] and said[0] in _QUESTION_WORDS)
+    if len(named) < (1 if asks else 2) and not CONCRETE.search(request) and not _has_foreign_words(request, named):
         text = request.strip()
         return OpenQuestion(about="task", question=f"What exactly should be done? {text!r} does not say.", words=text)
     first = next((i for i, word in enumerate(said) if word in _POINTER_WORDS), None)
-    if first is not None and first <= 1 and len(said) > first + 1 and not CONCRETE.search(request):
+    is_early = first is not None and first <= 1 and len(said) > first + 1
+    if first is not None and is_early and not CONCRETE.search(request) and not _is_no_pointer(said, first):
         return OpenQuestion(about="referent", question=f"What does {said[first]!r} refer to?", words=said[first])
-    return None
+    return _unclear_pronoun(request)
+
+
+_QUESTION_WORDS = frozenset("what which who whose when where why how".split())
+_TIME_NOUNS = frozenset(
+    "year month week weekend quarter morning afternoon evening night summer winter spring autumn season time "
+    "monday tuesday wednesday thursday friday saturday sunday".split()
+)
+_BEFORE_CLAUSE = frozenset("check see note ensure verify remember confirm say know think everything anything".split())
+_ASKING_VERBS = frozenset("is was will would does did has can could are were".split())
+
+
+def _is_no_pointer(said: Sequence[str], place: int) -> bool:
+    """Whether `this`, `that` or `it` points at nothing: a time, a clause that follows, the `it` of `is it cold`."""
+    word, before, after = said[place], said[place - 1] if place else "", said[place + 1]
+    if word in ("this", "that") and after.removesuffix("'s").removesuffix("s") in _TIME_NOUNS:
+        return True
+    if word == "that" and before:
+        # `members that paid`: a plural before it is no verb; `check that …` has a clause for its object.
+        plural = before.endswith("s") and not before.endswith(("ss", "us", "is", "'s"))
+        return before in _BEFORE_CLAUSE or (plural and before.removesuffix("s") not in _QUESTION_WORDS)
+    if word in ("those", "these"):
+        # What they are is said by the words that follow: `those files in the folder …`, `among those I follow`.
+        return any(each in _DEFINING for each in said[place + 1 :])
+    # What is asked about changes nothing, and the words of the question say where to look.
+    return word == "it" and before in _ASKING_VERBS and len(said) > _SHORT_QUESTION
+
+
+_DEFINING = frozenset("in of from with whose that which who i we under".split())
+_SHORT_QUESTION = 3
+# Pronouns of French and Spanish that stand for a thing, after an order: `transfère-le`, `reenvía eso`. German ones are
+# articles as well.
+_PRONOUN_OBJECT = re.compile(
+    r"\W*(?:transf[eè]re|envoie|supprime|efface|imprime|range|lis|reenv[ií]a|env[ií]a|manda|borra|elimina|"
+    r"fais\s+suivre)(?:-(?P<clitic>les?|la)\b|\s+(?P<word>[cç]a|cela|ceci|eso|esto|ello)\b)(?!\s*[:,])[^.!?;:,\n]*[.!]?\s*",
+    re.IGNORECASE,
+)
+
+
+# The same with a noun: `fais suivre ce mail`, `borra ese archivo`, `lösch diese Datei`. Nothing after it says which.
+_POINTED_OBJECT = re.compile(
+    r"\W*\w+\s+(?:(?:suivre|bitte|por\s+favor)\s+)?(?P<word>(?:ce|cet|cette|ces|ese|esa|esos|esas|diese[nrs]?)\s+"
+    r"(?!(?:mois|semaine|ann[eé]e|matin|soir|midi|apr[eè]s-midi|nuit|week-end|trimestre|\w+di|mes|semana|a[ñn]o|tarde|noche|"
+    r"ma[ñn]ana|d[ií]a|woche|monat|jahr|quartal|wochenende|abend|morgen|\w+tag)\b)[^\W\d]+)"
+    r"(?:\s+(?:(?:à|a|au|aux|al|an|ans)\s+.*|weiter|ab|weg|stp|svp|bitte|por\s+favor|otra\s+vez))?\s*[.!]?\s*",
+    re.IGNORECASE,
+)
+# A person who was not named before: `Schreib ihr, dass …`, `Dis-lui que …`. Spanish names him after it: `Dile a Ana`.
+_POINTED_PERSON = re.compile(
+    r"\W*(?:(?:schreib|sag|frag|antwort|schick)e?\s+(?:bitte\s+)?|(?:[eé]cris|dis|r[eé]ponds|demande)-)"
+    r"(?P<word>ihm|ihr(?!\s+[A-ZÄÖÜ])|ihnen|lui|leur)\b(?!\s*:)[^.!?;:\n]*[.!]?\s*",
+    re.IGNORECASE,
+)
+
+
+def _unclear_pronoun(request: str) -> OpenQuestion | None:
+    forms = (_PRONOUN_OBJECT, _POINTED_OBJECT, _POINTED_PERSON)
+    found = next((match for form in forms if (match := form.fullmatch(request))), None)
+    if found is None or CONCRETE.search(request):
+        return None
+    word = found.groupdict().get("clitic") or found["word"]
+    return OpenQuestion(about="referent", question=f"What does {word!r} refer to?", words=word)
 
 
 def _has_foreign_words(request: str, named: Sequence[str]) -> bool:
@@ -144,55 +203,11 @@ def _orders(tokens: Sequence[Token], verbs: frozenset[str]) -> Iterator[int]:
     return (place for place, token in enumerate(tokens) if token.clause_start and token.lower in verbs)
 
 
-def _clause(tokens: Sequence[Token], place: int) -> Sequence[Token]:
-    """The tokens after an order, up to the end of its sentence."""
-    end = place + 1
-    while end < len(tokens) and not tokens[end].sentence_start:
-        end += 1
-    return tokens[place + 1 : end]
-
-
-def _phrase_text(tokens: Sequence[Token]) -> str:
-    """The words of neighbouring tokens, with the blanks between them as one."""
-    parts = [
-        token.text + (" " if after is not None and after.start > token.end else "")
-        for token, after in zip(tokens, [*tokens[1:], None], strict=True)
-    ]
-    return "".join(parts)
-
-
 def _missing_recipient(tokens: Sequence[Token], mentions: Sequence[Mention]) -> Iterator[OpenQuestion]:
-    """An order to send, and nobody it could go to: no person, no address, no `to …`, no object before the object."""
-    if any(each.kind in ("person", "address") for each in mentions):
-        return
-    orders = [*_orders(tokens, SEND_VERBS)]
-    orders += [i for i in _orders(tokens, frozenset({"leite", "leit"})) if any(t.lower == "weiter" for t in tokens[i:])]
-    for place in sorted(orders):
-        rest = _clause(tokens, place)
-        phrase = [token for token in noun_phrase(tokens, place + 1) if token.lower != "weiter"]
-        said = {token.lower for token in rest}
-        determiners = sum(token.lower in DETERMINERS for token in phrase)
-        known = said & (PRONOUNS | GROUP_NOUNS | RELATIONS | EACH_WORDS)
-        addressed = known or determiners > 1 or _has_goal(rest) or _has_second_object(rest)
-        if phrase and not addressed and not said & _REPLY_WORDS:
-            what = _phrase_text(phrase)
-            yield OpenQuestion(about="recipient", question=f"To whom should {what} go?", words=what)
-
-
-_REPLY_WORDS = frozenset("reply replies answer antwort réponse respuesta back zurück".split())
-
-
-def _has_second_object(tokens: Sequence[Token]) -> bool:
-    """Whether a mail is named after something else: `send the borrowers in tools.csv a mail`."""
-    return any(token.lower in MAIL_NOUNS and place > _FIRST_OBJECT for place, token in enumerate(tokens))
-
-
-_FIRST_OBJECT = 2
-
-
-def _has_goal(tokens: Sequence[Token]) -> bool:
-    """Whether something follows `to`, `an`, `à`; an article is not taken for the German preposition."""
-    return any(token.lower in TO_WORDS and token.lower not in ("a", "zu", "for", "with", "mit") for token in tokens)
+    """An order to send, and nobody it could go to."""
+    for what in unaddressed_objects(tokens, mentions):
+        words = "" if what == "it" else what
+        yield OpenQuestion(about="recipient", question=f"To whom should {what} go?", words=words)
 
 
 def _missing_place(tokens: Sequence[Token], mentions: Sequence[Mention]) -> Iterator[OpenQuestion]:
@@ -207,7 +222,7 @@ def _missing_place(tokens: Sequence[Token], mentions: Sequence[Mention]) -> Iter
     spans = [(each.start, each.end) for each in mentions]
     rest = _unexplained_words(tokens, spans)
     if parts and not files and not rest:
-        yield OpenQuestion(about="file", question="Which file or text is meant?", words=_phrase_text(parts[:1]))
+        yield OpenQuestion(about="file", question="Which file or text is meant?", words=phrase_text(parts[:1]))
     elif files and not rest and not parts and files[0].lower not in _PLURAL_FILES:
         yield OpenQuestion(about="which", question=f"Which {files[0].text} is meant?", words=files[0].text)
 
@@ -246,8 +261,8 @@ def _missing_age(tokens: Sequence[Token], mentions: Sequence[Mention]) -> Iterat
     for place in _orders(tokens, DELETE_VERBS):
         phrase = noun_phrase(tokens, place + 1)
         said = {token.lower for token in phrase}
-        if said & AGE_WORDS and not {token.lower for token in _clause(tokens, place)} & _BOUNDS:
-            what = _phrase_text(phrase)
+        if said & AGE_WORDS and not {token.lower for token in sentence_rest(tokens, place)} & _BOUNDS:
+            what = phrase_text(phrase)
             yield OpenQuestion(
                 about="age", question=f"How old must {what} be to be deleted? That cannot be undone.", words=what
             )
@@ -264,10 +279,10 @@ def _missing_scope(tokens: Sequence[Token], mentions: Sequence[Mention]) -> Iter
         phrase = noun_phrase(tokens, place + 1)
         said = {token.lower for token in phrase}
         other = said - EVERYTHING - DETERMINERS - DELETABLE - PRONOUNS
-        bounded = any(token.lower in PREPOSITIONS for token in _clause(tokens, place))
+        bounded = any(token.lower in PREPOSITIONS for token in sentence_rest(tokens, place))
         # `delete them all` speaks of what was named before.
         if said & EVERYTHING and not other and not bounded and not said & _POINTER_WORDS:
-            what = _phrase_text(phrase)
+            what = phrase_text(phrase)
             yield OpenQuestion(
                 about="scope", question=f"What exactly is {what}, and where? Deleting cannot be undone.", words=what
             )
@@ -276,28 +291,42 @@ def _missing_scope(tokens: Sequence[Token], mentions: Sequence[Mention]) -> Iter
 def _unclear_tidying(tokens: Sequence[Token], mentions: Sequence[Mention]) -> Iterator[OpenQuestion]:
     """A place is to be tidied up, and nothing says how."""
     for place in _orders(tokens, TIDY_VERBS):
-        rest = _clause(tokens, place)
+        rest = sentence_rest(tokens, place)
         said = {token.lower for token in rest}
-        if not said & CONTAINERS or said & _MANNER:
+        if not said & CONTAINERS or said & _MANNER or _has_destination(tokens[place], rest):
             continue
         # A colon or another sentence says what is to be done; so does another order after `and`.
         if any(token.clause_start for token in tokens[place + 1 :]) or any(each.kind == "file" for each in mentions):
             continue
-        verb = _phrase_text(tokens[place : place + 1 + (rest[0].lower == "up" if rest else 0)])
+        verb = phrase_text(tokens[place : place + 1 + (rest[0].lower == "up" if rest else 0)])
         question = f"What does {verb!r} mean here: what is to be deleted, moved or kept?"
-        yield OpenQuestion(about="meaning", question=question, words=_phrase_text(tokens[place:]))
+        yield OpenQuestion(about="meaning", question=question, words=phrase_text(tokens[place:]))
 
 
 _MANNER = frozenset("by per into nach par por indem en into".split())
 
 
+def _has_destination(verb: Token, rest: Sequence[Token]) -> bool:
+    """`Räum … in den Ordner ein`, `Range … dans le dossier`: things are put somewhere, and nothing is tidied up."""
+    words = [token.lower for token in rest]
+    if verb.lower == "range":
+        return "dans" in words
+    puts = any(pair[0] == "in" and pair[1] in _ACCUSATIVES for pair in pairwise(words))
+    return verb.lower.startswith(("räum", "raeum")) and (puts or "ein" in words[-2:])
+
+
+_ACCUSATIVES = frozenset("den die das meinen meine mein".split())
+
+
 def _missing_start(tokens: Sequence[Token], mentions: Sequence[Mention]) -> Iterator[OpenQuestion]:
     """`since then`, `since last time`: a time that the request does not name."""
+    if any(each.kind in ("day", "period") for each in mentions):
+        return
     for place, token in enumerate(tokens[:-1]):
         after = [each.lower for each in tokens[place + 1 : place + 4]]
         vague = after[:1] in (["then"], ["damals"], ["lors"], ["entonces"]) or after[:2] == ["last", "time"]
         if token.lower in ("since", "seit", "depuis", "desde") and (vague or after == ["the", "last", "time"]):
-            yield OpenQuestion(about="since", question="Since when?", words=_phrase_text(tokens[place : place + 4]))
+            yield OpenQuestion(about="since", question="Since when?", words=phrase_text(tokens[place : place + 4]))
 
 
 # Steps with parameters ------------------------------------------------------------------------------------------------

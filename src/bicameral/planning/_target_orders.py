@@ -329,11 +329,13 @@ _LISTING = re.compile(
 _PLURAL = re.compile(r"(?<!\w)[^\W\d_A-ZÀ-Þ]\w+[^\Ws]s\s+(?:in|on|dans|ds)\s")
 # `Write Samir which …`: a name after the verb, which only its capital letter tells.
 _WRITE_NAME = re.compile(
-    r"(?:[Cc](?:an|ould)\s+(?:you|u)\s+)?[Ww]rite\s+[A-Z]\w+\s+(?:that|which|what|when|why|how|whether|if|the|a|an|up|we|my)\b"
+    r"(?:[Cc](?:an|ould)\s+(?:you|u)\s+)?[Ww]rite\s+[A-Z]\w+\s+(?:that|which|what|when|why|how|whether|if|the|a|an|up|we|my|with)\b"
     r"|(?:[Cc](?:an|ould)\s+(?:you|u)\s+)?[Ww]rite\s+(?:it|them|this)\s+to\s+[A-Z]"
 )
 # `Write Kim: …`
 _WRITE_NAME_COLON = re.compile(r"(?:[Cc](?:an|ould)\s+(?:you|u)\s+)?[Ww]rite\s+(?:to\s+)?[A-Z]\w+\s*")
+# `Write Kim, subject …`
+_LABEL = re.compile(r",\s*(?:with\s+)?(?:the\s+)?(?:subject|title|body|text)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +371,8 @@ def effects_in_targets(request: str) -> frozenset[Effect]:
     found: set[Effect] = set()
     language = guess_language(request)
     message: int | None = None
-    for clause in ordering_clauses(request, language):
+    labelled = language == "en" and _LABEL.search(request) is not None
+    for clause in ordering_clauses(request, language, known=_writes_with_subject):
         # What follows `mail to Kim:` in the sentence is the text of the mail, whatever it tells Kim to do.
         if clause.sentence == message:
             continue
@@ -378,11 +381,21 @@ def effects_in_targets(request: str) -> frozenset[Effect]:
             found.add("write")
             message = clause.sentence
             continue
-        ordered = _effects_in_clause(clause, language)
+        ordered = _effects_in_clause(clause, language, labelled=labelled)
         if "send" in ordered and clause.opens:
             message = clause.sentence
         found |= ordered
     return frozenset(found)
+
+
+def _writes_with_subject(clause: str) -> bool:
+    return _WITH_SUBJECT.match(clause) is not None
+
+
+# A subject is no sign of somebody's words here.
+_WITH_SUBJECT = re.compile(
+    r"(?:can\s+(?:you|u)\s+)?write\s+(?:to\s+)?\w+\s+with\s+(?:the\s+|an?\s+)?(?:subject|title)\b"
+)
 
 
 def _languages(language: Language) -> tuple[Language, ...]:
@@ -394,7 +407,8 @@ def _is_reminder(clause: Clause, language: Language) -> bool:
     return any(_matches(_REMINDER_PATTERNS[each], clause, each) for each in _languages(language))
 
 
-def _effects_in_clause(clause: Clause, language: Language) -> set[Effect]:
+def _effects_in_clause(clause: Clause, language: Language, *, labelled: bool) -> set[Effect]:
+    """The effects of one clause; `labelled` if the request names the parts of a mail, such as its subject."""
     found: set[Effect] = {
         effect
         for each in _languages(language)
@@ -403,7 +417,9 @@ def _effects_in_clause(clause: Clause, language: Language) -> set[Effect]:
     }
     if clause.elliptical and ((clause.follows and _ADDED.match(clause.text)) or _ADDED_TO_LIST.match(clause.text)):
         found.add("write")
-    writes_name = _WRITE_NAME.match(clause.spelled) or (clause.opens and _WRITE_NAME_COLON.fullmatch(clause.spelled))
+    writes_name = _WRITE_NAME.match(clause.spelled) or (
+        (clause.opens or labelled) and _WRITE_NAME_COLON.fullmatch(clause.spelled)
+    )
     if language == "en" and writes_name and not re.search(_FILE, clause.text):
         found.add("send")
     return found
