@@ -4,7 +4,8 @@ A kind and the user's words come in ("file", "the bills of 2026"); a `Binding` c
 its candidates and the rule that decided, or a `Question` with candidates that are safe to show. A `CandidateSource`
 offers what there is, `match_words` is the ladder of rules, and a `Chooser` is asked only where the ladder does not
 decide; an `Encoder` may add names of near meaning to what it is asked about, and a `Use` what has all that a plan uses
-of it. Names of files, columns, people, events and mails are untrusted: suspicious ones are never bound without a person.
+of it. Names of files, columns, people, events and mails are untrusted: suspicious ones are never bound without a
+person.
 """
 
 from bicameral.binding._binder import (
