@@ -132,6 +132,7 @@ CASES = {
         'rows = read_csv(file("invoices of the zoo"))\nanswer(len(rows))\n',
         "asked",
         "bind.nothing-found",
+        waits=True,
     ),
     "ask": Case(
         "How many rows has bills_2026.csv, times the number that I tell you?",

@@ -25,7 +25,7 @@ from bicameral.config import Config
 from bicameral.durable import Submission
 from bicameral.errors import BicameralError, BindError
 from bicameral.models import ModelReply, ModelRequest, ReplyToken, Usage
-from bicameral.patterns import Answered, reasoner
+from bicameral.patterns import Answered, _reasoner_run
 from bicameral.patterns._reasoner_types import RoundFailure
 from bicameral.runs import Answers, ApprovalQuestion, Failed, Finished, Suspend, Waiting
 from bicameral.types import BOOL, Type
@@ -321,7 +321,7 @@ async def test_the_watch_would_see_an_error_that_is_told_as_it_is(
     def tell(error: BicameralError, *_: object) -> RoundFailure:
         return RoundFailure(None, str(error), "")
 
-    monkeypatch.setattr(reasoner, "round_failure", tell)
+    monkeypatch.setattr(_reasoner_run, "round_failure", tell)
     request, plan = "Read the settings", 'found = read_json(file("settings"))\nlook(found)\n'
     with watching() as watch:
         async with maker({request: [plan, "answer(1)\n"]})(broken) as agent:
