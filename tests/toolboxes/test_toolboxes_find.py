@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mailbox
 import os
+import re
 import threading
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -527,6 +528,50 @@ def test_a_large_folder_is_embedded_over_several_looks_and_found_by_words_meanwh
     index.refresh()
     assert {each.source for each in index.search("bike", 10, NOW.date())} == {f"{n}.txt" for n in range(7)}
     assert {each.source for each in index.search("bicycle", 10, NOW.date())} == {"0.txt", "1.txt", "2.txt"}
+
+
+class ByGrade:
+    """An embedder by hand: how near a text is to the query stands in it, as `near-40`; a query is without it."""
+
+    name, fingerprint, width, window = "grade", "e" * 64, 2, 256
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
+    def vectors(self, texts: Sequence[str]) -> Any:
+        numpy = pytest.importorskip("numpy")
+        marks = [re.search(r"near-(\d+)", text) for text in texts]
+        cosines = [1.0 if mark is None else int(mark[1]) / 100 for mark in marks]
+        return numpy.array([(each, (1 - each**2) ** 0.5) for each in cosines], dtype=numpy.float32)
+
+
+def found_sources(home: Path, query: str, trusted: Sequence[str] = ()) -> set[str]:
+    pytest.importorskip("tokenizers")
+    index = FindIndex(Sources(around(home, trusted=trusted), mail="Maildir"), None, ByGrade())
+    index.refresh()
+    return {each.source if each.candidate.place == "file" else "mail" for each in index.search(query, 8, NOW.date())}
+
+
+def test_passages_far_behind_the_best_one_are_left_out(home: Path) -> None:
+    write(home / "gate.txt", "the gate has the code 5521 near-60")
+    write(home / "bills.txt", "a bill for water near-30")
+    write(home / "door.txt", "how to get into the yard near-55")
+    assert found_sources(home, "gate code") == {"gate.txt", "door.txt"}
+    # The twin: without a better one even a weak one is shown.
+    (home / "gate.txt").unlink()
+    (home / "door.txt").unlink()
+    assert found_sources(home, "gate code") == {"bills.txt"}
+
+
+def test_no_mail_and_no_strangers_file_hides_what_the_user_wrote(home: Path) -> None:
+    write(home / "own" / "yard.txt", "the way into the yard near-30")
+    add_mail(home, "gate code", "gate code gate code near-99")
+    assert found_sources(home, "gate code") == {"own/yard.txt", "mail"}
+    write(home / "down" / "gate.txt", "gate code gate code near-99")
+    assert found_sources(home, "gate code", trusted=["own"]) == {"own/yard.txt", "down/gate.txt", "mail"}
+    # The twin: a file of the user's own that fits better leaves it out.
+    write(home / "own" / "gate.txt", "gate code gate code near-98")
+    assert "own/yard.txt" not in found_sources(home, "gate code", trusted=["own"])
 
 
 def test_without_the_embedding_model_the_search_says_that_it_is_by_words(home: Path) -> None:

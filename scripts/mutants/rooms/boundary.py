@@ -14,8 +14,37 @@ LOOKS = "tests/boundary/test_boundary_evidence.py"
 SMUGGLING = "tests/boundary/test_boundary_smuggling.py"
 CLOSED = f"{SMUGGLING}::test_a_way_to_smuggle_text_is_closed"
 READ = "tests/boundary/test_boundary_extract.py"
+SECOND_LOOK = "boundary/_second_look.py"
+AGAIN = "tests/boundary/test_boundary_second_look.py"
 
 MUTANTS = (
+    Mutant(
+        "second-look.another-thing",
+        SECOND_LOOK,
+        "_mentions_all",
+        "all(has_form_of(known, word) for word in subjects) and ",
+        "",
+        "a sentence about another thing would be read until it gives a value",
+        (f"{AGAIN}::test_a_similar_fact_of_another_thing_is_not_even_read_again",),
+    ),
+    Mutant(
+        "second-look.out-of-context",
+        SECOND_LOOK,
+        "Excerpt.states",
+        "and not any(find_other_value(fact, sentence) for sentence in self.beside)",
+        "",
+        "an old value would be taken although the next sentence has the new one",
+        (f"{AGAIN}::test_where_another_value_stands_beside_it_nothing_is_taken_out_of_its_context",),
+    ),
+    Mutant(
+        "second-look.orders-read",
+        SECOND_LOOK,
+        "_excerpts_of",
+        "or screen(sentence).score >= ALERT_SCORE",
+        "",
+        "a sentence with orders to its reader would be read alone",
+        (f"{AGAIN}::test_a_sentence_with_orders_to_its_reader_is_not_read_again",),
+    ),
     Mutant(
         "evidence.part-of-an-address",
         EVIDENCE,

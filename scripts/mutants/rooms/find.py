@@ -106,11 +106,20 @@ MUTANTS = (
     Mutant(
         "find.empty-list-read",
         "boundary/_extract.py",
-        "Extractor.extract",
+        "Extractor._fill_form",
         "if source is None or not text.strip() or not source_words(source).strip():",
         "if source is None or not text.strip():",
         "a model would be asked to read an empty list, and invent a value",
         ("tests/boundary/test_boundary_extract.py::test_nothing_is_read_from_an_empty_text_or_list",),
+    ),
+    Mutant(
+        "find.mail-hides-notes",
+        "toolboxes/_find_vectors.py",
+        "without_distant",
+        "if own >= max(1, rank)",
+        "if own >= 0",
+        "a mail that repeats the words of a question would hide what the user has written about it",
+        ("tests/toolboxes/test_toolboxes_find.py::test_no_mail_and_no_strangers_file_hides_what_the_user_wrote",),
     ),
     Mutant(
         "find.technical-facts-shown",

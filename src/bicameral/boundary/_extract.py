@@ -40,6 +40,7 @@ from bicameral.boundary._reply import (
 from bicameral.boundary._verbatim_check import (
     COPIED_TYPES,
     NOTED_TYPES,
+    SEARCHABLE_TYPES,
     find_uncopied,
     free_texts,
 )
@@ -123,8 +124,26 @@ class Extractor:
     ) -> ExtractionOutcome:
         """Let the model read `source` and fill one form of type `wanted`, as the `instruction` says.
 
-        A source that is not text is rendered as JSON. `copied` overrides that of the extractor.
+        A source that is not text is rendered as JSON. `copied` overrides that of the extractor. Where the model says
+        that the source lacks it, the sentences that mention everything that is asked for are read once more alone.
         """
+        outcome = await self._fill_form(source, instruction, wanted, self._copied if copied is None else copied)
+        if not _is_absent(outcome):
+            return outcome
+        from bicameral.boundary._second_look import find_excerpts
+
+        alerts = outcome.alerts
+        for excerpt in find_excerpts(source, instruction, wanted):
+            # Every text is required to be copied: a value that was first missed is not one that may be worded.
+            again = await self._fill_form(excerpt.shown, instruction, wanted, SEARCHABLE_TYPES)
+            alerts = (*alerts, *again.alerts)
+            if isinstance(again, Filled) and excerpt.states(again.value, wanted):
+                return Filled(again.value, alerts)
+        return dataclasses.replace(outcome, alerts=alerts)
+
+    async def _fill_form(
+        self, source: object, instruction: str, wanted: Type, copied: frozenset[str]
+    ) -> ExtractionOutcome:
         text = source_text(source)
         if source is None or not text.strip() or not source_words(source).strip():
             # A model that gets an empty text or an empty list invents a value.
@@ -139,7 +158,7 @@ class Extractor:
         from bicameral.boundary._evidence import Evidence  # its patterns take time to compile
 
         alerts = screening_alerts(screen(text), "text")
-        reader = _ReplyReader(Evidence(source_words(source)), wanted, self._copied if copied is None else copied)
+        reader = _ReplyReader(Evidence(source_words(source)), wanted, copied)
         today = None if self._now is None else self._now().date()
         note, tries = "", 0
         while True:
@@ -165,6 +184,12 @@ class Extractor:
                     reason = f"the model's reply does not fit the blank: {fault}"
                     return Rejected(reason, fault.kind, fault.field, alerts)
                 note = f"The field {fault.field!r} was wrong: {fault.what}. Fill in the form again."
+
+
+def _is_absent(outcome: ExtractionOutcome) -> bool:
+    return (isinstance(outcome, NotFound) and outcome.why == "absent") or (
+        isinstance(outcome, Filled) and outcome.value is None
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -203,7 +203,7 @@ def _is_near(place: PlaceText) -> bool:
     return place.similarity is not None and place.similarity >= NEAR_MEANING
 
 
-_LIST_LINE = re.compile(r"\s*(?:[-*•+]|\d+[.)])\s+\S|[^:]{1,40}:\s+\S|.*\|.*\|")
+LIST_LINE = re.compile(r"\s*(?:[-*•+]|\d+[.)])\s+\S|[^:]{1,40}:\s+\S|.*\|.*\|")
 _LETTER_HEAD = re.compile(r"(?:From|To|Date|When|Where|With): ")
 
 
@@ -216,7 +216,7 @@ def _contexts(place: PlaceText, fact: Fact | None) -> list[str]:
 
     lines = [line for line in place.text.split("\n") if line.strip()]
     # The head of a mail or event is no list of facts about different things.
-    facts = [line for line in lines if _LIST_LINE.match(line) and not _LETTER_HEAD.match(line)]
+    facts = [line for line in lines if LIST_LINE.match(line) and not _LETTER_HEAD.match(line)]
     if len(facts) < 2:
         return [whole]
     holding = [line for line in lines if find_support(fact, Evidence(line))]
@@ -245,10 +245,7 @@ def find_rival(question: Question, fact: Fact, place: PlaceText) -> str | None:
         fact: What was read.
         place: A passage that does not have the fact.
     """
-    from bicameral.boundary._evidence import Evidence
-
-    patterns = _patterns_for(fact)
-    if question.is_empty or not patterns:
+    if question.is_empty or not _patterns_for(fact):
         return None
     head = index_words(place.head)
     # Bounded, since the patterns look ahead and the text is anybody's.
@@ -258,12 +255,24 @@ def find_rival(question: Question, fact: Fact, place: PlaceText) -> str | None:
             continue
         if question.share_in([*head, *index_words(line)]) < _RIVAL_SHARE:
             continue
-        # Dates and times are numbers as well, and no rival of a number.
-        rest = line if patterns[0] in (_DATE, _CLOCK) else _CLOCK.sub(" ", _find_dates_only(line))
-        for pattern in patterns:
-            for match in pattern.finditer(rest):
-                if _is_value_like(match[0], fact) and not find_support(fact, Evidence(match[0])):
-                    return match[0].strip(" .,")
+        if (other := find_other_value(fact, line)) is not None:
+            return other
+    return None
+
+
+def find_other_value(fact: Fact, line: str) -> str | None:
+    """Another value of the kind of a fact in a line; None if there is none, or if the kind has no usual spelling."""
+    from bicameral.boundary._evidence import Evidence
+
+    patterns = _patterns_for(fact)
+    if not patterns:
+        return None
+    # Dates and times are numbers as well, and no rival of a number.
+    rest = line if patterns[0] in (_DATE, _CLOCK) else _CLOCK.sub(" ", _find_dates_only(line))
+    for pattern in patterns:
+        for match in pattern.finditer(rest):
+            if _is_value_like(match[0], fact) and not find_support(fact, Evidence(match[0])):
+                return match[0].strip(" .,")
     return None
 
 

@@ -29,7 +29,7 @@ from bicameral.errors import RetrievalError
 from bicameral.retrieval import Chunk, Chunking, DocumentIndex, Embedder, TextDocument, estimate_tokens, split_document
 from bicameral.toolboxes._find_background import BackgroundWork
 from bicameral.toolboxes._find_sources import MISSED, Candidate, Discovery, Item, ReadSource, Sources
-from bicameral.toolboxes._find_vectors import PartialEmbedder, documents_without_vectors
+from bicameral.toolboxes._find_vectors import Hit, PartialEmbedder, documents_without_vectors, without_distant
 from bicameral.toolboxes._find_words import WordSearch, count_words, query_words
 from bicameral.toolboxes._mailbox import mail_ids
 
@@ -182,7 +182,7 @@ class FindIndex:
         """The passages that match best. Of those that match equally well, the one nearest to today comes first."""
         with self._lock:
             entries = self._shown
-            hits = self._hits(query, count * _CANDIDATES)
+            hits = without_distant(self._hits(query, count * _CANDIDATES), self._standing)
         ranked = sorted(hits, key=lambda hit: (-round(hit[1] / _SAME_SCORE), _distance(entries[hit[0]], today), hit[0]))
         found: list[Passage] = []
         seen: set[tuple[str, str]] = set()
@@ -316,7 +316,14 @@ class FindIndex:
         ids = mail_ids([(key, source.message_id) for key, (_, source) in zip(keys, mails, strict=True)])
         return {key: id for (key, _), id in zip(mails, ids, strict=True)}
 
-    def _hits(self, query: str, count: int) -> list[tuple[int, float, float | None]]:
+    def _standing(self, number: int) -> int:
+        """How hard it is for others to write such a passage: a file of the user's own 2, another file 1, a mail 0."""
+        candidate = self._shown[number].candidate
+        if self.sources.owner(candidate.place, candidate.name) == "user":
+            return 2
+        return 1 if candidate.place == "file" else 0
+
+    def _hits(self, query: str, count: int) -> list[Hit]:
         """Passages with their scores: by words, and where there are vectors by words and meaning, half each.
 
         The third part is the similarity in meaning, where it is known.
