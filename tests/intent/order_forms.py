@@ -145,12 +145,12 @@ send | Un correo a Kim: el total | En un correo a Kim puse el código. ¿Cuál e
 """
 
 MAILS_WITH_PARTS = """\
-send | Write Anna, subject "Les clés", body "Les clés sont sous le pot de la maison" | Did Anna write with the subject "Les clés"?
+send | Write Anna, subject "Les clés", body "Elles sont sous le pot" | Did Anna write with the subject "Les clés"?
 send | Write Anna with the subject "Keys" and the text "Under the pot" | Which mail has the subject "Keys"?
-send | Schreib an Anna, Betreff "Keys", Text "The keys are under the pot of the house" | Was stand in der Mail mit dem Betreff "Keys of the house"?
-send | Schreibe Anna, Betreff „Keys for us“, Text „The keys are under the pot“ | Welche Mail hat den Betreff „Keys for us“?
-send | Écris à Anna, objet « Keys », texte « The keys are under the third pot of the house. » | Quel mail a pour objet « Keys of the house » ?
-send | Escribe a Anna, asunto "Keys", texto "The keys are under the pot of the house" | ¿Qué correo tiene el asunto "Keys of the house"?
+send | Schreib an Anna, Betreff "Keys", Text "They are in the house" | Was hat den Betreff "Keys of the house"?
+send | Schreibe Anna, Betreff „Keys for us“, Text „The keys are in the pot“ | Welche Mail hat den Betreff „Keys for us“?
+send | Écris à Anna, objet « Keys », texte « They are in the house » | Quel mail a pour objet « Keys of the house » ?
+send | Escribe a Anna, asunto "Keys", texto "They are in the house" | ¿Qué correo tiene el asunto "Keys of the house"?
 """
 
 CALENDAR = """\
