@@ -13,6 +13,10 @@ Kim wrote: wish Ana a happy birthday from me
 Translate: Wish Kim a happy birthday
 Wish Kim had a car
 Wish list of Kim
+Let me know if a bill is missing
+Notify me when the offer is there
+Informiere mich, wenn eine Rechnung fehlt
+Show the totals without writing a file and sending a mail
 I wish Kim a happy birthday every year
 Thank you for the list
 Thank God it is Friday

@@ -124,6 +124,33 @@ send | Contéstale que sí | ¿Qué contestó?
 send | Respóndele a Noor que estoy de acuerdo | Noor respondió que está de acuerdo
 send | Dale una respuesta a Paul: llegamos a las ocho | ¿Hay una respuesta de Paul?
 send | Respuesta a Kim: el viernes va bien | ¿Cuál fue la respuesta de Kim?
+send | Answer the question in Kim's mail: yes | Answer the question: how many rows are in a.csv?
+send | Answer Kim's question by mail | Answer to the question: what is the code of the garage?
+send | Beantworte die Frage in Kims Mail | Beantworte mir bitte eine Frage: wann fährt die Fähre?
+send | Antworte auf die Frage von Kim: ja | Antwort auf die Frage: wie viele Zeilen hat a.csv?
+send | Réponds à la question de Paul : oui | Réponds à ma question sur la facture
+send | Responde a la pregunta de Paula: sí | Responde a la pregunta: ¿cuántas líneas tiene a.csv?
+send | Sag Kim Bescheid, wenn die Sitzung vorbei ist | Sag Bescheid, wenn die Sitzung vorbei ist
+send | Gib meiner Schwester Bescheid | Gib bitte kurz Bescheid, ob noch was offen ist
+send | Bitte Kim Bescheid geben | Bitte Bescheid geben, wenn was fehlt
+send | Kannst du Ruth Bescheid sagen? | Kannst du Bescheid sagen, ob die Rechnung da ist?
+send | Préviens Paul si une facture manque | Préviens si une facture manque
+send | Avertis les voisins par mail | Préviens-moi si une facture manque
+send | Avisa a Paula si falta una factura | Avisa si falta una factura
+send | Informa a Paula de la factura | Avísame si falta una factura
+send | In one mail to Kim: the total and the sum | In a mail to Kim, I wrote the code
+send | Dann Mail an den Kassier mit dem Stand | In einer Mail an Kim stand, wann die Fähre fährt
+send | Un mail à Kim : le total | Dans un mail à Kim, j'ai écrit le code
+send | Un correo a Kim: el total | En un correo a Kim puse el código. ¿Cuál es?
+"""
+
+MAILS_WITH_PARTS = """\
+send | Write Anna, subject "Les clés", body "Elles sont sous le pot" | Did Anna write with the subject "Les clés"?
+send | Write Anna with the subject "Keys" and the text "Under the pot" | Which mail has the subject "Keys"?
+send | Schreib an Anna, Betreff "Keys", Text "They are in the house" | Was hat den Betreff "Keys of the house"?
+send | Schreibe Anna, Betreff „Keys for us“, Text „The keys are in the pot“ | Welche Mail hat den Betreff „Keys for us“?
+send | Écris à Anna, objet « Keys », texte « They are in the house » | Quel mail a pour objet « Keys of the house » ?
+send | Escribe a Anna, asunto "Keys", texto "They are in the house" | ¿Qué correo tiene el asunto "Keys of the house"?
 """
 
 CALENDAR = """\
@@ -408,6 +435,7 @@ _CATEGORIES = (
     WISHES,
     POLITE_QUESTIONS,
     ANSWERS,
+    MAILS_WITH_PARTS,
     CALENDAR,
     REMINDERS,
     ELLIPTIC_MESSAGES,

@@ -72,6 +72,18 @@ async def _intent(
         ("yo when is the dentist thingy n stuff", "search-calendar", "day", "dentist"),
         ("yo what stuff is new", "find", "since", "new"),
         ("yo the two biggest bills n stuff", "take", "amount", "biggest bills"),
+        ("¿Cuántos invitados vienen a la fiesta?", "count", "amount", "invitados"),
+        ("yo how many guests come n stuff", "count", "amount", "guests"),
+        ("wie viele gäste kommen so zur feier und so", "count", "amount", "gäste"),
+        ("combien d'invités viennent et tout", "count", "amount", "invités"),
+        ("yo sort the guests n stuff", "sort", "amount", "guests"),
+        ("yo mail whoever owes us stuff", "send", "recipient", "owes"),
+        ("yo forward the stuff to all the tenants in the sheet", "forward", "recipient", "stuff"),
+        ("yo did anyone send the stuff?", "send", "recipient", "stuff"),
+        ("yo delete the thingy from last week n stuff", "delete", "which", "thingy"),
+        ("yo delete all the draft stuff", "delete", "which", "draft"),
+        ("yo add the thing from the mail to my calendar n stuff", "add-event", "day", "thing"),
+        ("yo add some gym stuff in the first free slot", "add-event", "day", "gym"),
     ],
 )
 async def test_what_the_request_says_or_a_search_finds_is_not_asked(
@@ -98,6 +110,8 @@ async def test_a_question_that_repeats_the_request_is_not_asked() -> None:
         ("yo add the dentist thingy stuff", FINDING, "add-event", "day", "dentist", "calendar"),
         ("whats new since back then n stuff", FINDING, "find", "since", "back then", "answer"),
         ("which of my bills are too high n stuff", FINDING, "keep", "amount", "too high", "answer"),
+        ("yo write the total stuff into some file pls", FINDING, "write", "file", "some file", "file"),
+        ("I'd like to forward the offer thingy n stuff", FINDING, "forward", "recipient", "offer", "mail"),
     ],
 )
 async def test_what_only_the_person_knows_is_asked(
@@ -105,6 +119,14 @@ async def test_what_only_the_person_knows_is_asked(
 ) -> None:
     intent = await _intent(request_text, registry, action, kind, words, output)
     assert [each.about for each in intent.questions] == [kind]
+
+
+async def test_a_file_is_not_asked_for_where_the_settings_have_one() -> None:
+    request_text = "yo write the stuff down somewhere"
+    stored = replace(add_event, configured={"path": ("notes.txt",)})
+    assert (await _intent(request_text, FINDING, "write", "file", "stuff", "file")).questions
+    registry = Registry([read_text, send_mail, stored, replace(find, toolbox="find")])
+    assert (await _intent(request_text, registry, "write", "file", "stuff", "file")).questions == ()
 
 
 EXPLICIT = [

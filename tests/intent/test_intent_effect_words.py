@@ -62,6 +62,7 @@ def test_of_the_requests_that_were_held_back_few_are_misread() -> None:
         ("Speicher die noch nicht gelesenen Bücher in liste.csv", {"write"}),
         ("Die Liste nicht speichern, nur zeigen", set[str]()),
         ("Mail Kim die Liste", {"send"}),
+        ("Count the lines without the word draft in plan.md and write the number to count.txt", {"write"}),
         ("Repeat the class a week later: add another one", {"write"}),
         ("Repeat: add another one", set[str]()),
     ],

@@ -92,6 +92,11 @@ def test_the_spelling_of_masked_words_is_not_seen() -> None:
         ("Montag 9 Uhr Zahnarzt", "de"),
         ("Lundi 9h : rappel poubelles", "fr"),
         ("Lunes 9:00 dentista", "es"),
+        ("Écris à Anna, objet « Keys for the house », texte « The keys are in the pot »", "fr"),
+        ('Schreibe Anna: "the keys are on the table of the house"', "de"),
+        ('Write "der die das und ist nicht" to notes.txt', "en"),
+        ('File a bug: "the app is down"', "en"),
+        ('"Wo ist die Liste?"', "de"),
     ],
 )
 def test_weekdays_and_verbs_tell_the_language(request_text: str, language: str) -> None:
