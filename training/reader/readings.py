@@ -15,14 +15,19 @@ from typing import Any
 
 from bicameral import types as t
 
+from .drafts import make_draft, make_translation
 from .facts import LANGUAGES, Fact, Language, Thing, load_classes, load_facts, load_other_names, load_words, person
 from .forms import Reading, Situation, UnfitError, check_reading, missing_reply, wrap_reply
-from .lists import make_judgement, make_list
+from .judgements import make_count, make_judgement, make_matter_judgement
+from .lists import make_list
 from .sources import Document, PassageKind, Writer
+from .summaries import make_summary
 from .values import Value, make_type, make_value, moment_value, person_name, random_day, relative_value, write_day
 
 HELD_BACK = 0.04
 """The share of forms that ask for what is held back."""
+COMPOSED = 0.27
+"""The share of forms whose reply is worded, judged or counted."""
 _OTHER_LANGUAGE = 0.1
 _OPTIONAL = 0.12
 _SAME_NAME = 0.6
@@ -43,18 +48,34 @@ def make_reading(picks: random.Random, *, held: bool = False) -> Reading:
     language = picks.choice(LANGUAGES)
     text_language = picks.choice(LANGUAGES) if picks.random() < _OTHER_LANGUAGE * 4 / 3 else language
     kind = picks.random()
-    if held or kind < 0.72:
+    if kind < COMPOSED:
+        made = _make_composed(picks, language, text_language, held=held)
+    elif held or kind < 0.8:
         made = _FactReading(picks, language, text_language, held=held).make()
         if not held and picks.random() < _RECKONED:
             made = _FactReading(picks, language, text_language, held=held, kind="datetime").make_reckoned()
-    elif kind < 0.85:
+    elif kind < 0.9:
         made = _FactReading(picks, language, text_language, held=held).make_record()
-    elif kind < 0.94:
+    elif kind < 0.97:
         made = make_list(picks, language, text_language)
     else:
         made = make_judgement(picks, language, text_language)
     check_reading(made)
     return made
+
+
+def _make_composed(picks: random.Random, language: Language, text_language: Language, *, held: bool) -> Reading:
+    """A form whose reply is worded, judged or counted; of what is held back, summaries alone."""
+    kind = picks.random()
+    if held or kind < 0.6:
+        return make_summary(picks, language, text_language, held_patterns(), held=held)
+    if kind < 0.76:
+        return make_matter_judgement(picks, language, text_language)
+    if kind < 0.86:
+        return make_translation(picks, language, text_language, held_patterns())
+    if kind < 0.95:
+        return make_draft(picks, language, text_language)
+    return make_count(picks, language, text_language)
 
 
 _AFTER_THE_FACT = frozenset({"device.bought", "device.descaled", "person.birthday"})

@@ -34,6 +34,7 @@ class Document:
         moment: When an event begins.
         place: Where it is.
         sender: Who wrote a mail.
+        prose: Text in its order, in place of lines; nothing is added to it.
         sheet: Facts under the name of their thing, which are not said again in each line.
     """
 
@@ -47,6 +48,7 @@ class Document:
     place: str = ""
     sender: str = ""
     sheet: str = ""
+    prose: str = ""
     quoted: tuple[str, ...] = ()
     """Lines of an older mail below this one."""
 
@@ -118,7 +120,7 @@ class Writer:
             case "page":
                 title = each.title or self.picks.choice(self.words["headings"])
                 stem = self.picks.choice(self.words["notes"]).replace(" ", "-")
-                text = self.prose(each.lines) if each.lines or not each.sheet else ""
+                text = each.prose or (self.prose(each.lines) if each.lines or not each.sheet else "")
                 return "\n\n".join(filter(None, (text, each.sheet))), f"downloads/{stem}.html", title, ()
             case "note":
                 stem = self.picks.choice(self.words["notes"])
@@ -148,6 +150,8 @@ class Writer:
 
     def note(self, each: Document) -> str:
         """Lines, a list, a section with a heading, or prose."""
+        if each.prose:
+            return each.prose
         if each.sheet:
             return "\n\n".join(filter(None, (each.sheet, "\n".join(self.with_fillers(each.lines, 1)))))
         lines = self.with_fillers(each.lines, 2)
@@ -165,7 +169,9 @@ class Writer:
         """The body of a mail, with the older mail below it where there is one."""
         hello = self.picks.choice(self.words["hello"]).replace("{name}", self._reader)
         bye = self.picks.choice(self.words["bye"]).replace("{name}", name)
-        middle = self.prose(each.lines) if self.picks.random() < 0.7 else "\n".join(self.with_fillers(each.lines))
+        middle = each.prose
+        if not middle:
+            middle = self.prose(each.lines) if self.picks.random() < 0.7 else "\n".join(self.with_fillers(each.lines))
         text = "\n\n".join(filter(None, (hello, middle, each.sheet, bye)))
         if each.quoted:
             day = write_day(each.day - dt.timedelta(self.picks.randrange(1, 20)), self.language, self.picks)
