@@ -40,16 +40,14 @@ def make_draft(picks: random.Random, language: Language, text_language: Language
     return _finish("draft", language, source, instruction, written, day)
 
 
-def make_translation(
-    picks: random.Random, language: Language, text_language: Language, held_facts: frozenset[str]
-) -> Reading:
+def make_translation(picks: random.Random, language: Language, text_language: Language) -> Reading:
     """Some sentences in another language."""
     target = picks.choice([each for each in LANGUAGES if each != text_language])
     words = load_composing_words(language)
     instruction = picks.choice(words["translated"][target])
     chance = picks.random()
     if chance < 0.5:
-        subject = make_fact_subject(picks, text_language, held_facts)
+        subject = make_fact_subject(picks, text_language)
         source, written = _parallel(picks, subject.tellings[text_language], subject.tellings[target])
     elif chance < 0.75:
         subject = training_matter(picks)

@@ -88,13 +88,17 @@ def make_matter_judgement(picks: random.Random, language: Language, text_languag
     match question:
         case "urgent":
             hints = load_composing_words(text_language)["hurries" if truth else "calms"]
-            if truth != subject.is_urgent or (truth and picks.random() < 0.3) or (not truth and picks.random() < 0.6):
+            if (
+                truth != ("urgent" in subject.flags)
+                or (truth and picks.random() < 0.3)
+                or (not truth and picks.random() < 0.6)
+            ):
                 sentences.append(picks.choice(hints))
         case "about":
             topic = (subject if truth else _other(picks, subject)).tellings[language].topic
         case "mood":
             choices = tuple(words["moods"])
-            wanted, right = t.LiteralType(choices), choices[0 if subject.category == "private" else 1]
+            wanted, right = t.LiteralType(choices), choices[0 if "glad" in subject.flags else 1]
         case "category":
             unlike = [each for each in words["categories"] if each not in {subject.category, *_LIKE[subject.category]}]
             names = [subject.category, *picks.sample(unlike, picks.randrange(2, 5))]
@@ -115,7 +119,9 @@ def _choose(picks: random.Random, question: Question, truth: bool) -> Subject:
     matters = [each for each in load_matters() if each.name not in held_matters()]
     match question:
         case "urgent":
-            matters = [each for each in matters if each.category != "advertising" and (truth or not each.is_urgent)]
+            matters = [
+                each for each in matters if each.category != "advertising" and (truth or "urgent" not in each.flags)
+            ]
         case "spam":
             matters = [each for each in matters if (each.category == "advertising") is truth]
         case "complains":
@@ -124,8 +130,10 @@ def _choose(picks: random.Random, question: Question, truth: bool) -> Subject:
         case "wish":
             asked = {each.name: bool(each.tellings["en"].wish or each.tellings["en"].steps) for each in matters}
             matters = [each for each in matters if asked[each.name] is truth and each.category != "advertising"]
+        case "category":
+            matters = [each for each in matters if each.category != "other"]
         case "mood":
-            matters = [each for each in matters if each.category == "complaint" or each.name == "thanks"]
+            matters = [each for each in matters if each.category == "complaint" or "glad" in each.flags]
         case _:
             pass
     return make_subject(picks.choice(matters), draw_places(picks))

@@ -1,14 +1,15 @@
 """The corpus of matters: messages in four languages, sentence by sentence, with what a summary keeps of each.
 
-    @ name category [urgent]        a matter
+    @ name category [flag ...]      a matter
     en topic; title                 what it is about as a noun phrase, and a title
     - sentence => point             a sentence of the message, and what a summary says of it
     ? sentence => point             the sentence with the request
     * sentence                      all of it in one sentence
     + step; step                    what the reader of the message must do
 
+Flags: `urgent`, `glad` (the writer is), `notice` (nobody writes it: it may also stand on a page).
 The places: {S} writes the message and {P} is somebody else; {C}, {D} and {E} are days in their order, {T} is a time,
-{A} an amount and {N} a number. They are the same in all languages, so that a summary can be in another one than its text.
+{A} an amount and {N} a number. They are the same in all languages: a summary may be in another one than its text.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Subject:
     name: str
     tellings: dict[Language, Telling]
     category: str = ""
-    is_urgent: bool = False
+    flags: frozenset[str] = frozenset()
     sender: str = ""
 
 
@@ -60,7 +61,7 @@ class Matter:
 
     name: str
     category: str
-    is_urgent: bool
+    flags: frozenset[str]
     tellings: dict[Language, Telling]
 
 
@@ -110,7 +111,7 @@ def draw_places(picks: random.Random, taken: Sequence[str] = ()) -> Places:
     second = first + dt.timedelta(picks.randrange(2, 15))
     third = second + dt.timedelta(picks.randrange(2, 20))
     at = dt.time(picks.randrange(7, 21), picks.choice([0, 15, 30, 45]))
-    amount, number = picks.randrange(12, 950), picks.randrange(3, 60)
+    amount, number = picks.randrange(12, 480), picks.randrange(3, 25)
     return Places(sender, other, (first, second, third), at, amount, number, picks.random() < 0.3)
 
 
@@ -146,8 +147,8 @@ def make_subject(matter: Matter, places: Places) -> Subject:
             return places.fill(text, language)
 
         tellings[language] = Telling(
-            telling.topic,
-            telling.title,
+            fill(telling.topic),
+            fill(telling.title),
             tuple(map(fill, telling.sentences)),
             tuple(map(fill, telling.points)),
             fill(telling.one),
@@ -155,7 +156,7 @@ def make_subject(matter: Matter, places: Places) -> Subject:
             fill(telling.wish),
             tuple(map(fill, telling.steps)),
         )
-    return Subject(matter.name, tellings, matter.category, matter.is_urgent, places.sender)
+    return Subject(matter.name, tellings, matter.category, matter.flags, places.sender)
 
 
 def training_matter(picks: random.Random) -> Subject:
@@ -171,7 +172,7 @@ def _read_matter(lines: list[str]) -> Matter:
     tellings = {
         language: _read_telling(lines[start:end]) for language, start, end in zip(LANGUAGES, starts, ends, strict=True)
     }
-    return Matter(name, category, "urgent" in flags, tellings)
+    return Matter(name, category, frozenset(flags), tellings)
 
 
 def _read_telling(lines: list[str]) -> Telling:

@@ -10,79 +10,34 @@ import datetime as dt
 import json
 import random
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 from bicameral import types as t
 
-from .drafts import make_draft, make_translation
-from .facts import LANGUAGES, Fact, Language, Thing, load_classes, load_facts, load_other_names, load_words, person
-from .forms import Reading, Situation, UnfitError, check_reading, missing_reply, wrap_reply
-from .judgements import make_count, make_judgement, make_matter_judgement
-from .lists import make_list
+from .facts import (
+    LANGUAGES,
+    Fact,
+    Language,
+    Thing,
+    held_patterns,
+    load_classes,
+    load_facts,
+    load_other_names,
+    load_words,
+    person,
+)
+from .forms import Reading, Situation, UnfitError, missing_reply, wrap_reply
 from .sources import Document, PassageKind, Writer
-from .summaries import make_summary
 from .values import Value, make_type, make_value, moment_value, person_name, random_day, relative_value, write_day
 
-HELD_BACK = 0.04
-"""The share of forms that ask for what is held back."""
-COMPOSED = 0.27
-"""The share of forms whose reply is worded, judged or counted."""
-_OTHER_LANGUAGE = 0.1
 _OPTIONAL = 0.12
 _SAME_NAME = 0.6
-_RECKONED = 0.1
-"""Of forms about facts: those that need today's date."""
-
-
-@cache
-def held_patterns() -> frozenset[str]:
-    """The facts that are held back, one of each of these kinds; no form of the training part has them."""
-    order = sorted(load_facts(), key=lambda fact: random.Random(f"held/{fact.id}").random())
-    kinds = ("date", "money", "serial", "bool")
-    return frozenset(next(fact.id for fact in order if fact.kind.split(":")[0] == kind) for kind in kinds)
-
-
-def make_reading(picks: random.Random, *, held: bool = False) -> Reading:
-    """A form of the training part, or of the part that is held back; an UnfitError if this one cannot be used."""
-    language = picks.choice(LANGUAGES)
-    text_language = picks.choice(LANGUAGES) if picks.random() < _OTHER_LANGUAGE * 4 / 3 else language
-    kind = picks.random()
-    if kind < COMPOSED:
-        made = _make_composed(picks, language, text_language, held=held)
-    elif held or kind < 0.8:
-        made = _FactReading(picks, language, text_language, held=held).make()
-        if not held and picks.random() < _RECKONED:
-            made = _FactReading(picks, language, text_language, held=held, kind="datetime").make_reckoned()
-    elif kind < 0.9:
-        made = _FactReading(picks, language, text_language, held=held).make_record()
-    elif kind < 0.97:
-        made = make_list(picks, language, text_language)
-    else:
-        made = make_judgement(picks, language, text_language)
-    check_reading(made)
-    return made
-
-
-def _make_composed(picks: random.Random, language: Language, text_language: Language, *, held: bool) -> Reading:
-    """A form whose reply is worded, judged or counted; of what is held back, summaries alone."""
-    kind = picks.random()
-    if held or kind < 0.6:
-        return make_summary(picks, language, text_language, held_patterns(), held=held)
-    if kind < 0.76:
-        return make_matter_judgement(picks, language, text_language)
-    if kind < 0.86:
-        return make_translation(picks, language, text_language, held_patterns())
-    if kind < 0.95:
-        return make_draft(picks, language, text_language)
-    return make_count(picks, language, text_language)
-
 
 _AFTER_THE_FACT = frozenset({"device.bought", "device.descaled", "person.birthday"})
 """Days that lie in the past: without a year nobody knows which one is meant."""
 
 
-class _FactReading:
+class FactReading:
     """One fact about one thing, in documents with facts that resemble it."""
 
     def __init__(

@@ -6,7 +6,7 @@ import random
 import re
 from functools import cache
 
-from .facts import LANGUAGES, Fact, Language, Thing, ThingClass, load_classes, load_words
+from .facts import LANGUAGES, Fact, Language, Thing, ThingClass, held_patterns, load_classes, load_words
 from .matters import Subject, Telling, load_composing_words
 from .values import make_value, restate_value
 
@@ -14,40 +14,40 @@ _FIRST_PERSON = re.compile(
     r"\b(?:I|[Ww]e|[Oo]ur|my|[Ii]ch|[Ww]ir|[Uu]ns\w*|mein\w*|[Jj]e|[Nn]ous|[Nn]otre|[Nn]os|mon|ma|[Nn]uestr\w+|mi|\w+mos|he)\b"
     r"|\b[JjMmTt]'"
 )
-_LOWERED = re.compile(
-    r"(?:The|A|An|For|In|On|With|Before|After|You|It|"
-    r"Der|Die|Das|Den|Ein|Eine|Für|Bei|Zu|Zum|Zur|Am|Im|Vor|Nach|Man|Wer|"
-    r"Le|La|Les|Un|Une|Pour|Dans|On|Il|Avant|Avec|El|Los|Las|Una|Para|En|Antes|Con|Se|Al)\b|L'"
+_SMALL_IN_GERMAN = re.compile(
+    r"(?:Der|Die|Das|Den|Ein|Eine|Einen|Ihn|Sie|Für|Bei|Zu|Zum|Zur|Am|Im|In|Vor|Nach|Man|Wer|Es)\b"
 )
-"""Words that begin a sentence and are written small within it."""
+"""German words that begin a sentence and are written small within it; nouns and names are not."""
 
 
 def plain_statement(fact: Fact) -> int | None:
     """The number of the first statement that is a whole sentence about the thing, in all languages."""
     for number in range(len(fact.wordings["en"].says)):
         said = [wording.says[number] for wording in fact.wordings.values()]
-        if all(each.endswith(".") and not _FIRST_PERSON.search(each) for each in said):
+        if all(each.endswith(".") and ":" not in each and not _FIRST_PERSON.search(each) for each in said):
             return number
     return None
 
 
 @cache
-def plain_classes(held: frozenset[str]) -> tuple[tuple[ThingClass, tuple[tuple[Fact, int], ...]], ...]:
+def plain_classes() -> tuple[tuple[ThingClass, tuple[tuple[Fact, int], ...]], ...]:
     """The classes with the facts that can be summarised, and the number of their statement; without those held back."""
     found: list[tuple[ThingClass, tuple[tuple[Fact, int], ...]]] = []
     for each in load_classes():
-        facts = [fact for fact in each.facts if fact.id not in held and fact.kind != "bool"]
+        facts = [fact for fact in each.facts if fact.id not in held_patterns() and fact.kind != "bool"]
         plain = [(fact, number) for fact in facts if (number := plain_statement(fact)) is not None]
         if each.things and len(plain) > 1:
             found.append((each, tuple(plain)))
     return tuple(found)
 
 
-def make_fact_subject(picks: random.Random, text_language: Language, held: frozenset[str]) -> Subject:
+def make_fact_subject(picks: random.Random, text_language: Language) -> Subject:
     """Two or three facts about one thing; the text states them in any words, the summary in the plainest."""
-    group, facts = picks.choice(plain_classes(held))
+    group, facts = picks.choice(plain_classes())
     chosen = picks.sample(facts, min(len(facts), picks.choice([2, 2, 3])))
     thing = picks.choice(group.things)
+    # A sentence that begins with its value, which may be a name, is no second part of another one.
+    chosen.sort(key=lambda each: not any(each[0].wordings[of].says[each[1]].startswith("{v}") for of in LANGUAGES))
     values = {fact.id: make_value(fact, text_language, picks) for fact, _ in chosen}
     tellings: dict[Language, Telling] = {}
     for language in LANGUAGES:
@@ -71,17 +71,21 @@ def make_fact_subject(picks: random.Random, text_language: Language, held: froze
 
 
 def join_sentences(sentences: list[str], language: Language) -> str:
-    """Sentences as one: two with `and`, more with semicolons."""
+    """Sentences as one: two with `and`, more with semicolons. The first words that are no names are written small."""
     first, *others = [each.rstrip(".") for each in sentences]
-    others = [lower_first(each) for each in others]
+    others = [lower_first(each, language) for each in others]
+    if not others:
+        return f"{first}."
     if len(others) == 1:
-        return load_composing_words(language)["joined"][0].format(a=first, b=others[0]) + "."
-    return "; ".join([first, *others]).replace("; ", " ; " if language == "fr" else "; ") + "."
+        return load_composing_words(language)["joined"].format(a=first, b=others[0]) + "."
+    return (" ; " if language == "fr" else "; ").join([first, *others]) + "."
 
 
-def lower_first(sentence: str) -> str:
-    """A sentence as the part of another one."""
-    return sentence[0].lower() + sentence[1:] if _LOWERED.match(sentence) else sentence
+def lower_first(sentence: str, language: Language) -> str:
+    """A sentence as the part of another one; it begins with no name, unless it is a German one."""
+    if language == "de" and not _SMALL_IN_GERMAN.match(sentence):
+        return sentence
+    return sentence[0].lower() + sentence[1:]
 
 
 def _as_sentence(said: str) -> str:

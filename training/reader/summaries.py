@@ -10,12 +10,13 @@ import datetime as dt
 import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from bicameral import types as t
 
 from .facts import Language, load_words
-from .forms import Reading, Situation, missing_reply, wrap_reply
+from .forms import Reading, Situation, UnfitError, missing_reply, wrap_reply
 from .matters import Subject, draw_places, held_matters, load_composing_words, load_matters, make_subject
 from .sources import Document, PassageKind, Writer
 from .statements import lower_first, make_fact_subject
@@ -34,13 +35,10 @@ _QUOTED = 0.12
 class _SummaryReading:
     """One subject in a text, or among the texts on others, and what is asked about it."""
 
-    def __init__(
-        self, picks: random.Random, language: Language, text_language: Language, facts: frozenset[str], *, held: bool
-    ) -> None:
+    def __init__(self, picks: random.Random, language: Language, text_language: Language, *, held: bool) -> None:
         self.picks = picks
         self.language: Language = language
         self.text_language: Language = text_language
-        self.held_facts = facts
         self.held = held
         self.writer = Writer(text_language, picks)
         self.words = load_words(text_language)
@@ -50,22 +48,24 @@ class _SummaryReading:
 
     # Subjects
 
-    def matter(self, taken: Sequence[Subject] = (), names: Sequence[str] = ()) -> Subject:
-        """A message on something else than those that are taken, by somebody else."""
+    def matter(self, taken: Sequence[Subject] = (), names: Sequence[str] = (), sender: str = "") -> Subject:
+        """A message on something else than those that are taken, by somebody else unless a sender is given."""
         known = {each.name for each in taken}
         kept = [each for each in load_matters() if (each.name in held_matters()) == self.held or taken]
         kept = [each for each in kept if self.held or each.name not in held_matters()]
         kept = [each for each in kept if each.name not in known and (not names or each.name in names)]
         senders = [each.sender.split()[0] for each in taken if each.sender]
-        return make_subject(self.picks.choice(kept), draw_places(self.picks, senders))
+        places = draw_places(self.picks, senders)
+        return make_subject(self.picks.choice(kept), replace(places, sender=sender) if sender else places)
 
     def first_subject(self) -> Subject:
         """What the form is about; only messages have requests."""
         if self.wanted in ("wish", "steps", "step_list"):
             return self.matter(names=[each.name for each in load_matters() if self._has_it(each.tellings["en"])])
         if not self.held and self.picks.random() < 0.45:
-            return make_fact_subject(self.picks, self.text_language, self.held_facts)
-        return self.matter()
+            return make_fact_subject(self.picks, self.text_language)
+        made = self.matter()
+        return replace(made, sender="") if "notice" in made.flags and self.picks.random() < 0.6 else made
 
     def _has_it(self, telling: Any) -> bool:
         return bool(telling.wish) if self.wanted == "wish" else bool(telling.steps)
@@ -169,6 +169,12 @@ class _SummaryReading:
         if self.wanted in ("short", "two", "points") and chance < _ABSENT + 0.13:
             return self._several()
         subject = self.first_subject()
+        if (
+            self.wanted in ("short", "two", "points")
+            and (subject.sender or not self.held)
+            and self.picks.random() < 0.25
+        ):
+            return self._two_subjects(subject)
         extra, quoted = [], []
         situation: Situation = "found"
         chance = self.picks.random()
@@ -198,6 +204,27 @@ class _SummaryReading:
             source = [self.writer.mail_record(each) for each in documents]
         instruction = self.ask("text", sender, subject.tellings[self.language].topic if has_topic else "")
         return self._finish(situation, source, instruction, self.reply([subject]))
+
+    def _two_subjects(self, first: Subject) -> Reading:
+        """A text on two things: both are summed up, or the one that the instruction names."""
+        # Where nobody has signed, nobody can be named as the writer.
+        if not self.held and (not first.sender or self.picks.random() < 0.5):
+            second = make_fact_subject(self.picks, self.text_language)
+        else:
+            second = self.matter([first], sender=first.sender)
+        if first.tellings["en"].topic == second.tellings["en"].topic:
+            raise UnfitError("two subjects of one topic")
+        subjects = [first, second]
+        document = self.document(first)
+        document.prose += "\n\n" + self.prose(second)
+        source, kind = self.single(document)
+        if self.picks.random() < 0.5:
+            instruction = self.ask(kind, first.sender if self.picks.random() < 0.4 else "")
+        else:
+            subjects = [self.picks.choice(subjects)]
+            sender = first.sender if self.picks.random() < 0.5 else ""
+            instruction = self.ask(kind, sender, subjects[0].tellings[self.language].topic)
+        return self._finish("found", source, instruction, self.reply(subjects))
 
     def _takes_topic(self) -> bool:
         return self.wanted in ("short", "one", "two", "points")
@@ -275,17 +302,11 @@ def fill_names(text: str, name: str, language: Language) -> str:
 def join_steps(steps: Sequence[str], language: Language) -> str:
     """Steps as one sentence."""
     first, *others = steps
-    # A German step begins with a noun or a name as often as with an article.
-    others = [
-        lower_first(each) if language == "de" or not each[0].isalpha() else each[0].lower() + each[1:]
-        for each in others
-    ]
+    others = [lower_first(each, language) for each in others]
     words = load_words(language)["and"]
     return (", ".join([first, *others[:-1]]) + words + others[-1] if others else first) + "."
 
 
-def make_summary(
-    picks: random.Random, language: Language, text_language: Language, held_facts: frozenset[str], *, held: bool = False
-) -> Reading:
+def make_summary(picks: random.Random, language: Language, text_language: Language, *, held: bool = False) -> Reading:
     """A form for a summary, the main points, a wish, the next steps or a title."""
-    return _SummaryReading(picks, language, text_language, held_facts, held=held).make()
+    return _SummaryReading(picks, language, text_language, held=held).make()
