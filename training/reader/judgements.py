@@ -107,7 +107,7 @@ def make_matter_judgement(picks: random.Random, language: Language, text_languag
             right = words["categories"][subject.category]
         case _:
             pass
-    sentences += picks.sample(writer.words["filler"], picks.choice([0, 0, 1]))
+    sentences += writer.small_talk(picks.choice([0, 0, 1]))
     letter = Document("mail", [], day, "others", sender=subject.sender, prose=" ".join(sentences))
     source: Any = writer.mail_record(letter) if picks.random() < 0.5 else writer.body(letter, subject.sender)
     instruction = picks.choice(words[f"asks_{question}"]).replace("{topic}", topic)

@@ -17,6 +17,8 @@ from .facts import Language, load_words
 from .values import address_of, person_name, random_day, write_day
 
 OWN_ADDRESSES = ("home@larkfield.example", "wir@lerchenfeld.example", "nous@alouette.example", "casa@alondra.example")
+_ASKING_FILLERS = frozenset({6, 11, 15, 19})
+"""Fillers by their number, which is the same in all languages: what must be done, or a request."""
 PassageKind = Literal["note", "page", "table", "contact", "mail", "event"]
 
 
@@ -141,6 +143,11 @@ class Writer:
         mixed = [*lines, *self.picks.sample(self.words["filler"], self.picks.randrange(most + 1))]
         self.picks.shuffle(mixed)
         return mixed
+
+    def small_talk(self, count: int) -> list[str]:
+        """Sentences that a summary leaves out: none asks for anything or tells news."""
+        fillers = [each for number, each in enumerate(self.words["filler"]) if number not in _ASKING_FILLERS]
+        return self.picks.sample(fillers, count)
 
     def prose(self, lines: Sequence[str]) -> str:
         """Lines as one or two paragraphs."""

@@ -15,7 +15,8 @@ _FIRST_PERSON = re.compile(
     r"|\b[JjMmTt]'"
 )
 _SMALL_IN_GERMAN = re.compile(
-    r"(?:Der|Die|Das|Den|Ein|Eine|Einen|Ihn|Sie|Für|Bei|Zu|Zum|Zur|Am|Im|In|Vor|Nach|Man|Wer|Es)\b"
+    r"(?:Der|Die|Das|Den|Dem|Ein|Eine|Einen|Ihn|Sie|Für|Zum|Am|Im|In|Nach|Bis|Man|Es|Kommt|Nichts|Sofort"
+    r"|Zurückgeben|Zuständig|Nachgefüllt|Anstreichen)\b"
 )
 """German words that begin a sentence and are written small within it; nouns and names are not."""
 

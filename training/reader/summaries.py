@@ -28,7 +28,7 @@ _SHARES: dict[Wanted, float] = {
     "wish": 0.07, "steps": 0.07, "step_list": 0.06, "title": 0.07,
 }  # fmt: skip
 _ABSENT = 0.09
-_ORDERED = 0.14
+_ORDERED = 0.2
 _QUOTED = 0.12
 
 
@@ -75,7 +75,7 @@ class _SummaryReading:
     def prose(self, subject: Subject, extra: Sequence[str] = ()) -> str:
         """The sentences of a subject in their order, with fillers and other sentences between them."""
         sentences = list(subject.tellings[self.text_language].sentences)
-        fillers = self.picks.sample(self.words["filler"], self.picks.choice([0, 0, 1, 1, 2]))
+        fillers = self.writer.small_talk(self.picks.choice([0, 0, 1, 1, 2]))
         for each in (*fillers, *extra):
             sentences.insert(self.picks.randrange(len(sentences) + 1), each)
         cut = self.picks.randrange(1, len(sentences) + 1)
@@ -169,11 +169,8 @@ class _SummaryReading:
         if self.wanted in ("short", "two", "points") and chance < _ABSENT + 0.13:
             return self._several()
         subject = self.first_subject()
-        if (
-            self.wanted in ("short", "two", "points")
-            and (subject.sender or not self.held)
-            and self.picks.random() < 0.25
-        ):
+        is_open = bool(subject.sender) or not self.held
+        if self.wanted in ("short", "two", "points") and is_open and self.picks.random() < 0.25:
             return self._two_subjects(subject)
         extra, quoted = [], []
         situation: Situation = "found"
