@@ -28,7 +28,7 @@ from training.reader.forms import Reading, UnfitError, check_reading, missing_re
 
 
 @cache
-def sample(count: int = 400, *, held: bool = False) -> tuple[Reading, ...]:
+def sample(count: int = 500, *, held: bool = False) -> tuple[Reading, ...]:
     made: list[Reading] = []
     for number in range(count):
         with suppress(UnfitError):

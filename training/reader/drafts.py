@@ -42,7 +42,8 @@ def make_draft(picks: random.Random, language: Language, text_language: Language
 
 def make_translation(picks: random.Random, language: Language, text_language: Language) -> Reading:
     """Some sentences in another language."""
-    target = picks.choice([each for each in LANGUAGES if each != text_language])
+    others: list[Language] = [each for each in LANGUAGES if each != text_language]
+    target = picks.choice(others)
     words = load_composing_words(language)
     instruction = picks.choice(words["translated"][target])
     chance = picks.random()

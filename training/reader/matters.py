@@ -169,7 +169,7 @@ def _read_matter(lines: list[str]) -> Matter:
     name, category, *flags = lines[0].split()
     starts = [number for number, line in enumerate(lines) if line[:2] in LANGUAGES and line[2] == " "]
     ends = [*starts[1:], len(lines)]
-    tellings = {
+    tellings: dict[Language, Telling] = {
         language: _read_telling(lines[start:end]) for language, start, end in zip(LANGUAGES, starts, ends, strict=True)
     }
     return Matter(name, category, frozenset(flags), tellings)

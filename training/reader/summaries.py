@@ -172,7 +172,8 @@ class _SummaryReading:
         is_open = bool(subject.sender) or not self.held
         if self.wanted in ("short", "two", "points") and is_open and self.picks.random() < 0.25:
             return self._two_subjects(subject)
-        extra, quoted = [], []
+        extra: list[str] = []
+        quoted: Sequence[str] = ()
         situation: Situation = "found"
         chance = self.picks.random()
         if chance < _ORDERED:
