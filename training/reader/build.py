@@ -22,12 +22,24 @@ from typing import Any
 
 from bicameral.boundary._form import FORM_SETUP
 
-from .forms import UnfitError
-from .readings import HELD_BACK, make_reading
+from .drafts import make_draft, make_translation
+from .facts import LANGUAGES, Language
+from .forms import Reading, UnfitError, check_reading
+from .judgements import make_count, make_judgement, make_matter_judgement
+from .lists import make_list
+from .readings import FactReading
+from .summaries import make_summary
 
 PACK_CHARACTERS = 40_000
 """Forms are longer than requests: a pack has as many as make a sequence of some ten thousand tokens."""
 _BATCH = 250
+HELD_BACK = 0.04
+"""The share of forms that ask for what is held back."""
+COMPOSED = 0.25
+"""The share of forms whose reply is worded, judged or counted."""
+_OTHER_LANGUAGE = 0.1
+_RECKONED = 0.1
+"""Of forms about facts: those that need today's date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +52,41 @@ class Pair:
     form: str
     reply: str
     is_missing: bool
+
+
+def make_reading(picks: random.Random, *, held: bool = False) -> Reading:
+    """A form of the training part, or of the part that is held back; an UnfitError if this one cannot be used."""
+    language = picks.choice(LANGUAGES)
+    text_language = picks.choice(LANGUAGES) if picks.random() < _OTHER_LANGUAGE * 4 / 3 else language
+    kind = picks.random()
+    if kind < COMPOSED:
+        made = _make_composed(picks, language, text_language, held=held)
+    elif held or kind < 0.8:
+        made = FactReading(picks, language, text_language, held=held).make()
+        if not held and picks.random() < _RECKONED:
+            made = FactReading(picks, language, text_language, held=held, kind="datetime").make_reckoned()
+    elif kind < 0.9:
+        made = FactReading(picks, language, text_language, held=held).make_record()
+    elif kind < 0.97:
+        made = make_list(picks, language, text_language)
+    else:
+        made = make_judgement(picks, language, text_language)
+    check_reading(made)
+    return made
+
+
+def _make_composed(picks: random.Random, language: Language, text_language: Language, *, held: bool) -> Reading:
+    """A form whose reply is worded, judged or counted; of what is held back, summaries alone."""
+    kind = picks.random()
+    if held or kind < 0.6:
+        return make_summary(picks, language, text_language, held=held)
+    if kind < 0.76:
+        return make_matter_judgement(picks, language, text_language)
+    if kind < 0.86:
+        return make_translation(picks, language, text_language)
+    if kind < 0.95:
+        return make_draft(picks, language, text_language)
+    return make_count(picks, language, text_language)
 
 
 def make_pair(number: int, seed: int, *, held: bool = False) -> Pair | str:

@@ -95,8 +95,8 @@ def _sentences() -> _Nearness:
 
 
 def main() -> None:
+    from .build import make_reading
     from .forms import UnfitError
-    from .readings import make_reading
 
     refused: Counter[str] = Counter()
     for number in range(1000):

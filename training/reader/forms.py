@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,12 +12,16 @@ from bicameral import types as t
 from bicameral.boundary._evidence import Evidence
 from bicameral.boundary._form import render_form, source_text, source_words
 from bicameral.boundary._reply import BECAUSE, NOT_FOUND, MissingField, ReplyFault, parse_reply, required_fields
-from bicameral.boundary._verbatim_check import SEARCHABLE_TYPES, find_uncopied
+from bicameral.boundary._verbatim_check import COPIED_TYPES, SEARCHABLE_TYPES, find_uncopied, free_texts
 
 from .check import against_evaluation
 from .facts import Language
 
 Situation = Literal["found", "absent", "changed", "quoted", "ordered", "claimed", "series"]
+
+
+_NUMBER = re.compile(r"\d+")
+_THOUSANDS = re.compile(r"(?<=\d)[.,' ](?=\d{3}(?!\d))")
 
 
 class UnfitError(ValueError):
@@ -36,6 +41,8 @@ class Reading:
     wanted: t.Type
     reply: str
     today: dt.date | None = None
+    is_composed: bool = False
+    """The reply is worded or counted, not copied."""
 
     @property
     def form(self) -> str:
@@ -58,10 +65,28 @@ def check_reading(reading: Reading) -> None:
     except ReplyFault as fault:
         raise UnfitError(f"the reply is refused: {fault.kind}") from None
     else:
-        if find_uncopied(value, reading.wanted, Evidence(words), SEARCHABLE_TYPES):
+        # Worded text is held to what the product holds it to, and to numbers that it got from somewhere.
+        names = COPIED_TYPES if reading.is_composed else SEARCHABLE_TYPES
+        if find_uncopied(value, reading.wanted, Evidence(words), names):
             raise UnfitError(f"a part of the reply is not in the text ({reading.pattern})")
+        if reading.is_composed:
+            worded = "\n".join(text for _, text in free_texts(value, reading.wanted))
+            if invented_numbers(worded, f"{words}\n{reading.instruction}"):
+                raise UnfitError(f"a number of the reply is not in the text ({reading.pattern})")
+            words += f"\n{worded}"
     for reason in against_evaluation(reading.instruction, words):
         raise UnfitError(reason)
+
+
+def invented_numbers(worded: str, known: str) -> list[str]:
+    """The numbers of a worded reply that stand neither in its text nor in its instruction."""
+    there = set(_numbers(known))
+    # A text may write 26 for 2026.
+    return [each for each in _numbers(worded) if each not in there and not (len(each) == 4 and each[2:] in there)]
+
+
+def _numbers(text: str) -> list[str]:
+    return [each.lstrip("0") or "0" for each in _NUMBER.findall(_THOUSANDS.sub("", text))]
 
 
 def missing_reply(wanted: t.Type, name: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Forms that want a list of one section of a text, and forms that want a judgement on a message."""
+"""Forms that want a list of one section of a text, or how long it is."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from bicameral import types as t
 
 from .facts import LANGUAGES, Language, ThingClass, load_classes, load_words
 from .forms import Reading, Situation, missing_reply, wrap_reply
+from .matters import load_composing_words
 from .sources import Document, Writer
 from .values import make_value, money, person_name, random_day, shop_name, write_day
 
+_COUNTED = 0.15
 ListKind = Literal["offers", "tasks", "dates", "contacts"]
 _HEADS: dict[ListKind, str] = {"offers": "offer", "tasks": "minutes", "dates": "programme", "contacts": "group"}
 _FIELDS: dict[ListKind, tuple[str, ...]] = {
@@ -104,16 +106,21 @@ class _Lists:
         # A single section is the one that is asked for; else a quarter asks for one that is not there.
         absent = len(headings) > 1 and picks.random() < 0.35
         name = headings[0][self.language]
-        instruction = own[self.kind].replace("{name}", name).replace("{nom}", name)
+        counted = picks.random() < _COUNTED
+        asked: str = (
+            picks.choice(load_composing_words(self.language)["count_lists"][self.kind]) if counted else own[self.kind]
+        )
+        instruction = asked.replace("{name}", name).replace("{nom}", name)
         shown = sections[1:] if absent else sections
         picks.shuffle(shown)
-        wanted = self.wanted()
-        reply = missing_reply(wanted) if absent else wrap_reply(replies[0], wanted)
+        wanted = t.INT if counted else self.wanted()
+        value = str(len(json.loads(replies[0]))) if counted else replies[0]
+        reply = missing_reply(wanted) if absent else wrap_reply(value, wanted)
         situation: Situation = "absent" if absent else "found"
         day = random_day(picks, 2025, 2028)
-        return Reading(
-            f"list.{self.kind}", situation, self.language, self._source(shown, day), instruction, wanted, reply, day
-        )
+        source = self._source(shown, day)
+        pattern = f"list.{self.kind}"
+        return Reading(pattern, situation, self.language, source, instruction, wanted, reply, day, counted)
 
     def _source(self, sections: list[str], day: dt.date) -> Any:
         picks = self.picks
@@ -132,29 +139,3 @@ class _Lists:
 def make_list(picks: random.Random, language: Language, text_language: Language) -> Reading:
     """A list of records or days, of one of the sections of a text."""
     return _Lists(picks, language, text_language).make()
-
-
-def make_judgement(picks: random.Random, language: Language, text_language: Language) -> Reading:
-    """What kind of message it is, or whether it is of that kind."""
-    kinds = ("complaint", "praise", "question", "notice")
-    own, words = load_words(language)["judged"], load_words(text_language)["judged"]
-    kind = picks.choice(kinds)
-    day = random_day(picks, 2025, 2028)
-    writer = Writer(text_language, picks)
-    letter = Document("mail", picks.sample(words[kind], picks.choice([1, 1, 2, 3])), day, "others")
-    source: Any = picks.choice(
-        [
-            lambda: " ".join(letter.lines),
-            lambda: writer.body(letter, person_name(picks)),
-            lambda: writer.mail_record(letter),
-        ]
-    )()
-    asked = picks.choice(["kind", "complaint", "praise", "question"])
-    instruction = picks.choice(own[f"asks_{asked}"])
-    if asked == "kind":
-        choices = tuple(own["kinds"])
-        wanted: t.Type = t.LiteralType(choices)
-        reply = json.dumps(choices[kinds.index(kind)], ensure_ascii=False)
-    else:
-        wanted, reply = t.BOOL, json.dumps(asked == kind)
-    return Reading(f"judged.{asked}", "found", language, source, instruction, wanted, wrap_reply(reply, wanted), day)

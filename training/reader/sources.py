@@ -17,6 +17,8 @@ from .facts import Language, load_words
 from .values import address_of, person_name, random_day, write_day
 
 OWN_ADDRESSES = ("home@larkfield.example", "wir@lerchenfeld.example", "nous@alouette.example", "casa@alondra.example")
+_ASKING_FILLERS = frozenset({6, 11, 15, 19})
+"""Fillers by their number, which is the same in all languages: what must be done, or a request."""
 PassageKind = Literal["note", "page", "table", "contact", "mail", "event"]
 
 
@@ -34,6 +36,7 @@ class Document:
         moment: When an event begins.
         place: Where it is.
         sender: Who wrote a mail.
+        prose: Text in its order, in place of lines; nothing is added to it.
         sheet: Facts under the name of their thing, which are not said again in each line.
     """
 
@@ -47,6 +50,7 @@ class Document:
     place: str = ""
     sender: str = ""
     sheet: str = ""
+    prose: str = ""
     quoted: tuple[str, ...] = ()
     """Lines of an older mail below this one."""
 
@@ -118,7 +122,7 @@ class Writer:
             case "page":
                 title = each.title or self.picks.choice(self.words["headings"])
                 stem = self.picks.choice(self.words["notes"]).replace(" ", "-")
-                text = self.prose(each.lines) if each.lines or not each.sheet else ""
+                text = each.prose or (self.prose(each.lines) if each.lines or not each.sheet else "")
                 return "\n\n".join(filter(None, (text, each.sheet))), f"downloads/{stem}.html", title, ()
             case "note":
                 stem = self.picks.choice(self.words["notes"])
@@ -140,6 +144,11 @@ class Writer:
         self.picks.shuffle(mixed)
         return mixed
 
+    def small_talk(self, count: int) -> list[str]:
+        """Sentences that a summary leaves out: none asks for anything or tells news."""
+        fillers = [each for number, each in enumerate(self.words["filler"]) if number not in _ASKING_FILLERS]
+        return self.picks.sample(fillers, count)
+
     def prose(self, lines: Sequence[str]) -> str:
         """Lines as one or two paragraphs."""
         mixed = [each if each[-1] in ".!?:>" else f"{each}." for each in self.with_fillers(lines, 4)]
@@ -148,6 +157,8 @@ class Writer:
 
     def note(self, each: Document) -> str:
         """Lines, a list, a section with a heading, or prose."""
+        if each.prose:
+            return each.prose
         if each.sheet:
             return "\n\n".join(filter(None, (each.sheet, "\n".join(self.with_fillers(each.lines, 1)))))
         lines = self.with_fillers(each.lines, 2)
@@ -165,7 +176,9 @@ class Writer:
         """The body of a mail, with the older mail below it where there is one."""
         hello = self.picks.choice(self.words["hello"]).replace("{name}", self._reader)
         bye = self.picks.choice(self.words["bye"]).replace("{name}", name)
-        middle = self.prose(each.lines) if self.picks.random() < 0.7 else "\n".join(self.with_fillers(each.lines))
+        middle = each.prose
+        if not middle:
+            middle = self.prose(each.lines) if self.picks.random() < 0.7 else "\n".join(self.with_fillers(each.lines))
         text = "\n\n".join(filter(None, (hello, middle, each.sheet, bye)))
         if each.quoted:
             day = write_day(each.day - dt.timedelta(self.picks.randrange(1, 20)), self.language, self.picks)

@@ -158,6 +158,20 @@ def write_day(day: dt.date, language: Language, picks: random.Random, *, year: b
     return picks.choice(ways[language])
 
 
+def spell_day(day: dt.date, language: Language, *, year: bool = False, weekday: bool = False) -> str:
+    """A day with the name of its month, in the one notation that stands after any preposition."""
+    month, number = _MONTHS[language][day.month - 1], day.day
+    full, name = (f" {day.year}" if year else ""), _WEEKDAYS[language][day.weekday()]
+    match language:
+        case "en" | "fr":
+            before, written = f"{name} ", f"{number} {month}{full}"
+        case "de":
+            before, written = f"{name}, ", f"{number}. {month}{full}"
+        case "es":
+            before, written = f"{name} ", f"{number} de {month}" + (f" de {day.year}" if year else "")
+    return before + written if weekday else written
+
+
 def write_time(at: dt.time, language: Language, picks: random.Random) -> str:
     """A time of day without a preposition."""
     hour, minute = at.hour, f"{at.minute:02}"
@@ -177,6 +191,14 @@ def write_time(at: dt.time, language: Language, picks: random.Random) -> str:
             return picks.choice([f"{hour}:{minute}", f"{hour:02}:{minute}", f"{hour}:{minute} h"])
 
 
+_BEFORE_MOMENT: dict[Language, tuple[str, str]] = {
+    "en": ("on ", " at "),
+    "de": ("am ", " um "),
+    "fr": ("le ", " à "),
+    "es": ("el ", " a las "),
+}
+
+
 def write_moment(
     moment: dt.datetime, language: Language, picks: random.Random, *, year: bool = True
 ) -> tuple[str, str]:
@@ -186,9 +208,7 @@ def write_moment(
         # `am 14.4. um` and `el 2026-04-14 a las` are not written.
         if not (language != "en" and day.count("-") == 2):
             break
-    before, at = {"en": ("on ", " at "), "de": ("am ", " um "), "fr": ("le ", " à "), "es": ("el ", " a las ")}[
-        language
-    ]
+    before, at = _BEFORE_MOMENT[language]
     bare = f"{day}{at}{write_time(moment.time(), language, picks)}"
     return before + bare, bare
 
@@ -220,6 +240,52 @@ def money(low: int, high: int, language: Language, picks: random.Random) -> Valu
     cell = str(whole) if not cents else repr(whole + cents / 100 if cents else whole)
     as_money = json.dumps({"amount": 0, "currency": currency}).replace("0", digits, 1)
     return Value(written, written, cell, {"float": digits, "number": digits, "money": as_money})
+
+
+def restate_value(fact: Fact, value: Value, source: Language, target: Language) -> str:
+    """A value of a text as another language writes it; what is a name, a code or an address stays as it is."""
+    kind = fact.kind.partition(":")[0]
+    if source == target:
+        return value.written
+    if kind == "money":
+        return _restate_money(value, target)
+    if value.moment is not None:
+        before, at = {"en": ("on ", " at "), "de": ("am ", " um "), "fr": ("le ", " à "), "es": ("el ", " a las ")}[
+            target
+        ]
+        return (
+            f"{before}{spell_day(value.moment.date(), target, year=True)}{at}{spell_time(value.moment.time(), target)}"
+        )
+    if value.day is not None:
+        return spell_day(value.day, target, year=True)
+    theirs, ours = fact.wordings[source].values, fact.wordings[target].values
+    match kind:
+        case "time":
+            return spell_time(dt.time.fromisoformat(json.loads(value.replies["time"])), target)
+        case "int":
+            return value.cell
+        case "text" | "choice":
+            return ours[value.number]
+        case "items":
+            items = [ours[theirs.index(each)] for each in json.loads(value.replies["list"])]
+            return ", ".join(items[:-1]) + load_words(target)["and"] + items[-1] if len(items) > 1 else items[0]
+        case "place":
+            return _PLACES[target][_PLACES[source].index(value.written)]
+        case _:
+            return value.written
+
+
+def _restate_money(value: Value, language: Language) -> str:
+    digits, currency = value.replies["float"], json.loads(value.replies["money"])["currency"]
+    sign = {"EUR": "€", "GBP": "£", "USD": "$", "CHF": "CHF"}[currency]
+    if language == "en":
+        return f"{sign}{digits}" if sign != "CHF" else f"CHF {digits}"
+    return f"{digits.replace('.', ',')} {sign}"
+
+
+def spell_time(at: dt.time, language: Language) -> str:
+    hour, minute = at.hour, f"{at.minute:02}"
+    return {"de": f"{hour}:{minute} Uhr", "fr": f"{hour} h {minute}"}.get(language, f"{hour}:{minute}")
 
 
 def day_value(day: dt.date, language: Language, picks: random.Random, *, year: bool = True) -> Value:
