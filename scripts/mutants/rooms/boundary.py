@@ -19,7 +19,7 @@ AGAIN = "tests/boundary/test_boundary_second_look.py"
 
 MUTANTS = (
     Mutant(
-        "second-look.another-thing",
+        "evidence.second-look-at-another-thing",
         SECOND_LOOK,
         "_mentions_all",
         "all(has_form_of(known, word) for word in subjects) and ",
@@ -28,7 +28,7 @@ MUTANTS = (
         (f"{AGAIN}::test_a_similar_fact_of_another_thing_is_not_even_read_again",),
     ),
     Mutant(
-        "second-look.out-of-context",
+        "evidence.second-look-out-of-context",
         SECOND_LOOK,
         "Excerpt.states",
         "and not any(find_other_value(fact, sentence) for sentence in self.beside)",
@@ -37,7 +37,7 @@ MUTANTS = (
         (f"{AGAIN}::test_where_another_value_stands_beside_it_nothing_is_taken_out_of_its_context",),
     ),
     Mutant(
-        "second-look.orders-read",
+        "evidence.second-look-at-orders",
         SECOND_LOOK,
         "_excerpts_of",
         "or screen(sentence).score >= ALERT_SCORE",
