@@ -59,6 +59,20 @@ def test_a_plan_that_asks_gets_typed_replies_and_asks_again_when_one_does_not_fi
     assert "Kim 31" in terminal.shown
 
 
+def test_what_nothing_is_called_is_asked_for_by_its_name(world: World, terminals: list[Terminal]) -> None:
+    world.write("p.py", 'delete_file(file("zebra"))\nanswer("gone")\n')
+    terminal = opened(terminals, "run", "--plan", "p.py")
+    terminal.wait_for("Which file is meant by *zebra*? None is called that")
+    terminal.wait_for("Its name, or none:")
+    terminal.type("mial.txt\n")
+    terminal.wait_for("No file is called *mial.txt*.")
+    terminal.wait_for("1. mail.txt")
+    terminal.type("none\n")
+    assert terminal.end() != 0
+    assert "nothing-found" in terminal.shown
+    assert (world.folder / "mail.txt").exists()
+
+
 def test_ctrl_c_at_a_question_stops_the_run_and_records_it(world: World, terminals: list[Terminal]) -> None:
     world.write("p.py", ASK)
     terminal = opened(terminals, "run", "--plan", "p.py")
