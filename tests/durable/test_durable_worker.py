@@ -230,5 +230,7 @@ async def test_a_binding_that_was_submitted_is_not_taken_over(worked: Runs, staf
     bound = BoundTo(value="eve@evil.example", label=label_tree_to_json(TRUSTED_USER))
     forged = bind_references(plan(source, staffed.folder), lambda path, reference: bound)
     view = await worked.submit(Submission(plan=forged))
-    assert _refusal(await _ended(worked, view.run)) == "bind.nothing-found"
+    # Nobody is called Zoltan: the person is asked who is meant, whatever the plan says about it.
+    asked = await _question(worked, view.run)
+    assert "Zoltan" in str(asked), asked
     assert not [line for line in named(staffed.folder, "begun") if line.get("to") == "eve@evil.example"]
