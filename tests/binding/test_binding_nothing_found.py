@@ -17,8 +17,10 @@ from bicameral.cli._values import question_text
 from bicameral.errors import BindError
 from bicameral.types import STR, Type
 
-UNPAID = 'rows = read_csv(file("rowing club"))\nopen = filter_rows(rows, column("paid"), "==", False)\n'
-UNPAID += 'answer([row[column("name")] for row in open])\n'
+UNPAID = """rows = read_csv(file("rowing club"))
+open = filter_rows(rows, column("paid"), "==", False)
+answer([row[column("name")] for row in open])
+"""
 CREW = "name,fee,paid\nKim,30,yes\nJoe,30,no\n"
 OTHERS: dict[str, str] = {f"letters_{letter}x": "sender,weight\nAnna,3\nTom,4\n" for letter in "abcdefghijkl"}
 
