@@ -224,6 +224,13 @@ def test_an_order_for_which_there_is_a_tool_is_served() -> None:
     assert list(unserved_orders(request, without(send_money)))
 
 
+def test_a_question_about_a_device_orders_nothing_of_it() -> None:
+    assert not list(unserved_orders("How much more did we pay for heating this year?", REGISTRY))
+    assert not list(unserved_orders("Welche Nummer hat der, der die Waschmaschine repariert hat?", REGISTRY))
+    assert list(unserved_orders("Turn the heating up", REGISTRY))
+    assert list(unserved_orders("Starte die Waschmaschine", REGISTRY))
+
+
 @pytest.mark.parametrize(
     ("reason", "request_"),
     [

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bicameral.planning._capabilities import has_tool_word
-from bicameral.planning._clauses import MOST_LETTERS, ordering_clauses
+from bicameral.planning._clauses import MOST_LETTERS, only_asks, ordering_clauses
 from bicameral.planning._language import guess_language
 from bicameral.planning._non_orders import without_drafts_and_prohibitions
 from bicameral.tools import Registry
@@ -199,7 +199,13 @@ def unserved_orders(request: str, registry: Registry) -> Iterator[str]:
     for clause in ordering_clauses(request, language, known=_demands_something):
         yield from _unserved(_DEMANDS, _without_opening(clause.text), registry, start=True)
     text = without_drafts_and_prohibitions(request[:MOST_LETTERS], language)
-    yield from _unserved(_NEEDS, text, registry, start=False)
+    # A question about a device is answered from what was noted of it: `How much did we pay for heating?`
+    asks = only_asks(request, language)
+    needs = [demand for demand in _NEEDS if not asks or _DEVICES.isdisjoint(demand.tools)]
+    yield from _unserved(needs, text, registry, start=False)
+
+
+_DEVICES = frozenset({"heating", "light", "printer", "camera", "machine", "vacuum"})
 
 
 def _demands_something(clause: str) -> bool:
