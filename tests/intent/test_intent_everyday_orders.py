@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from everyday_orders import NO_ORDERS, pairs
+from standard_tools import REGISTRY
 
 from bicameral.planning import asked_effects
-from bicameral.tools import Folders, Registry, Surroundings, load_toolboxes
-
-STANDARD = ("files", "lines", "tables", "mail", "calendar", "web", "clock")
-
-
-def _registry() -> Registry:
-    here = Path("/nonexistent")
-    return load_toolboxes({name: {} for name in STANDARD}, Surroundings(Folders(here, (here,), (here,))))
-
-
-REGISTRY = _registry()
 
 
 @pytest.mark.parametrize(("effect", "order"), [(effect, order) for effect, order, _ in pairs()])

@@ -5,26 +5,14 @@ The same words in a question, a report, a prohibition, a quotation or a text to 
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from no_orders import NO_ORDERS
 from order_forms import pairs
+from standard_tools import REGISTRY
 
 from bicameral.planning import asked_effects
 from bicameral.planning._clauses import ordering_clauses
 from bicameral.planning._language import guess_language, spelled_as
-from bicameral.tools import Folders, Registry, Surroundings, load_toolboxes
-
-STANDARD = ("files", "lines", "tables", "mail", "calendar", "web", "clock")
-
-
-def _registry() -> Registry:
-    here = Path("/nonexistent")
-    return load_toolboxes({name: {} for name in STANDARD}, Surroundings(Folders(here, (here,), (here,))))
-
-
-REGISTRY = _registry()
 
 
 @pytest.mark.parametrize(("effect", "order"), [(effect, order) for effect, order, _ in pairs()])

@@ -127,8 +127,8 @@ class _Evidence:
     @property
     def key(self) -> object:
         """What the plan would do here; a plan of which nobody can tell is like no other."""
-        known = self.effects
-        return (known.targets, known.contents) if self.passes and known.known else id(self)
+        effects = self.effects
+        return (effects.targets, effects.contents) if self.passes and effects.is_comparable else id(self)
 
     @property
     def directing(self) -> object:

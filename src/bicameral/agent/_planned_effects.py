@@ -65,7 +65,7 @@ class PlannedEffects:
     label: Label = UNKNOWN
 
     @property
-    def known(self) -> bool:
+    def is_comparable(self) -> bool:
         """Whether two plans can be compared by it."""
         return self.targets is not None and self.contents is not None
 

@@ -13,4 +13,4 @@ from bicameral.days._named import (
     named_days as named_days,
     reading_steps as reading_steps,
 )
-from bicameral.days._vocabulary import NUMBER_WORDS as NUMBER_WORDS, Relation as Relation
+from bicameral.days._vocabulary import NUMBER_WORDS as NUMBER_WORDS, WEEKDAYS as WEEKDAYS, Relation as Relation

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
+from bicameral.planning._lexicon import NEGATIONS
+
 HOLE = "\ufffc"
 """Stands in a text for a value that is known only in the run."""
 
@@ -127,10 +129,7 @@ _ATTRIBUTION = (
     r"(?!\s*(?:by|since|last|yesterday|before|after|until|ago|von|seit|gestern|vor|par|depuis|hier|por|desde|ayer)\b)"
     r"(?!\s*:)"
 )
-_NEGATION = re.compile(
-    r"\b(?:no|not|nothing|none|never|nobody|without|neither|cannot|failed|unable|nicht|nichts|kein\w*|nie|niemand|ohne|"
-    r"ne|n'|aucun\w*|rien|jamais|sans|nada|ningun\w*|ningún|nunca|sin|nadie)\b|n't\b|\bn['’]",
-)
+_NEGATION = re.compile(rf"\b(?:{NEGATIONS}|neither|failed|unable)\b|n't\b|\bn['’]")
 _UNREAL = re.compile(
     r"\b(?:if|would|could|should|can|may|might|will|to be|must|unless|when|once|wenn|würde\w*|könnte\w*|sollte?\w*|"
     r"kann|werden|wird|si|serait|pourrait|peut|sera|seront|quand|sería|podría|puede|será|cuando)\b"

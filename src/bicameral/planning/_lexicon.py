@@ -13,6 +13,11 @@ from dataclasses import dataclass
 # An elided article (`l'offre`, `d'Anna`) is a word of its own. Everything else that is not blank is one character.
 _TOKEN = re.compile(r"(?:[ldjmtnscLDJMTNSC]|[qQ]u)['’](?=\w)|[^\W_]+(?:[-'’_][^\W_]+)*|\S")
 _SENTENCE_ENDS = frozenset(".!?:;…\n(")
+NEGATIONS = (
+    r"no|not|nothing|none|never|nobody|without|cannot|nicht|nichts|kein\w*|nie|niemand|ohne|ne|aucun\w*|rien|jamais|sans|"
+    r"nada|ningun\w*|ningún|nunca|sin|nadie"
+)
+"""Words that deny, for a pattern. `pas` is not among them: without its `ne` it may deny something else."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,25 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from bicameral.days import WEEKDAYS
 from bicameral.planning._intent_document import Mention
-from bicameral.text import text_stems
+from bicameral.planning._language import fold
+from bicameral.planning._lexicon import NEGATIONS
 
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _ADDRESS = re.compile(r"\S*(?:@|/|\w\.[a-zA-Z]\w)\S*")
 _QUOTED = re.compile(r"[\"“„«]\s*([^\"”“»\n]{1,200}?)\s*[\"”“»]")
-_NEGATION = re.compile(
-    r"\b(?:no|not|nothing|none|never|nobody|without|cannot|nicht|nichts|kein\w*|nie|niemand|ohne|ne|pas|aucun\w*|rien|"
-    r"jamais|sans|nada|ningun\w*|ningún|nunca|sin|nadie)\b|n['’]t\b|\bn['’]",
-    re.IGNORECASE,
+_NEGATION = re.compile(rf"\b(?:{NEGATIONS}|pas)\b|n['’]t\b|\bn['’]", re.IGNORECASE)
+_DAYS = frozenset(WEEKDAYS) | frozenset(
+    "today tomorrow yesterday heute morgen gestern aujourd'hui demain hier hoy manana ayer".split()
 )
-_DAY_STEMS = frozenset(
-    text_stems(
-        "monday tuesday wednesday thursday friday saturday sunday today tomorrow yesterday "
-        "montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag heute morgen gestern "
-        "lundi mardi mercredi jeudi vendredi samedi dimanche aujourd'hui demain hier "
-        "lunes martes miércoles jueves viernes sábado domingo hoy mañana ayer"
-    )
-)
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
 def text_facts(text: str, mentions: Iterable[Mention] = ()) -> frozenset[str]:
@@ -45,12 +39,12 @@ def text_facts(text: str, mentions: Iterable[Mention] = ()) -> frozenset[str]:
         False
     """
     said = " ".join(text.split()).casefold()
-    stems = text_stems(text)
     found = {f"mention {words}" for each in mentions if (words := _plain(each.words)) and words in said}
     found |= {f"number {each}" for each in _NUMBER.findall(text)}
     found |= {f"address {each.strip('.,;:!?()').casefold()}" for each in _ADDRESS.findall(text)}
     found |= {f"quoted {_plain(each)}" for each in _QUOTED.findall(text)}
-    found |= {f"day {stem}" for stem in _DAY_STEMS & set(stems)}
+    words = _WORD.findall(fold(text))
+    found |= {f"day {day}" for word in words for day in (word, word.removesuffix("s")) if day in _DAYS}
     if _NEGATION.search(text):
         found.add("denied")
     return frozenset(found)
