@@ -170,10 +170,18 @@ async def _frozen(process: BaseProcess, house: House) -> None:
     """Freeze a worker, but not in the middle of a write to a file: with that lock in its hand nobody else can write."""
     while True:
         _signal(process, signal.SIGSTOP)
+        # The signal is sent, not yet obeyed: until every thread stands still one of them can still take the lock.
+        await _until(lambda: _stands_still(process))
         if "://" in house.address or all(map(_free, house.folder.glob("*.db"))):
             return
         _signal(process, signal.SIGCONT)
         await asyncio.sleep(0.01)
+
+
+def _stands_still(process: BaseProcess) -> bool:
+    """Whether each thread of a process is stopped: the letter after the name in its `stat`."""
+    threads = Path(f"/proc/{process.pid}/task").glob("*/stat")
+    return {thread.read_text().rpartition(")")[2].split()[0] for thread in threads} == {"T"}
 
 
 def _free(file: Path) -> bool:
