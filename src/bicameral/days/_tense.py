@@ -89,6 +89,9 @@ _HAVE = frozenset(
     "ai as a avons avez ont suis est sont habe hast hat haben habt ist sind bin he has ha hemos han".split()
 )
 _PARTICIPLE_REACH = 6
+# After one of these a participle is passive and says nothing about when: `is invited on 26 May`.
+_BE = frozenset("is are be being isn aren".split())
+_PASSIVE_REACH = 3
 _SHORTEST = 5
 
 
@@ -129,6 +132,7 @@ class Tenses:
         in_clause = 0
         ordered = False
         since_have = _PARTICIPLE_REACH + 1
+        since_be = _PASSIVE_REACH + 1
         for at, token in enumerate(tokens):
             word = token.text.lower() if token.kind == "word" else token.text
             following = tokens[at + 1].text.lower() if at + 1 < count else ""
@@ -139,15 +143,19 @@ class Tenses:
             elif word == "," or word in _CLAUSE_WORDS or (word in _JOINING_WORDS and _begins_clause(following)):
                 clause += 1
                 in_clause, ordered = 0, False
+                since_be = _PASSIVE_REACH + 1
             self._clause[at], self.sentence[at] = clause, sentence
             since_have = 0 if word in _HAVE else since_have + 1
+            since_be = 0 if word in _BE else since_be + 1
             if token.kind == "word":
                 in_clause += 1
                 signs[at] = _sign(word, since_have)
                 begins = word in _ORDERS and in_clause <= _ORDER_PLACE and following != "up"
                 if begins and word not in _OTHER_ORDERS:
                     signs[at] = (VERB if word in _EVENT_ORDERS else NOUN), 1
-                if signs[at] == (VERB, -1) or word in _NAMING:
+                if signs[at] == (VERB, -1) and since_be <= _PASSIVE_REACH:
+                    signs[at] = None
+                elif signs[at] == (VERB, -1) or word in _NAMING:
                     before = tokens[at - 1] if at else token
                     is_done = before.text.lower() in _SUBJECTS or (
                         before.text[:1].isupper() and in_clause > _FIRST_NAMES
