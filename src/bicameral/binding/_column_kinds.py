@@ -61,6 +61,16 @@ def columns_by_kind(site: ReferenceSite, offered: Sequence[Candidate]) -> Column
     return None
 
 
+def measure_columns(site: ReferenceSite) -> tuple[str, ...]:
+    """The columns of numbers that can be added up: no numbers of rows, no years, no codes."""
+    return (*site.amounts, *(name for name in site.numbers if not _says(name, _COUNTING, _COUNTING_WORDS)))
+
+
+def names_amount(word: str) -> bool:
+    """Whether a word says no more than that an amount is meant."""
+    return any(same_concept(word, each) for each in (*_AMOUNTS, "number"))
+
+
 def describes_rows(heading: str) -> bool:
     """Whether a heading may be that of what rows are about: no number of them, no category and no remark."""
     counts = _says(heading, _COUNTING, _COUNTING_WORDS)

@@ -31,6 +31,7 @@ How = Literal[
     "columns",
     "newest",
     "kind",
+    "measure",
     "value",
     "naming",
     "model",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeGuard
 
+from bicameral.binding._added_columns import match_added
 from bicameral.binding._binder import Binder
 from bicameral.binding._candidates import BIND_STEP, Candidate, joined_label
 from bicameral.binding._column_kinds import ColumnsOfKind, columns_by_kind
@@ -55,6 +56,7 @@ _GUESSED = {
     "newest": "since it is the newest",
     "cells": "by what it contains",
     "value": "since its cells have what it is compared with",
+    "measure": "since it is the only column of numbers that can be added up",
     "columns": "since it has the columns, and another table of that name does not",
 }
 """The ways of binding that may be wrong though only one candidate was left."""
@@ -204,6 +206,10 @@ class PlanBinder:
         match = match_words(site.words, offered, "column")
         if not (isinstance(match, Bound) and match.how in ("exact", "normalised")):
             match = self._match_truth(plan, site, offered) or match
+            added = match_added(plan, site, match, offered, self._registry)
+            if isinstance(added, tuple):
+                return await self._binder.ask("column", site.words, added, offered)
+            match = added or match
         if isinstance(match, Bound):
             return Binding("column", site.words, match.candidate.value, TRUSTED_USER, match.how, match.score)
         by_cells = columns_by_cells(plan, site, self._registry) if isinstance(match, Unbound) else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from bicameral.binding._added_columns import ADDING, own_children, totalled_arguments
 from bicameral.binding._binder import Binder, Ranking, Use
 from bicameral.binding._candidates import Candidate
 from bicameral.binding._compared import is_compared_with_truth
@@ -26,17 +27,16 @@ from bicameral.plans import (
     Plan,
     Reference,
     ReferenceSite,
-    children,
     walk,
 )
-from bicameral.tools import Registry, Tool
-from bicameral.types import LiteralType, Type
+from bicameral.tools import Registry
+from bicameral.types import Type
 
 MOST_RANKED = 40
 """Tables whose columns and cells are looked at; of more, none."""
 
 _UNCHANGING = frozenset({"pure", "read"})
-_COMPUTING = frozenset({"sum", "mean", "median", "round", "abs", "float", "int"})
+_COMPUTING = ADDING | {"median", "round", "abs", "float", "int"}
 _ORDERING = frozenset({"<", "<=", ">", ">="})
 
 
@@ -150,7 +150,7 @@ def _is_computed(node: Any, step: Any, words: str, registry: Registry, *, number
             return number and node.words == words
         case Call():
             tool = registry.get(node.tool)
-            if tool is not None and any(_is_column(node.args.get(name), words) for name in _totalled(tool)):
+            if tool is not None and any(_is_column(node.args.get(name), words) for name in totalled_arguments(tool)):
                 return True
         case _:
             pass
@@ -160,23 +160,13 @@ def _is_computed(node: Any, step: Any, words: str, registry: Registry, *, number
         or (isinstance(node, Apply) and node.function in _COMPUTING)
         or (isinstance(node, Compare) and _compares_numbers(node))
     )
-    # Steps inside this one have a path, and sites, of their own.
-    nested = {id(inner) for name in ("steps", "otherwise") for inner in getattr(step, name, ())}
-    return any(
-        _is_computed(child, step, words, registry, number=number) for child in children(node) if id(child) not in nested
-    )
+    return any(_is_computed(child, step, words, registry, number=number) for child in own_children(node, step))
 
 
 def _compares_numbers(node: Compare) -> bool:
     operands = (node.first, *(operand for _, operand in node.rest))
     sizes = any(op in _ORDERING for op, _ in node.rest)
     return sizes and any(isinstance(each, Const) and type(each.value) in (int, float) for each in operands)
-
-
-def _totalled(tool: Tool) -> Sequence[str]:
-    """The arguments that name the column which a tool adds up: the last one, where it can be told to add up."""
-    adds = any(isinstance(each.type, LiteralType) and "sum" in each.type.values for each in tool.arguments)
-    return [each.name for each in tool.arguments if each.field_of][-1:] if adds else []
 
 
 def _is_column(expr: Any, words: str) -> bool:

@@ -258,6 +258,7 @@ _HOW_BOUND = {
     "cells": " (by what it contains)",
     "columns": " (by its columns)",
     "kind": " (the only one of its kind)",
+    "measure": " (the only one that can be added up)",
     "value": " (the only one with such a cell)",
     "naming": " (names the rows)",
 }

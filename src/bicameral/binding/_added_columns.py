@@ -1,0 +1,128 @@
+"""Columns that a plan adds up, where no column that can be added up has the words.
+
+*the value of the orders* shares a word with `order_id` and `order_date`, and neither can be meant: what is added up is
+a column of numbers that count or measure something. The only one of a table is taken, with a doubt, unless the request
+itself names something that the table may not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from bicameral.binding._candidates import Candidate
+from bicameral.binding._column_kinds import measure_columns, names_amount
+from bicameral.binding._fits import fit_text, parse_mention
+from bicameral.binding._matching import Bound, Match, Unbound, match_words
+from bicameral.binding._plan_rows import reading_steps
+from bicameral.binding._screening import name_suspicions
+from bicameral.plans import (
+    Apply,
+    Call,
+    Clause,
+    Compare,
+    Const,
+    Plan,
+    Reference,
+    ReferenceSite,
+    children,
+    literal_arguments,
+    walk,
+)
+from bicameral.tools import Registry, Tool
+from bicameral.types import LiteralType
+
+ADDING = frozenset({"sum", "mean"})
+"""Functions, and ways of grouping rows, that add up."""
+
+
+def match_added(
+    plan: Plan, site: ReferenceSite, match: Match, offered: Sequence[Candidate], registry: Registry
+) -> Bound | tuple[Candidate, ...] | None:
+    """The column that is added up, or those that may be; None if the plan does not add up, or the match stands.
+
+    Args:
+        plan: The plan, with its tables bound. Its goal is the request.
+        site: The words of the column, and what is known of the columns.
+        match: What the words mean by the names of the columns.
+        offered: The columns.
+        registry: The tools.
+    """
+    measures = tuple(each for each in offered if each.value in measure_columns(site))
+    if not measures or not _is_added_up(plan, site, registry):
+        return None
+    others = {*site.days, *site.texts, *site.numbers} - {each.value for each in measures}
+    if isinstance(match, Bound) and match.candidate.value not in others:
+        return None
+    named = match_words(site.words, measures, "column")
+    if isinstance(named, Bound):
+        return named
+    # A name that is suspicious is bound by a person alone.
+    sure = len(measures) == 1 and not name_suspicions(str(measures[0].value))
+    if sure and not _names_other(plan, site.words, registry):
+        return Bound(measures[0], "measure", 0.5)
+    # Where no column has the words, a question shows the others, too.
+    return None if isinstance(match, Unbound) else measures
+
+
+def _names_other(plan: Plan, words: str, registry: Registry) -> bool:
+    """Whether the request itself says one of the words, and it names neither an amount nor the table: *the tips*."""
+    said = [term for term in parse_mention(words).required if any(_is_same(term, each) for each in plan.goal.split())]
+    tables = [_table_name(step) for step in reading_steps(plan, registry)]
+    return not plan.goal or any(not names_amount(term) and not _has_word(term, tables) for term in said)
+
+
+def _has_word(term: str, names: Sequence[str]) -> bool:
+    return any(_is_same(term, name) for name in names)
+
+
+def _is_same(term: str, text: str) -> bool:
+    return fit_text([term], text) is not None
+
+
+def _table_name(step: Call) -> str:
+    paths = (each for each in literal_arguments(step.args).values() if isinstance(each, str))
+    return PurePosixPath(next(paths, "")).stem
+
+
+def _is_added_up(plan: Plan, site: ReferenceSite, registry: Registry) -> bool:
+    """Whether the plan adds up this column, and none of another name: one column is not two things."""
+    added = [(path, words) for path, step in walk(plan.steps) for words in _added_words(step, step, registry)]
+    return {words for _, words in added} == {site.words} and (site.path, site.words) in added
+
+
+def _added_words(node: Any, step: Any, registry: Registry, *, added: bool = False) -> Iterator[str]:
+    """The words of the columns whose cells a step adds up."""
+    match node:
+        case Reference(refers="column") if added:
+            yield node.words
+        case Call():
+            tool = registry.get(node.tool)
+            totalled = totalled_arguments(tool) if tool is not None and _adds_up(node, tool) else ()
+            yield from (expr.words for name in totalled if isinstance(expr := node.args.get(name), Reference))
+        case _:
+            pass
+    # What chooses the rows of a list is not added up itself.
+    added = not isinstance(node, Clause | Compare) and (added or (isinstance(node, Apply) and node.function in ADDING))
+    for child in own_children(node, step):
+        yield from _added_words(child, step, registry, added=added)
+
+
+def own_children(node: Any, step: Any) -> Iterator[Any]:
+    """The children of a node without the steps inside its step: these have a path, and sites, of their own."""
+    nested = {id(inner) for name in ("steps", "otherwise") for inner in getattr(step, name, ())}
+    return (child for child in children(node) if id(child) not in nested)
+
+
+def totalled_arguments(tool: Tool) -> Sequence[str]:
+    """The arguments that name the column which a tool adds up: the last one, where it can be told to add up."""
+    adds = any(isinstance(each.type, LiteralType) and "sum" in each.type.values for each in tool.arguments)
+    return [each.name for each in tool.arguments if each.field_of][-1:] if adds else []
+
+
+def _adds_up(call: Call, tool: Tool) -> bool:
+    """Whether a call tells a tool to add up, or leaves it to that."""
+    ways = [each for each in tool.arguments if isinstance(each.type, LiteralType) and "sum" in each.type.values]
+    given = [call.args.get(each.name, Const(value=each.default)) for each in ways]
+    return any(isinstance(way, Const) and way.value in ADDING for way in given)
