@@ -21,6 +21,7 @@ from bicameral.binding._column_kinds import ColumnsOfKind, columns_by_kind
 from bicameral.binding._compared import columns_by_cells, is_compared_with_truth
 from bicameral.binding._joint_tables import JointTables
 from bicameral.binding._matching import Bound, Unbound, match_words
+from bicameral.binding._misread_files import Misread, find_misread
 from bicameral.binding._plan_rows import changes_file, compares_words, read_table, selection_step, terms_of_cells
 from bicameral.binding._questions import Binding, Question, show_candidate
 from bicameral.binding._row_selection import RowChoices, select_by_words
@@ -157,6 +158,14 @@ class PlanBinder:
             plan = bind_cells(insert_steps(plan, inserted), self._registry, scope)
         bindings = {(each.kind, each.words, each.value): each for each in found.values() if isinstance(each, Binding)}
         return PlanBinding(plan, tuple(bindings.values()), questions, inserted)
+
+    async def find_misread(self, plan: Plan) -> Misread | None:
+        """The files that a plan without effects reads in a form which they do not have. For a binder by rules alone.
+
+        Args:
+            plan: The plan, with its references open.
+        """
+        return await find_misread(plan, self._registry, self._binder, lambda site: self._bind_site(plan, site, None))
 
     def _sites(
         self, plan: Plan, scope: Mapping[str, Type] | None, found: Mapping[ReferenceSite, object]

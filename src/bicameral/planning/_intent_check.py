@@ -22,7 +22,19 @@ from bicameral.planning._intent_document import Intent, IntentStep
 from bicameral.planning._language import guess_language
 from bicameral.planning._matching import ADDRESS_PATTERN, FILE_PATTERN, LINK_PATTERN
 from bicameral.planning._rounds import EarlierRounds
-from bicameral.plans import Call, Const, Each, Plan, When, children, free_names, print_plan, unbind_cells, walk
+from bicameral.plans import (
+    Call,
+    Const,
+    Each,
+    Plan,
+    When,
+    children,
+    free_names,
+    plan_references,
+    print_plan,
+    unbind_cells,
+    walk,
+)
 from bicameral.text import has_any_phrase, mentions, mentions_path, text_stems
 from bicameral.tools import Effect, Registry, Tool
 
@@ -186,7 +198,9 @@ _EFFECT_VERBS: dict[Effect, str] = {
 
 def _unused_objects(plan: Plan, intent: Intent, earlier: EarlierRounds) -> list[Mismatch]:
     """Files, addresses, links and numbers that the request names and the plan does not mention."""
-    literals = "\n".join((*earlier.literals, *(str(value) for value in plan_literals(plan))))
+    # A file that is named whole may be a literal or a reference.
+    words = (each.words for each in plan_references(plan))
+    literals = "\n".join((*earlier.literals, *(str(value) for value in plan_literals(plan)), *words))
     found: list[Mismatch] = []
     for kind, pattern in (("file", FILE_PATTERN), ("address", ADDRESS_PATTERN), ("link", LINK_PATTERN)):
         for name in dict.fromkeys(pattern.findall(intent.request)):

@@ -47,6 +47,7 @@ DoubtCode = Literal[
     "several-plans",
     "left-out",
     "refused-before",
+    "misread-file",
 ]
 DOUBT_CODES: tuple[DoubtCode, ...] = get_args(DoubtCode)
 
@@ -70,6 +71,7 @@ _WITHOUT_DETAILS: Mapping[DoubtCode, str] = {
     "several-plans": "another plan would have served the request as well",
     "left-out": "something that the request does not ask for was not done",
     "refused-before": "the planner first said that there is no tool for the request",
+    "misread-file": "a table is read as text, or a text as a table",
 }
 
 _ORDER: Mapping[DoubtCode, int] = {"uncited-fact": 0, "weak-evidence": 1, "rival-evidence": 2}

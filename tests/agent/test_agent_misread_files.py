@@ -1,0 +1,127 @@
+"""A table that a plan reads as text, or a text that it reads as a table: the plan is written anew with other tools."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bicameral import Agent, Finished, ScriptedProvider
+from bicameral.config import Config
+from bicameral.errors import BindError
+from bicameral.journal import Journal
+from bicameral.labels import NOTHING
+from bicameral.models import ModelRequest
+
+GUESTS = "name,coming\nAnna,yes\nBob,no\nCleo,yes\n"
+COUNT_LINES = 'lines = read_lines(file("guests"))\nanswer(len(lines))\n'
+COUNT_ROWS = 'rows = read_csv(file("guests"))\nanswer(len([row for row in rows if row[column("coming")] == True]))\n'
+REQUEST = "How many of the guests are coming?"
+
+
+def planner(*plans: str) -> ScriptedProvider:
+    return ScriptedProvider(list(plans), grammars=False)
+
+
+def shown_tools(request: ModelRequest) -> str:
+    """What a planner is shown of the tools: the declarations, not the examples."""
+    return "\n".join(line for message in request.messages for line in message.text.splitlines() if " -> " in line)
+
+
+def agent(folder: Path, model: ScriptedProvider, **options: Any) -> Agent:
+    reader = ScriptedProvider([], name="reader", grammars=False)
+    return Agent(config=Config(base=folder), privileged=model, quarantined=reader, cache={}, **options)
+
+
+async def planned_and_run(made: Agent, request: str = REQUEST) -> tuple[Any, Finished]:
+    planned = await made.plan(request, deterministic=True)
+    outcome = await made.run(planned)
+    assert isinstance(outcome, Finished), outcome
+    return planned, outcome
+
+
+async def test_a_table_is_not_counted_by_its_lines(tmp_path: Path) -> None:
+    (tmp_path / "guests.csv").write_text(GUESTS)
+    model = planner(COUNT_LINES, COUNT_ROWS)
+    planned, outcome = await planned_and_run(agent(tmp_path, model))
+    assert outcome.answer == 2
+    first, second = map(shown_tools, model.requests)
+    assert "read_lines(" in first
+    assert "read_lines(" not in second
+    assert "read_csv(" in second
+    assert planned.choice == {"by": "world", "misread": ["guests"]}
+    assert "misread-file" not in [doubt.code for doubt in outcome.doubts]
+    # Which tools were left was decided by what is there.
+    assert planned.start.read != NOTHING
+
+
+async def test_a_text_is_not_looked_for_among_tables(tmp_path: Path) -> None:
+    (tmp_path / "guests.txt").write_text("Anna\nBob\nCleo\n")
+    planned, outcome = await planned_and_run(agent(tmp_path, planner(COUNT_ROWS, COUNT_LINES)))
+    assert (outcome.answer, planned.choice) == (3, {"by": "world", "misread": ["guests"]})
+
+
+@pytest.mark.parametrize(
+    ("plan", "request_", "file"),
+    [
+        (COUNT_LINES, "How many guests are there?", "guests.txt"),
+        (COUNT_LINES, "How many lines do the guests have?", "guests.csv"),
+        (COUNT_LINES.replace('"guests"', '"guests.csv"'), "How long is guests.csv?", "guests.csv"),
+        (COUNT_ROWS, REQUEST, "guests.csv"),
+    ],
+    ids=["text", "lines are asked for", "the file is named", "table"],
+)
+async def test_a_plan_that_reads_what_is_there_is_written_once(
+    tmp_path: Path, plan: str, request_: str, file: str
+) -> None:
+    (tmp_path / file).write_text(GUESTS)
+    model = planner(plan)
+    planned, _ = await planned_and_run(agent(tmp_path, model), request_)
+    assert (planned.choice, planned.start.read, len(model.requests)) == ({}, NOTHING, 1)
+
+
+async def test_a_text_that_is_stored_as_it_is_may_be_that_of_a_table(tmp_path: Path) -> None:
+    (tmp_path / "guests.csv").write_text(GUESTS)
+    copy = 'text = read_text(file("guests"))\nwrite_text("copy.txt", text)\nanswer("written")\n'
+    model = planner(copy)
+    planned = await agent(tmp_path, model).plan("Write the guests to copy.txt", deterministic=True)
+    assert (planned.choice, len(model.requests)) == ({}, 1)
+
+
+async def test_without_another_plan_the_first_one_is_doubtful(tmp_path: Path) -> None:
+    (tmp_path / "guests.csv").write_text(GUESTS)
+    cannot = 'cannot("There is no tool for that.")\n'
+    _, outcome = await planned_and_run(agent(tmp_path, planner(COUNT_LINES, cannot)))
+    assert outcome.answer == 4
+    assert [doubt.text for doubt in outcome.doubts if doubt.code == "misread-file"] == [
+        "guests.csv is a table, and is read as text"
+    ]
+
+
+async def test_a_plan_that_would_change_something_is_not_taken(tmp_path: Path) -> None:
+    (tmp_path / "guests.csv").write_text(GUESTS)
+    writes = 'rows = read_csv(file("guests"))\nwrite_csv("stolen.csv", rows)\nanswer("Wrote stolen.csv")\n'
+    planned, outcome = await planned_and_run(agent(tmp_path, planner(COUNT_LINES, writes, writes, writes)))
+    assert (planned.choice, outcome.answer, outcome.effects) == ({}, 4, ())
+    assert "misread-file" in [doubt.code for doubt in outcome.doubts]
+    assert not (tmp_path / "stolen.csv").exists()
+
+
+async def test_neither_form_is_a_question_as_before(tmp_path: Path) -> None:
+    (tmp_path / "other.txt").write_text("x\n")
+    with pytest.raises(BindError):
+        await agent(tmp_path, planner(COUNT_ROWS)).plan(REQUEST, deterministic=True)
+
+
+async def test_no_name_of_the_world_is_in_a_prompt(tmp_path: Path) -> None:
+    (tmp_path / "the_guests_zqx.csv").write_text("name,coming_zqx\nAnna,yes\n")
+    model = planner(COUNT_LINES, COUNT_ROWS.replace("coming", "coming zqx"))
+    (tmp_path / "log").mkdir()
+    made = agent(tmp_path, model, journal=Journal(tmp_path / "log" / "journal.db"))
+    planned, _ = await planned_and_run(made)
+    assert planned.choice["misread"] == ["guests"]
+    assert len(model.requests) == 2
+    assert not any("zqx" in message.text for request in model.requests for message in request.messages)
+    assert "zqx" not in json.dumps(planned.choice)
