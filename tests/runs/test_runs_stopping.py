@@ -88,7 +88,7 @@ async def test_a_read_is_not_waited_for(journal: Journal) -> None:
 async def test_an_effect_that_does_not_end_is_said_to_be_unknown(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bicameral.runs._effects.GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("bicameral.runs._effect_execution.GRACE_SECONDS", 0.1)
     writer = Writer(20)
     outcome = await _stopped_at(writer.reached, "note(1)\nanswer(1)", Registry([writer.tool]), journal)
     assert outcome == Stopped(outcome.run, ("0",), outcome.seconds)

@@ -71,7 +71,6 @@ from bicameral.planning._intent_check import (
     Mismatch as Mismatch,
     UnaskedEffectError as UnaskedEffectError,
     check_against_intent as check_against_intent,
-    plan_literals as plan_literals,
     serves_intent as serves_intent,
 )
 from bicameral.planning._intent_document import (
@@ -94,6 +93,7 @@ from bicameral.planning._language import guess_language as guess_language
 from bicameral.planning._matching import nearest_tools as nearest_tools, relevant_tools as relevant_tools
 from bicameral.planning._mentions import find_mentions as find_mentions
 from bicameral.planning._neutral_names import NeutralNames as NeutralNames
+from bicameral.planning._omissions import plan_literals as plan_literals
 from bicameral.planning._origins import ValueOrigin as ValueOrigin
 from bicameral.planning._questions import (
     MAX_TURNS as MAX_TURNS,

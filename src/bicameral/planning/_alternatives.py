@@ -22,8 +22,9 @@ from bicameral.planning._cascade import MIN_CONFIDENCE, DoubtCriteria, DoubtKind
 from bicameral.planning._compiled_plan import CompiledPlan
 from bicameral.planning._decode import Sampling
 from bicameral.planning._delta import Delta
-from bicameral.planning._intent_check import find_omissions, serves_intent
+from bicameral.planning._intent_check import serves_intent
 from bicameral.planning._intent_document import Intent, Mention
+from bicameral.planning._omissions import find_omissions
 from bicameral.plans import Call, Plan, print_plan, walk
 from bicameral.text import text_stems
 from bicameral.tools import Effect, Registry

@@ -20,8 +20,8 @@ from bicameral.errors import BicameralError, ModelError
 from bicameral.models import Provider, ReplyToken, Route
 from bicameral.planning._compiled_plan import CompiledPlan
 from bicameral.planning._delta import Delta
-from bicameral.planning._intent_check import find_omissions
 from bicameral.planning._intent_document import Intent
+from bicameral.planning._omissions import find_omissions
 from bicameral.planning._rounds import EarlierRounds
 from bicameral.routing import RouteTag, call_context, common_side
 from bicameral.sessions import require_privileged

@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import Callable, Collection, Mapping, MutableMapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from bicameral.errors import BicameralError, Place, PlanError
@@ -15,16 +14,12 @@ from bicameral.limits import open_ledger
 from bicameral.models import Provider
 from bicameral.planning._compiled_plan import PLAN_CACHE_FORM, CompiledPlan, PlanCheck, parse_entry, render_entry
 from bicameral.planning._decode import (
-    GREEDY,
     PREFILL,
     PROMPT_VERSION,
     STATEMENT_TOKENS,
     PlanDraft,
     Sampling,
     adapter_setup_messages,
-    decode_freely,
-    decode_typed,
-    next_openings,
     prompt_text,
     repair_text,
     setup_messages,
@@ -37,12 +32,12 @@ from bicameral.planning._intent_check import (
     dropped_tools,
 )
 from bicameral.planning._intent_document import Intent
-from bicameral.planning._matching import load_examples, named_objects, nearest_tools, relevant_examples, relevant_tools
+from bicameral.planning._matching import load_examples, nearest_tools, relevant_examples, relevant_tools
 from bicameral.planning._neutral_names import NeutralNames
+from bicameral.planning._planning_job import PlanningJob
 from bicameral.planning._quotations import restore_quotations
 from bicameral.planning._refusals import refute_refusal
 from bicameral.planning._rounds import EarlierRounds, PlannerCode, replace_look, with_left_variables
-from bicameral.planning._statement_grammar import statement_grammar
 from bicameral.plans import Call, Plan, PlanLimits, Report, check, parse, plan_references, walk
 from bicameral.sessions import Listener, Session
 from bicameral.tools import Registry
@@ -79,69 +74,6 @@ class _Attempt:
         """Whether nothing else forbids the plan than an answer that tells of calls which nobody asked for."""
         severe = () if self.compiled is None else [each.code for each in self.compiled.mismatches if each.severe]
         return self.compiled is not None and bool(self.compiled.dropped) and _DROPPED_CODES.issuperset(severe)
-
-
-@dataclass(frozen=True)
-class _PlanningJob:
-    """The inputs of one plan. `registry` and `earlier` are as the planner sees them.
-
-    `real_registry` has the chosen tools under their real names.
-    """
-
-    session: Session
-    request: str
-    intent: Intent
-    registry: Registry
-    real_registry: Registry
-    watch: Callable[[str], None] | None
-    earlier: EarlierRounds | None
-    real_earlier: EarlierRounds | None
-    names: NeutralNames
-    confidence: bool = False
-    sampling: Sampling = GREEDY
-
-    async def write_typed(
-        self, *, after: str = "", avoid: frozenset[str] = frozenset(), may_refuse: bool = True
-    ) -> PlanDraft:
-        return await decode_typed(
-            self.session,
-            self.request,
-            self.registry,
-            self._readable_watch,
-            named=self._named_objects,
-            after=after,
-            avoid=avoid,
-            earlier=self.earlier,
-            confidence=self.confidence,
-            sampling=self.sampling,
-            may_refuse=may_refuse,
-        )
-
-    async def write_freely(self) -> PlanDraft:
-        return await decode_freely(
-            self.session, self.request, self._readable_watch, confidence=self.confidence, sampling=self.sampling
-        )
-
-    @cached_property
-    def first_grammar(self) -> str | None:
-        """The grammar of the first statement, if the provider supports grammars."""
-        if not self.session.provider.grammars:
-            return None
-        return statement_grammar(self.registry, next_openings("", self.registry, self.earlier), self._named_objects)
-
-    @property
-    def is_influenced(self) -> bool:
-        """Whether untrusted text influenced what the planner reads."""
-        return self.names.influenced or (self.earlier is not None and not self.earlier.read_label.trusted)
-
-    @property
-    def _named_objects(self) -> dict[str, list[str]]:
-        return named_objects(self.intent.request)
-
-    @property
-    def _readable_watch(self) -> Callable[[str], None] | None:
-        watch = self.watch
-        return None if watch is None else lambda statement: watch(self.names.to_readable(statement))
 
 
 class Delta:
@@ -246,7 +178,7 @@ class Delta:
 
     def _prepare_job(
         self, intent: Intent, registry: Registry, watch: Callable[[str], None] | None, earlier: EarlierRounds | None
-    ) -> _PlanningJob:
+    ) -> PlanningJob:
         """Choose tools and examples, and build the prompt."""
         chosen = relevant_tools(intent.request, registry)
         names = (earlier.names if earlier is not None else None) or NeutralNames(intent.request)
@@ -266,7 +198,7 @@ class Delta:
         if earlier is not None:
             request = earlier.with_request(request)
         seen = None if earlier is None else earlier.for_planner
-        return _PlanningJob(session, request, intent, shown, chosen, watch, seen, earlier, names, self._confidence)
+        return PlanningJob(session, request, intent, shown, chosen, watch, seen, earlier, names, self._confidence)
 
     # The cache ------------------------------------------------------------------------------------------------------
 
@@ -274,7 +206,7 @@ class Delta:
         """The cache key of a plan; None if untrusted text influences it, so that it is never cached."""
         return self._job_key(self._prepare_job(intent, registry, None, earlier))
 
-    def _job_key(self, writing: _PlanningJob) -> str | None:
+    def _job_key(self, writing: PlanningJob) -> str | None:
         """A hash over the messages that are sent, the model, its decoding parameters, and the project.
 
         Later messages follow from these and from the replies. A plan that untrusted text influences has no key: it must
@@ -304,7 +236,7 @@ class Delta:
             parts += ["rounds", types, sorted(earlier.effects), list(earlier.literals), earlier.may_look]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
-    def _load_cached(self, key: str | None, writing: _PlanningJob) -> CompiledPlan | None:
+    def _load_cached(self, key: str | None, writing: PlanningJob) -> CompiledPlan | None:
         """The cached plan, if it still passes the check; an entry that does not is dropped.
 
         The cache is trusted no more than a model: an entry is parsed, checked, and compared with the intent like a plan
@@ -326,7 +258,7 @@ class Delta:
 
     # Writing --------------------------------------------------------------------------------------------------------
 
-    async def _write_and_repair(self, writing: _PlanningJob) -> tuple[_Attempt, int]:
+    async def _write_and_repair(self, writing: PlanningJob) -> tuple[_Attempt, int]:
         """The best attempt, and the number of repairs: each repair tells the planner what the check found."""
         best = await self._attempt(writing)
         for count in range(1, self._repairs + 1):
@@ -339,7 +271,7 @@ class Delta:
                 best = mended
         return best, self._repairs
 
-    async def _repair(self, best: _Attempt, writing: _PlanningJob) -> _Attempt:
+    async def _repair(self, best: _Attempt, writing: PlanningJob) -> _Attempt:
         """Another attempt: from the wrong statement on, without its tool, or else from the start with the problems."""
         if self._provider.grammars and best.wrong_line is not None:
             lines = best.code.splitlines(keepends=True)
@@ -352,13 +284,13 @@ class Delta:
         again = f"{writing.request}\n\n{repair_text(best.code, best.problems)}"
         return await self._attempt(replace(writing, request=again))
 
-    async def _attempt(self, writing: _PlanningJob) -> _Attempt:
+    async def _attempt(self, writing: PlanningJob) -> _Attempt:
         draft = await (writing.write_typed() if self._provider.grammars else writing.write_freely())
         return self._judge_draft(draft, writing)
 
     # Refusals -------------------------------------------------------------------------------------------------------
 
-    async def _verify_refusal(self, refused: _Attempt, reason: str, writing: _PlanningJob) -> _Attempt:
+    async def _verify_refusal(self, refused: _Attempt, reason: str, writing: PlanningJob) -> _Attempt:
         """The refusal, or a plan in its place if code finds the tools that it says are missing.
 
         The plan is decoded once, after the same prompt, by a grammar that has no refusal. It is not repaired: a planner
@@ -383,7 +315,7 @@ class Delta:
                 writing.watch(line)
         return replace(attempt, compiled=compiled)
 
-    def _plan_instead(self, reason: str, attempt: _Attempt, writing: _PlanningJob) -> CompiledPlan | None:
+    def _plan_instead(self, reason: str, attempt: _Attempt, writing: PlanningJob) -> CompiledPlan | None:
         """The plan of an attempt in place of a refusal; None if the refusal stands.
 
         It must be without any finding, and must call a tool of which the planner said that there is none: a plan that
@@ -398,7 +330,7 @@ class Delta:
 
     # Judging --------------------------------------------------------------------------------------------------------
 
-    def _judge_draft(self, draft: PlanDraft, writing: _PlanningJob) -> _Attempt:
+    def _judge_draft(self, draft: PlanDraft, writing: PlanningJob) -> _Attempt:
         intent, registry, earlier = writing.intent, writing.registry, writing.earlier
         if draft.refusal is not None:
             return _Attempt(draft.code, refusal=draft.refusal)
@@ -420,7 +352,7 @@ class Delta:
         self,
         written: Plan,
         looks: tuple[str, ...] | None,
-        writing: _PlanningJob,
+        writing: PlanningJob,
         *,
         places: Mapping[str, Place] | None = None,
     ) -> _Attempt:
@@ -477,7 +409,7 @@ class Delta:
     ) -> Report:
         return check(plan, registry, limits=self._limits, scope=_scope_of(earlier), places=places, unbound=True)
 
-    def _no_plan_error(self, writing: _PlanningJob, registry: Registry, attempt: _Attempt) -> BicameralError:
+    def _no_plan_error(self, writing: PlanningJob, registry: Registry, attempt: _Attempt) -> BicameralError:
         request = writing.intent.request
         near = ", ".join(nearest_tools(request, registry)) or "none comes near"
         reason = attempt.problems[0] if attempt.problems else "the model wrote nothing usable"

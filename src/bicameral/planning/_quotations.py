@@ -10,8 +10,8 @@ import difflib
 import json
 from typing import Any, cast
 
-from bicameral.planning._intent_check import plan_literals
 from bicameral.planning._intent_document import Intent
+from bicameral.planning._omissions import plan_literals
 from bicameral.plans import Plan
 
 LEAST_ALIKE = 0.7

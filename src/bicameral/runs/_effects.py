@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol, TypedDict, Unpack
 
 from bicameral.boundary import Executor, Filled, NotFound, Rejected
-from bicameral.errors import BicameralError, Place, RunError, ToolError, describe_error
+from bicameral.errors import BicameralError, Place, RunError, ToolError
 from bicameral.journal import EventKind
 from bicameral.limits import RUN_LIMITS, Meter, has_quotas, open_ledger, quota_slot
 from bicameral.runs._approvals import (
@@ -31,6 +31,12 @@ from bicameral.runs._approvals import (
 from bicameral.runs._call_policy import StepLabels, label_tree_json
 from bicameral.runs._citations import CitationLog
 from bicameral.runs._doubts import NO_LABEL, SelectionLog
+from bicameral.runs._effect_execution import (
+    EffectAction,
+    call_with_timeout,
+    finish_despite_cancel,
+    run_with_typed_errors,
+)
 from bicameral.runs._observability import EventWriter, approval_span, record_approval, record_extraction, tool_span
 from bicameral.runs._outcome import EffectDone, Observer, ProgressKind, RunMonitor, StepProgress
 from bicameral.runs._scheduler import Activity
@@ -50,8 +56,6 @@ from bicameral.tools import (
 from bicameral.types import Type, mismatch, to_plain, type_to_json, value_to_json
 
 MAX_ATTEMPTS = 3
-GRACE_SECONDS = 5.0
-CLEANUP_SECONDS = 1.0
 TRANSIENT_CODES = ("unreachable", "timeout")
 _MAX_WANTED = 80
 NO_FACTS: Mapping[str, Any] = MappingProxyType({})
@@ -104,9 +108,6 @@ class RunServices(TypedDict, total=False):
     """Asked about calls that policy does not allow on its own. Without one the answer is no."""
     observer: Observer | None
     """Gets the progress of each step."""
-
-
-EffectAction = Callable[[], Coroutine[Any, Any, Any]]
 
 
 class LiveEffectHandler:
@@ -292,9 +293,9 @@ class LiveEffectHandler:
         stopped = False
         try:
             if changing is None:
-                value = await _run_with_typed_errors(what, act)
+                value = await run_with_typed_errors(what, act)
             else:
-                task, stopped = await _finish_despite_cancel(_run_with_typed_errors(what, act))
+                task, stopped = await finish_despite_cancel(run_with_typed_errors(what, act))
                 value = task.result()
                 self.effects.append(EffectDone(step, changing.name, changing.effect))
         except Suspend:
@@ -339,7 +340,7 @@ class LiveEffectHandler:
         while True:
             try:
                 with use_call_key(key), collect_selections() as selections, collect_passages() as passages:
-                    value = await _call_with_timeout(tool, bound)
+                    value = await call_with_timeout(tool, bound)
                 if passages:
                     found["passages"] = [passage.to_json() for passage in passages]
                 if selections:
@@ -440,63 +441,6 @@ def extraction_facts(source: Any, instruction: str, wanted: Type) -> dict[str, A
 
 def question_facts(question: str, wanted: Type) -> dict[str, Any]:
     return {"what": "ask", "question": question, "type": type_to_json(wanted)}
-
-
-async def _call_with_timeout(tool: Tool, bound: dict[str, Any]) -> Any:
-    # A copy for each attempt: a tool that changes its arguments must not change the plan's variables.
-    given = {name: to_plain(value) for name, value in bound.items()}
-    try:
-        async with asyncio.timeout(tool.timeout):
-            return await tool.call(given)
-    except TimeoutError:
-        raise ToolError(
-            "tools.timeout",
-            f"{tool.name!r} took longer than {tool.timeout:g} s",
-            fix="Its effect may or may not have happened." if tool.changes else None,
-        ) from None
-
-
-async def _run_with_typed_errors(what: str, act: EffectAction) -> Any:
-    """Run it; whatever fails inside becomes a typed error, and only stopping the run can cancel it."""
-    try:
-        return await act()
-    except BicameralError:
-        raise
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
-        raise ToolError("tools.failed", f"{what!r} was cancelled from inside") from None
-    except KeyboardInterrupt:
-        raise
-    except Suspend as waits:
-        # Only an approver or an asker may suspend a run, not a tool.
-        if waits.ask is None:
-            raise ToolError("tools.failed", f"{what!r} cannot let the run wait") from None
-        raise
-    except BaseException as error:
-        raise ToolError("tools.failed", f"{what!r} failed: {describe_error(error)}") from error
-
-
-async def _finish_despite_cancel(act: Coroutine[Any, Any, Any]) -> tuple[asyncio.Task[Any], bool]:
-    """Finish an effect that has begun, even if the run is stopped meanwhile; True if it was stopped.
-
-    An effect that takes longer than the grace time is cancelled, and then it is unknown whether it happened.
-    """
-    task = asyncio.create_task(act)
-    try:
-        await asyncio.wait({task})
-        return task, False
-    except asyncio.CancelledError:
-        await asyncio.wait({task}, timeout=GRACE_SECONDS)
-        if not task.done():
-            task.cancel()
-            await asyncio.wait({task}, timeout=CLEANUP_SECONDS)
-        if task.done() and not task.cancelled():
-            return task, True
-        raise
-    finally:
-        task.cancel()
 
 
 def _answer_needed_error(question: str) -> RunError:
