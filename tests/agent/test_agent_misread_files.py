@@ -110,7 +110,8 @@ async def test_a_plan_that_would_change_something_is_not_taken(tmp_path: Path) -
 
 
 async def test_neither_form_is_a_question_as_before(tmp_path: Path) -> None:
-    (tmp_path / "other.txt").write_text("x\n")
+    # A text that only speaks of guests is not their list.
+    (tmp_path / "other.txt").write_text("# guests\n\nThe guests come at six.\n")
     with pytest.raises(BindError):
         await agent(tmp_path, planner(COUNT_ROWS)).plan(REQUEST, deterministic=True)
 

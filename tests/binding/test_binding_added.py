@@ -88,6 +88,24 @@ async def test_what_is_not_only_added_up_stays_a_question(tmp_path: Path, source
     assert (await bind(BindingWorld(tmp_path, orders=ORDERS), source)).questions
 
 
+@pytest.mark.parametrize(
+    ("words", "column"),
+    [("order total", "total"), ("status of the order", "status"), ("commandes status", "status")],
+)
+async def test_words_that_name_the_table_need_not_be_in_the_column(tmp_path: Path, words: str, column: str) -> None:
+    source = READ + f'answer([row[column("{words}")] for row in rows])'
+    bound = await bind(BindingWorld(tmp_path, orders=ORDERS.replace("order_", "o_")), source)
+    assert [(each.value, each.words) for each in bound.bindings if each.kind == "column"] == [(column, words)]
+    assert binding_doubts(bound.bindings) == ()
+
+
+@pytest.mark.parametrize("words", ["order", "order weight", "tip status", "order of the states"])
+async def test_what_is_left_must_be_a_column(tmp_path: Path, words: str) -> None:
+    source = READ + f'answer(sorted([row[column("{words}")] for row in rows]))'
+    bound = await bind(BindingWorld(tmp_path, orders=ORDERS.replace("order_", "o_").replace("status", "where")), source)
+    assert [each.words for each in bound.questions] == [words]
+
+
 async def test_a_column_of_that_name_is_taken_whatever_it_holds(tmp_path: Path) -> None:
     bound = await bind(BindingWorld(tmp_path, orders=ORDERS), SUM.replace("order value", "customer id"))
     assert [each.value for each in bound.bindings if each.kind == "column"] == ["customer_id"]

@@ -8,15 +8,14 @@ itself names something that the table may not have.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import PurePosixPath
 from typing import Any
 
 from bicameral.binding._candidates import Candidate
 from bicameral.binding._column_kinds import measure_columns, names_amount
-from bicameral.binding._fits import fit_text, parse_mention
+from bicameral.binding._fits import parse_mention
 from bicameral.binding._matching import Bound, Match, Unbound, match_words
-from bicameral.binding._plan_rows import reading_steps
 from bicameral.binding._screening import name_suspicions
+from bicameral.binding._table_words import is_same_word, table_names
 from bicameral.plans import (
     Apply,
     Call,
@@ -27,7 +26,6 @@ from bicameral.plans import (
     Reference,
     ReferenceSite,
     children,
-    literal_arguments,
     walk,
 )
 from bicameral.tools import Registry, Tool
@@ -68,22 +66,11 @@ def match_added(
 
 def _names_other(plan: Plan, words: str, registry: Registry) -> bool:
     """Whether the request itself says one of the words, and it names neither an amount nor the table: *the tips*."""
-    said = [term for term in parse_mention(words).required if any(_is_same(term, each) for each in plan.goal.split())]
-    tables = [_table_name(step) for step in reading_steps(plan, registry)]
-    return not plan.goal or any(not names_amount(term) and not _has_word(term, tables) for term in said)
-
-
-def _has_word(term: str, names: Sequence[str]) -> bool:
-    return any(_is_same(term, name) for name in names)
-
-
-def _is_same(term: str, text: str) -> bool:
-    return fit_text([term], text) is not None
-
-
-def _table_name(step: Call) -> str:
-    paths = (each for each in literal_arguments(step.args).values() if isinstance(each, str))
-    return PurePosixPath(next(paths, "")).stem
+    request, tables = plan.goal.split(), table_names(plan, registry)
+    said = [term for term in parse_mention(words).required if any(is_same_word(term, each) for each in request)]
+    return not plan.goal or any(
+        not names_amount(term) and not any(is_same_word(term, table) for table in tables) for term in said
+    )
 
 
 def _is_added_up(plan: Plan, site: ReferenceSite, registry: Registry) -> bool:

@@ -23,6 +23,8 @@ from bicameral.types import STR, ListType
 BindSite = Callable[[ReferenceSite], Awaitable[Binding | Question]]
 _LINES = frozenset("line lines zeile zeilen ligne lignes linea lineas".split())
 _TEXTS = (STR, ListType(STR))
+_BY_NAME = ("exact", "normalised", "stem", "part", "synonym")
+"""What a file says may be about anything: only its name tells that it is meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ async def _find_tables(
     endings = tuple(dict.fromkeys(ending for tool in registry for ending in tool.table_endings))
     if not sites or not endings or not _LINES.isdisjoint(words_of(plan.goal)):
         return None
-    found = [await binder.bind_by_rules("file", site.words) for site in sites]
+    found = [await _named_file(site, binder) for site in sites]
     named = any(site.words.lower().endswith(endings) for site in sites)
     if named or not all(each is not None and _path(each).endswith(endings) for each in found):
         return None
@@ -87,10 +89,15 @@ async def _find_texts(
         table = await bind_site(site)
         if not isinstance(table, Question) or table.reason != "none":
             return None
-        found.append(await binder.bind_by_rules("file", site.words))
+        found.append(await _named_file(site, binder))
     if not found or not all(each is not None and _path(each).endswith(TEXT_ENDINGS) for each in found):
         return None
     return _misread(found, [tool.name for tool in registry if tool.table_endings], "no table, and is read as one")
+
+
+async def _named_file(site: ReferenceSite, binder: Binder) -> Binding | None:
+    found = await binder.bind_by_rules("file", site.words)
+    return found if found is not None and found.how in _BY_NAME else None
 
 
 def _misread(found: Sequence[Binding | None], tools: Sequence[str], what: str) -> Misread:

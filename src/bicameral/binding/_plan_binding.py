@@ -26,6 +26,7 @@ from bicameral.binding._plan_rows import changes_file, compares_words, read_tabl
 from bicameral.binding._questions import Binding, Question, show_candidate
 from bicameral.binding._row_selection import RowChoices, select_by_words
 from bicameral.binding._screening import display_name
+from bicameral.binding._table_words import match_within_table
 from bicameral.binding._truth_cells import TruthCell, find_truth_cell, rewrite_truth
 from bicameral.binding._uses import ColumnUse, FileUse, SiteUse, truth_columns
 from bicameral.binding._world_source import WorldSource
@@ -215,6 +216,8 @@ class PlanBinder:
         match = match_words(site.words, offered, "column")
         if not (isinstance(match, Bound) and match.how in ("exact", "normalised")):
             match = self._match_truth(plan, site, offered) or match
+            if isinstance(match, Unbound):
+                match = match_within_table(site.words, plan, offered, self._registry) or match
             added = match_added(plan, site, match, offered, self._registry)
             if isinstance(added, tuple):
                 return await self._binder.ask("column", site.words, added, offered)
