@@ -60,6 +60,23 @@ def test_every_example_passes_the_check(example: PlanExample, registry: Registry
     assert report.ok, [str(finding) for finding in report.errors]
 
 
+@pytest.mark.parametrize("name", ["cannot_file", "cannot", "send_mail2222", "read_lines_of_it"])
+def test_no_variable_begins_like_a_refusal_or_a_call(name: str, registry: Registry) -> None:
+    grammar = statement_grammar(registry, [Opening(0, {})])
+    assert accepted(grammar, f'{name} = "x"\n') < len(f'{name} = "x"\n')
+    assert accepted(grammar, f'my_{name} = "x"\n') == len(f'my_{name} = "x"\n')
+
+
+def test_a_field_whose_name_has_an_accent_can_be_read(registry: Registry) -> None:
+    code = 'text = read_text("a.txt")\ninfo = extract(text, "le préavis", {"loyer": float, "préavis": float})\n'
+    grammar = statement_grammar(registry, next_openings(code, registry))
+    for good in ('answer(info["préavis"])\n', "answer(f\"{info.loyer:.2f}, {info['préavis']:.2f}\")\n"):
+        assert accepted(grammar, good) == len(good.encode())
+        assert check(parse(code + good, registry).plan, registry, unbound=True).ok
+    bad = "answer(info.préavis)\n"
+    assert accepted(grammar, bad) < len(bad.encode())
+
+
 ROWS = ListType(RecordType((Field("day", STR), Field("amount", FLOAT))))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import keyword
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -110,7 +111,8 @@ def reachable_paths(rule: str, type_: t.Type, *, quoted: bool = False, depth: in
 def _field_access(field: str, *, named: bool, quoted: bool) -> str:
     """The access to a field: `.total` for a record with a name; `["total"]` as well for a row."""
     by_key = grammar_literal(f"['{field}']" if quoted else f'["{field}"]')
-    if not field.isidentifier() or keyword.iskeyword(field):
+    # Only a plain name can follow a dot in a plan: `info["préavis"]`, though Python would take `info.préavis`.
+    if not (field.isidentifier() and field.isascii()) or keyword.iskeyword(field):
         return by_key
     return grammar_literal(f".{field}") if named else f"({by_key} | {grammar_literal('.' + field)})"
 
@@ -147,9 +149,21 @@ def _reference_terminal(kind: ReferenceKind) -> str:
     return f'{kind.upper()}: /{kind}\\("[^"\\\\\\n\\x00-\\x1f]{{1,60}}"\\)/'
 
 
-TERMINALS = _TERMINALS.replace(
-    "KEYWORDS", "|".join([*keyword.kwlist, *keyword.softkwlist, "answer", "extract", "ask", "cannot"])
-).replace("REFERENCES", "\n".join(map(_reference_terminal, REFERENCE_KINDS)))
+_RESERVED = (*keyword.kwlist, *keyword.softkwlist, "answer", "extract", "ask")
+_WITH_REFERENCES = _TERMINALS.replace("REFERENCES", "\n".join(map(_reference_terminal, REFERENCE_KINDS)))
+
+
+@lru_cache(maxsize=64)
+def grammar_terminals(tools: frozenset[str]) -> str:
+    """The terminals of every rule; `tools` are the names of the tools.
+
+    No variable may begin with `cannot` or with the name of a tool that has several words: a model that has begun to
+    refuse or to call a tool, and may not go on with it, would make a variable out of it (`send_mail2 = "…"`). This way
+    it has to decide before it begins.
+    """
+    begun = "|".join(["cannot", *sorted(re.escape(tool) for tool in tools if "_" in tool)])
+    return _WITH_REFERENCES.replace("KEYWORDS", "|".join([*_RESERVED, f"({begun})[a-z0-9_]*"]))
+
 
 NamedObjects = Mapping[str, Sequence[str]]
 """The objects that a request names, by format (path, url, email). No other text of such a format can be written."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bicameral.planning._calculation_grammar import text_questions
 from bicameral.planning._call_grammar import call_rules, is_pure
 from bicameral.planning._expression_grammar import ExpressionGrammar
-from bicameral.planning._grammar_paths import TERMINALS, NamedObjects, grammar_literal
+from bicameral.planning._grammar_paths import NamedObjects, grammar_literal, grammar_terminals
 from bicameral.tools import Registry
 from bicameral.types import FLOAT, INT, STR, DictType, FloatType, IntType, ListType, NullType, Type
 
@@ -55,7 +55,8 @@ def statement_grammar(registry: Registry, openings: Sequence[Opening], named: Na
         rules += found
         starts += [f"{grammar_literal('    ' * opening.level)} {name}" if opening.level else name for name in names]
     start = "start: " + " | ".join(starts)
-    return "\n".join(["%llguidance {}", start, *rules, _TYPE_RULES, TERMINALS, ""])
+    terminals = grammar_terminals(frozenset(tool.name for tool in registry))
+    return "\n".join(["%llguidance {}", start, *rules, _TYPE_RULES, terminals, ""])
 
 
 def _statement_rules(registry: Registry, opening: Opening, named: NamedObjects | None) -> tuple[list[str], list[str]]:
