@@ -260,7 +260,7 @@ async def test_what_a_binding_says_to_the_person_is_in_no_later_prompt(
 
 
 async def test_what_nothing_is_called_is_asked_of_the_person_alone(config: Config, privileged_prompts: Watch) -> None:
-    unknown = 'rows = read_csv(file("zebra"))\nanswer(sum([row[column("giraffe")] for row in rows]))\n'
+    unknown = 'rows = read_csv(file("zebra"))\nanswer(max([row[column("giraffe")] for row in rows]))\n'
     async with maker({OTHER[0]: [unknown]})(config) as agent:
         person = Naming(FILE, FEE)
         ended = await agent.run(OTHER[0], asker=person, deterministic=True)
