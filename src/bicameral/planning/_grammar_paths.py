@@ -111,8 +111,7 @@ def reachable_paths(rule: str, type_: t.Type, *, quoted: bool = False, depth: in
 def _field_access(field: str, *, named: bool, quoted: bool) -> str:
     """The access to a field: `.total` for a record with a name; `["total"]` as well for a row."""
     by_key = grammar_literal(f"['{field}']" if quoted else f'["{field}"]')
-    # Only a plain name can follow a dot in a plan: `info["préavis"]`, though Python would take `info.préavis`.
-    if not (field.isidentifier() and field.isascii()) or keyword.iskeyword(field):
+    if not field.isidentifier() or keyword.iskeyword(field):
         return by_key
     return grammar_literal(f".{field}") if named else f"({by_key} | {grammar_literal('.' + field)})"
 

@@ -66,6 +66,9 @@ def read_number(lowering: Lowering, node: ast.AST, value: int | float) -> ir.Con
 
 
 def _read_attribute(lowering: Lowering, node: ast.Attribute) -> ir.Expr:
+    if not node.attr.isascii():
+        # A name of the language is plain, a key of a record is not: `info.préavis` is `info["préavis"]`.
+        return ir.Index(value=lowering.lower_expression(node.value), at=ir.Const(value=node.attr))
     return ir.Get(value=lowering.lower_expression(node.value), field=lowering.check_name(node, node.attr))
 
 
