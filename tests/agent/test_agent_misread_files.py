@@ -57,6 +57,16 @@ async def test_a_table_is_not_counted_by_its_lines(tmp_path: Path) -> None:
     assert planned.start.read != NOTHING
 
 
+async def test_a_table_that_is_found_by_its_cells_is_not_read_as_text(tmp_path: Path) -> None:
+    rows = "".join(f"b{number},{'home' if number % 2 else 'work'},{number}\n" for number in range(1, 9))
+    (tmp_path / "bills.csv").write_text("name,area,amount\n" + rows)
+    text = 'text = read_text(file("bills for home"))\nanswer(len(text))\n'
+    table = text.replace("text = read_text", "rows = read_csv").replace("len(text)", 'sum([r["amount"] for r in rows])')
+    planned, outcome = await planned_and_run(agent(tmp_path, planner(text, table)), "What do the bills for home cost?")
+    assert planned.choice == {"by": "world", "misread": ["bills for home"]}
+    assert outcome.answer == 16
+
+
 async def test_a_text_is_not_looked_for_among_tables(tmp_path: Path) -> None:
     (tmp_path / "guests.txt").write_text("Anna\nBob\nCleo\n")
     planned, outcome = await planned_and_run(agent(tmp_path, planner(COUNT_ROWS, COUNT_LINES)))

@@ -24,7 +24,6 @@ BindSite = Callable[[ReferenceSite], Awaitable[Binding | Question]]
 _LINES = frozenset("line lines zeile zeilen ligne lignes linea lineas".split())
 _TEXTS = (STR, ListType(STR))
 _BY_NAME = ("exact", "normalised", "stem", "part", "synonym")
-"""What a file says may be about anything: only its name tells that it is meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,8 @@ async def _find_tables(
     endings = tuple(dict.fromkeys(ending for tool in registry for ending in tool.table_endings))
     if not sites or not endings or not _LINES.isdisjoint(words_of(plan.goal)):
         return None
-    found = [await _named_file(site, binder) for site in sites]
+    # However it is found: it is what the plan would read as text.
+    found = [await binder.bind_by_rules("file", site.words) for site in sites]
     named = any(site.words.lower().endswith(endings) for site in sites)
     if named or not all(each is not None and _path(each).endswith(endings) for each in found):
         return None
@@ -96,6 +96,7 @@ async def _find_texts(
 
 
 async def _named_file(site: ReferenceSite, binder: Binder) -> Binding | None:
+    """The file that is called so. What a file says may be about anything, so that it need not be meant."""
     found = await binder.bind_by_rules("file", site.words)
     return found if found is not None and found.how in _BY_NAME else None
 
