@@ -122,8 +122,10 @@ async def test_a_plan_that_would_change_something_is_not_taken(tmp_path: Path) -
 async def test_neither_form_is_a_question_as_before(tmp_path: Path) -> None:
     # A text that only speaks of guests is not their list.
     (tmp_path / "other.txt").write_text("# guests\n\nThe guests come at six.\n")
+    model = planner(COUNT_ROWS, COUNT_LINES)
     with pytest.raises(BindError):
-        await agent(tmp_path, planner(COUNT_ROWS)).plan(REQUEST, deterministic=True)
+        await agent(tmp_path, model).plan(REQUEST, deterministic=True)
+    assert len(model.requests) == 1
 
 
 async def test_no_name_of_the_world_is_in_a_prompt(tmp_path: Path) -> None:

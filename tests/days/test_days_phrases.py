@@ -118,6 +118,7 @@ closed from 28 December to 3 January | 28 December to 3 January | 2025-12-28 | 2
 will be closed from 28 December to 3 January | 28 December to 3 January | 2026-12-28 | 2027-01-03
 Who else is invited to the tasting on June 4th? | June 4th | 2026-06-04
 Who was invited to the tasting on June 4th? | June 4th | 2025-06-04
+That is it. I paid on June 4th. | June 4th | 2025-06-04
 Is the boat booked for 4 June? | 4 June | 2026-06-04
 What is not yet signed off for the meeting on 4 June? | 4 June | 2026-06-04
 """

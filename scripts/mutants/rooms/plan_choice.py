@@ -54,4 +54,13 @@ MUTANTS = (
         "a mail that says the opposite would count as another wording",
         (f"{TESTS}::test_facts_of_a_mail_are_the_persons_choice",),
     ),
+    Mutant(
+        "plan-choice.misread-plan-without-its-label",
+        "agent/_planning.py",
+        "AgentPlanning._read_otherwise",
+        "start = replace(choice.start, read=join(choice.start.read, misread.label))",
+        "start = choice.start",
+        "the run would not carry the label of what decided which tools the planner had",
+        ("tests/agent/test_agent_misread_files.py::test_a_table_is_not_counted_by_its_lines",),
+    ),
 )

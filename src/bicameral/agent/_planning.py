@@ -11,7 +11,7 @@ from bicameral.agent._escalation import Planned, record_planned
 from bicameral.agent._requests import Endorser, endorse_text, endorsement_for
 from bicameral.agent._wiring import AgentWiring, within_budget
 from bicameral.binding import PlanBinding, planning_doubts
-from bicameral.errors import Place, PlanError
+from bicameral.errors import BicameralError, Place
 from bicameral.labels import Labelled, join, user_input
 from bicameral.limits import Ledger, open_ledger
 from bicameral.planning import (
@@ -139,38 +139,45 @@ class AgentPlanning(AgentWiring):
                 intent = await _with_allowed_effects(intent, error, asker)
                 compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
             choice = await self._choose_plan(compiled, intent, asker, plans)
-            choice = await self._read_otherwise(choice, intent, fresh=fresh)
+            choice = await self._read_otherwise(choice, intent, fresh=fresh, watch=watch)
             bound, checked = await self._bind_and_check(intent, choice, asker)
-            if compiled.cached and not checked.ok:
+            if choice.compiled.cached and not checked.ok:
                 # A cached plan is checked by the current policies, like one that is written now.
                 compiled = await self._delta.compile(intent, self.registry, fresh=True, watch=watch)
                 choice = await self._choose_plan(compiled, intent, asker, plans)
-                choice = await self._read_otherwise(choice, intent, fresh=True)
+                choice = await self._read_otherwise(choice, intent, fresh=True, watch=watch)
                 bound, checked = await self._bind_and_check(intent, choice, asker)
             seconds = time.perf_counter() - started
             planned = self._build_planned(intent, choice, bound, checked, seconds, ledger)
             record_planned(trace, planned)
         return planned
 
-    async def _read_otherwise(self, choice: PlanChoice, intent: Intent, *, fresh: bool) -> PlanChoice:
+    async def _read_otherwise(
+        self, choice: PlanChoice, intent: Intent, *, fresh: bool, watch: Callable[[str], None] | None
+    ) -> PlanChoice:
         """The plan, or one that reads its files in the form which they have: a list of guests that is a table.
 
         The planner learns nothing of the files: it writes again with fewer tools. But which tools are left was decided
         by what is there, so the run starts with the label of that, and only plans without effects take part.
         """
+        if not open_references(choice.compiled.plan):
+            return choice
         binder = self._plan_binder(None, by_rules=True)
         misread = await binder.find_misread(choice.compiled.plan)
         if misread is None:
             return choice
         doubtful = replace(choice, doubts=(*choice.doubts, Doubt("misread-file", misread.text, misread.label)))
         try:
-            compiled = await self._delta.compile(intent, self.registry.without(misread.tools), fresh=fresh)
-        except PlanError:
+            left = self.registry.without(misread.tools)
+            compiled = await self._delta.compile(intent, left, fresh=fresh, watch=watch)
+        except BicameralError:
+            # Nor is it an error if the model fails, or the budget is spent: there is a plan.
             return doubtful
         if effects_of(compiled.plan, self.registry).changes or await binder.find_misread(compiled.plan) is not None:
             return doubtful
         start = replace(choice.start, read=join(choice.start.read, misread.label))
-        return replace(choice, compiled=compiled, by="world", start=start, instead=misread.words)
+        # What was doubtful about the first plan says nothing of this one.
+        return replace(choice, compiled=compiled, by="world", start=start, doubts=(), instead=misread.words)
 
     async def _bind_and_check(
         self, intent: Intent, choice: PlanChoice, asker: Asker | None

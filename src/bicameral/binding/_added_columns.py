@@ -12,10 +12,9 @@ from typing import Any
 
 from bicameral.binding._candidates import Candidate
 from bicameral.binding._column_kinds import measure_columns, names_amount
-from bicameral.binding._fits import parse_mention
+from bicameral.binding._column_words import is_same_word, said_terms, table_names
 from bicameral.binding._matching import Bound, Match, Unbound, match_words
 from bicameral.binding._screening import name_suspicions
-from bicameral.binding._table_words import is_same_word, table_names
 from bicameral.plans import (
     Apply,
     Call,
@@ -26,6 +25,7 @@ from bicameral.plans import (
     Reference,
     ReferenceSite,
     children,
+    step_expressions,
     walk,
 )
 from bicameral.tools import Registry, Tool
@@ -47,7 +47,8 @@ def match_added(
         offered: The columns.
         registry: The tools.
     """
-    measures = tuple(each for each in offered if each.value in measure_columns(site))
+    columns = measure_columns(site)
+    measures = tuple(each for each in offered if each.value in columns)
     if not measures or not _is_added_up(plan, site, registry):
         return None
     others = {*site.days, *site.texts, *site.numbers} - {each.value for each in measures}
@@ -66,40 +67,36 @@ def match_added(
 
 def _names_other(plan: Plan, words: str, registry: Registry) -> bool:
     """Whether the request itself says one of the words, and it names neither an amount nor the table: *the tips*."""
-    request, tables = plan.goal.split(), table_names(plan, registry)
-    said = [term for term in parse_mention(words).required if any(is_same_word(term, each) for each in request)]
+    tables = table_names(plan, registry)
     return not plan.goal or any(
-        not names_amount(term) and not any(is_same_word(term, table) for table in tables) for term in said
+        not names_amount(term) and not any(is_same_word(term, table) for table in tables)
+        for term in said_terms(words, plan.goal)
     )
 
 
 def _is_added_up(plan: Plan, site: ReferenceSite, registry: Registry) -> bool:
     """Whether the plan adds up this column, and none of another name: one column is not two things."""
-    added = [(path, words) for path, step in walk(plan.steps) for words in _added_words(step, step, registry)]
+    added = [(path, words) for path, step in walk(plan.steps) for words in _added_words(step, registry)]
     return {words for _, words in added} == {site.words} and (site.path, site.words) in added
 
 
-def _added_words(node: Any, step: Any, registry: Registry, *, added: bool = False) -> Iterator[str]:
+def _added_words(step: Any, registry: Registry) -> Iterator[str]:
     """The words of the columns whose cells a step adds up."""
-    match node:
-        case Reference(refers="column") if added:
-            yield node.words
-        case Call():
-            tool = registry.get(node.tool)
-            totalled = totalled_arguments(tool) if tool is not None and _adds_up(node, tool) else ()
-            yield from (expr.words for name in totalled if isinstance(expr := node.args.get(name), Reference))
-        case _:
-            pass
+    tool = registry.get(step.tool) if isinstance(step, Call) else None
+    if tool is not None and _adds_up(step, tool):
+        given = (step.args.get(name) for name in totalled_arguments(tool))
+        yield from (expr.words for expr in given if isinstance(expr, Reference))
+    for expr in step_expressions(step):
+        yield from _words_in_sums(expr)
+
+
+def _words_in_sums(node: Any, *, added: bool = False) -> Iterator[str]:
+    if isinstance(node, Reference) and node.refers == "column" and added:
+        yield node.words
     # What chooses the rows of a list is not added up itself.
     added = not isinstance(node, Clause | Compare) and (added or (isinstance(node, Apply) and node.function in ADDING))
-    for child in own_children(node, step):
-        yield from _added_words(child, step, registry, added=added)
-
-
-def own_children(node: Any, step: Any) -> Iterator[Any]:
-    """The children of a node without the steps inside its step: these have a path, and sites, of their own."""
-    nested = {id(inner) for name in ("steps", "otherwise") for inner in getattr(step, name, ())}
-    return (child for child in children(node) if id(child) not in nested)
+    for child in children(node):
+        yield from _words_in_sums(child, added=added)
 
 
 def totalled_arguments(tool: Tool) -> Sequence[str]:

@@ -18,6 +18,7 @@ from bicameral.binding._added_columns import match_added
 from bicameral.binding._binder import Binder
 from bicameral.binding._candidates import BIND_STEP, Candidate, joined_label
 from bicameral.binding._column_kinds import ColumnsOfKind, columns_by_kind
+from bicameral.binding._column_words import match_within_table
 from bicameral.binding._compared import columns_by_cells, is_compared_with_truth
 from bicameral.binding._joint_tables import JointTables
 from bicameral.binding._matching import Bound, Unbound, match_words
@@ -26,7 +27,6 @@ from bicameral.binding._plan_rows import changes_file, compares_words, read_tabl
 from bicameral.binding._questions import Binding, Question, show_candidate
 from bicameral.binding._row_selection import RowChoices, select_by_words
 from bicameral.binding._screening import display_name
-from bicameral.binding._table_words import match_within_table
 from bicameral.binding._truth_cells import TruthCell, find_truth_cell, rewrite_truth
 from bicameral.binding._uses import ColumnUse, FileUse, SiteUse, truth_columns
 from bicameral.binding._world_source import WorldSource

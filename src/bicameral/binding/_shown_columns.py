@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bicameral.binding._column_kinds import describes_rows
-from bicameral.binding._fits import fit_text, parse_mention
+from bicameral.binding._column_words import said_terms
 from bicameral.binding._plan_rows import ReadTable, read_table, reading_steps
 from bicameral.binding._questions import Binding
 from bicameral.binding._screening import name_suspicions
@@ -57,7 +57,7 @@ async def find_naming_column(plan: Plan, site: ReferenceSite, registry: Registry
         site: The reference to a column that no column is like.
         registry: The tools.
     """
-    if not plan.goal or is_named(site.words, plan.goal) or not is_only_shown(plan, site.words):
+    if not plan.goal or said_terms(site.words, plan.goal) or not is_only_shown(plan, site.words):
         return None
     tables = [await read_table(registry, step) for step in reading_steps(plan, registry)]
     for name in site.texts:
@@ -67,12 +67,6 @@ async def find_naming_column(plan: Plan, site: ReferenceSite, registry: Registry
         label = join_all(each.label for each in tables)
         return Binding("column", site.words, name, label, "naming", 0.4)
     return None
-
-
-def is_named(words: str, request: str) -> bool:
-    """Whether a request says one of these words, a form of it or a synonym."""
-    terms = parse_mention(words).required
-    return any(fit_text([term], said) is not None for said in request.split() for term in terms)
 
 
 def _tells_rows_apart(column: str, tables: Sequence[ReadTable]) -> bool:

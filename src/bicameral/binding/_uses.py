@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bicameral.binding._added_columns import ADDING, own_children, totalled_arguments
+from bicameral.binding._added_columns import ADDING, totalled_arguments
 from bicameral.binding._binder import Binder, Ranking, Use
 from bicameral.binding._candidates import Candidate
 from bicameral.binding._compared import is_compared_with_truth
@@ -27,6 +27,8 @@ from bicameral.plans import (
     Plan,
     Reference,
     ReferenceSite,
+    children,
+    step_expressions,
     walk,
 )
 from bicameral.tools import Registry
@@ -125,7 +127,7 @@ class ColumnUse(SiteUse):
         site = self._site
         if is_compared_with_truth(self._plan, site, self._registry):
             return Ranking(tuple(each for each in candidates if each.value in truth_columns(site)))
-        if not any(_is_computed(step, step, site.words, self._registry) for step in self._steps()):
+        if not any(_is_computed(step, site.words, self._registry) for step in self._steps()):
             return Ranking()
         numbers = {*site.amounts, *site.numbers}
         return Ranking(tuple(each for each in candidates if each.value in numbers))
@@ -143,24 +145,25 @@ def truth_columns(site: ReferenceSite) -> frozenset[str]:
     return frozenset(site.names or ()) - {*site.days, *site.amounts, *site.numbers, *site.texts}
 
 
-def _is_computed(node: Any, step: Any, words: str, registry: Registry, *, number: bool = False) -> bool:
-    """Whether a number is computed with a cell of the column, or compared by its size."""
-    match node:
-        case Reference(refers="column"):
-            return number and node.words == words
-        case Call():
-            tool = registry.get(node.tool)
-            if tool is not None and any(_is_column(node.args.get(name), words) for name in totalled_arguments(tool)):
-                return True
-        case _:
-            pass
+def _is_computed(step: Any, words: str, registry: Registry) -> bool:
+    """Whether a step computes a number with a cell of the column, or compares the cell by its size."""
+    tool = registry.get(step.tool) if isinstance(step, Call) else None
+    if tool is not None and any(_is_column(step.args.get(name), words) for name in totalled_arguments(tool)):
+        return True
+    return any(_is_number(expr, words) for expr in step_expressions(step))
+
+
+def _is_number(node: Any, words: str, *, number: bool = False) -> bool:
+    """Whether an expression needs a cell of the column to be a number."""
+    if isinstance(node, Reference):
+        return number and _is_column(node, words)
     number = (
         number
         or isinstance(node, Arithmetic)
         or (isinstance(node, Apply) and node.function in _COMPUTING)
         or (isinstance(node, Compare) and _compares_numbers(node))
     )
-    return any(_is_computed(child, step, words, registry, number=number) for child in own_children(node, step))
+    return any(_is_number(child, words, number=number) for child in children(node))
 
 
 def _compares_numbers(node: Compare) -> bool:

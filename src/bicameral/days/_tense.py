@@ -140,6 +140,7 @@ class Tenses:
                 sentence += 1
                 clause += 1
                 in_clause, ordered = 0, False
+                since_be = _PASSIVE_REACH + 1
             elif word == "," or word in _CLAUSE_WORDS or (word in _JOINING_WORDS and _begins_clause(following)):
                 clause += 1
                 in_clause, ordered = 0, False

@@ -18,9 +18,20 @@ from bicameral.planning._effect_words import has_declared_word
 from bicameral.planning._intent_document import Intent, IntentStep
 from bicameral.planning._language import guess_language
 from bicameral.planning._matching import ADDRESS_PATTERN, FILE_PATTERN, LINK_PATTERN
-from bicameral.planning._omissions import NUMBER, has_number, own_expressions, plan_literals
+from bicameral.planning._omissions import NUMBER, has_number, plan_literals
 from bicameral.planning._rounds import EarlierRounds
-from bicameral.plans import Call, Each, Plan, When, free_names, plan_references, print_plan, unbind_cells, walk
+from bicameral.plans import (
+    Call,
+    Each,
+    Plan,
+    When,
+    free_names,
+    plan_references,
+    print_plan,
+    step_expressions,
+    unbind_cells,
+    walk,
+)
 from bicameral.text import has_any_phrase, mentions, mentions_path, text_stems
 from bicameral.tools import Effect, Registry, Tool
 
@@ -404,7 +415,7 @@ _CALENDAR_STEMS = frozenset(text_stems("calendar event appointment"))
 
 def drop_unasked_steps(plan: Plan, intent: Intent, registry: Registry) -> Plan:
     """The plan without the calls whose effects nobody asked for, where no other step uses their results."""
-    read = {name for _, step in walk(plan.steps) for part in own_expressions(step) for name in free_names(part)}
+    read = {name for _, step in walk(plan.steps) for part in step_expressions(step) for name in free_names(part)}
 
     def without_unasked(steps: tuple[Any, ...]) -> tuple[Any, ...]:
         found: list[Any] = []

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bicameral.planning._intent_document import Intent
-from bicameral.plans import Call, Const, Plan, children, print_plan, unbind_cells, walk
+from bicameral.plans import Call, Const, Plan, children, print_plan, step_expressions, unbind_cells, walk
 from bicameral.text import has_any_phrase
 from bicameral.tools import Registry
 
@@ -21,13 +21,6 @@ _CAPITALISED_NAME = re.compile(r"(?<![.!?:]\s)(?<!^)\b[A-Z][a-z]+\b")
 _QUOTED = re.compile(r"[\"“]([^\"”\n]{1,80})[\"”]")
 _ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _ONE_DAY = dt.timedelta(days=1)
-
-
-def own_expressions(step: Any) -> list[Any]:
-    """The expressions of a step itself, without those of nested steps."""
-    names = ("value", "key", "source", "instruction", "over", "condition", "question")
-    own = [getattr(step, name, None) for name in names]
-    return [part for part in (*own, *getattr(step, "args", {}).values()) if part is not None]
 
 
 def plan_literals(plan: Plan) -> list[Any]:
@@ -43,7 +36,7 @@ def plan_literals(plan: Plan) -> list[Any]:
             collect(child)
 
     for _, step in walk(plan.steps):
-        for part in own_expressions(step):
+        for part in step_expressions(step):
             collect(part)
     return found
 

@@ -51,6 +51,7 @@ from bicameral.plans._plan import (
     load_plan as load_plan,
     replace_step as replace_step,
     rewrite_steps as rewrite_steps,
+    step_expressions as step_expressions,
     walk as walk,
 )
 from bicameral.plans._type_rules import LibraryFunction as LibraryFunction

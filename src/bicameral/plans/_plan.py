@@ -170,6 +170,12 @@ def walk(steps: tuple[Any, ...], at: str = "") -> Iterator[tuple[str, Any]]:
                 pass
 
 
+def step_expressions(step: Any) -> list[Any]:
+    """The expressions of a step itself, without those of the steps inside it."""
+    nested = {id(inner) for name in ("steps", "otherwise") for inner in getattr(step, name, ())}
+    return [child for child in ir.children(step) if id(child) not in nested]
+
+
 def insert_steps(plan: Plan, after: Mapping[str, Sequence[Any]]) -> Plan:
     """The plan with further steps behind those with these paths, which are the paths of the plan as it comes in.
 

@@ -19,7 +19,7 @@ FindBound = Callable[[str, ir.Reference], ir.BoundTo | None]
 def plan_references(plan: ps.Plan) -> tuple[ir.Reference, ...]:
     """The references of a plan, in order."""
     found = [
-        each for _, step in ps.walk(plan.steps) for expr in _own_expressions(step) for each in _references_in(expr)
+        each for _, step in ps.walk(plan.steps) for expr in ps.step_expressions(step) for each in _references_in(expr)
     ]
     return tuple(found)
 
@@ -34,12 +34,6 @@ def _references_in(expr: Any) -> Iterator[ir.Reference]:
         yield expr
     for child in ir.children(expr):
         yield from _references_in(child)
-
-
-def _own_expressions(step: Any) -> list[Any]:
-    """The expressions of a step, without the steps inside it."""
-    nested = {id(inner) for name in ("steps", "otherwise") for inner in getattr(step, name, ())}
-    return [child for child in ir.children(step) if id(child) not in nested]
 
 
 def reference_sites(

@@ -1,4 +1,7 @@
-"""Words that name the table whose column is meant: *invoice number* is the `number` of the invoices."""
+"""The words of a column: those that the request says, and those that name its table.
+
+*invoice number* is the `number` of the invoices.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from bicameral.binding._candidates import Candidate
-from bicameral.binding._fits import fit_text
+from bicameral.binding._fits import fit_text, parse_mention
 from bicameral.binding._matching import Bound, match_words
 from bicameral.binding._plan_rows import reading_steps
 from bicameral.binding._words import words_of
@@ -32,6 +35,12 @@ def match_within_table(words: str, plan: Plan, offered: Sequence[Candidate], reg
         return None
     match = match_words(" ".join(rest), offered, "column")
     return match if isinstance(match, Bound) and match.how in _BY_NAME else None
+
+
+def said_terms(words: str, request: str) -> list[str]:
+    """The words of a mention that a request says, in some form or as a synonym. Empty words do not count."""
+    said = request.split()
+    return [term for term in parse_mention(words).required if any(is_same_word(term, each) for each in said)]
 
 
 def table_names(plan: Plan, registry: Registry) -> list[str]:
