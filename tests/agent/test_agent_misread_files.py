@@ -57,6 +57,19 @@ async def test_a_table_is_not_counted_by_its_lines(tmp_path: Path) -> None:
     assert planned.start.read != NOTHING
 
 
+async def test_with_a_grammar_the_prompt_stays_the_same(tmp_path: Path) -> None:
+    (tmp_path / "guests.csv").write_text(GUESTS)
+    statements = [*COUNT_LINES.splitlines(keepends=True), *COUNT_ROWS.splitlines(keepends=True)]
+    model = ScriptedProvider(statements, grammars=True)
+    _, outcome = await planned_and_run(agent(tmp_path, model))
+    assert outcome.answer == 2
+    lines, _, rows, _ = model.requests
+    assert lines.messages == rows.messages
+    assert '"read_lines("' in str(lines.grammar)
+    assert '"read_lines("' not in str(rows.grammar)
+    assert '"read_csv("' in str(rows.grammar)
+
+
 async def test_a_table_that_is_found_by_its_cells_is_not_read_as_text(tmp_path: Path) -> None:
     rows = "".join(f"b{number},{'home' if number % 2 else 'work'},{number}\n" for number in range(1, 9))
     (tmp_path / "bills.csv").write_text("name,area,amount\n" + rows)

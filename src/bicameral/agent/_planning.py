@@ -157,7 +157,7 @@ class AgentPlanning(AgentWiring):
     ) -> PlanChoice:
         """The plan, or one that reads its files in the form which they have: a list of guests that is a table.
 
-        The planner learns nothing of the files: it writes again with fewer tools. But which tools are left was decided
+        The planner learns nothing of the files: it writes again with fewer tools. Which tools are left was decided
         by what is there, so the run starts with the label of that, and only plans without effects take part.
         """
         if not open_references(choice.compiled.plan):
@@ -168,8 +168,7 @@ class AgentPlanning(AgentWiring):
             return choice
         doubtful = replace(choice, doubts=(*choice.doubts, Doubt("misread-file", misread.text, misread.label)))
         try:
-            left = self.registry.without(misread.tools)
-            compiled = await self._delta.compile(intent, left, fresh=fresh, watch=watch)
+            compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch, without=misread.tools)
         except BicameralError:
             # Nor is it an error if the model fails, or the budget is spent: there is a plan.
             return doubtful

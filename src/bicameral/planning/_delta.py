@@ -123,14 +123,23 @@ class Delta:
         fresh: bool = False,
         watch: Callable[[str], None] | None = None,
         earlier: EarlierRounds | None = None,
+        without: frozenset[str] = frozenset(),
     ) -> CompiledPlan:
         """The plan for an intent; a PlanError `plan.none` says why there is none and names the nearest tools.
 
         With `earlier` it is a plan in rounds: it continues with the variables of earlier plans, and may ask to see a
         result.
+
+        Args:
+            intent: What is wanted.
+            registry: The tools.
+            fresh: Do not use a cached plan.
+            watch: Called with each statement as it is written.
+            earlier: The rounds before this plan.
+            without: Tools that the plan must not call, though the prompt may name them.
         """
         started = time.perf_counter()
-        writing = self._prepare_job(intent, registry, watch, earlier)
+        writing = self._prepare_job(intent, registry, watch, earlier, without)
         key = self._job_key(writing)
         if not fresh and (known := self._load_cached(key, writing)) is not None:
             return replace(known, cached=True, seconds=time.perf_counter() - started)
@@ -177,12 +186,19 @@ class Delta:
         return self._cache
 
     def _prepare_job(
-        self, intent: Intent, registry: Registry, watch: Callable[[str], None] | None, earlier: EarlierRounds | None
+        self,
+        intent: Intent,
+        registry: Registry,
+        watch: Callable[[str], None] | None,
+        earlier: EarlierRounds | None,
+        without: frozenset[str] = frozenset(),
     ) -> PlanningJob:
         """Choose tools and examples, and build the prompt."""
         chosen = relevant_tools(intent.request, registry)
+        allowed = chosen.without(without)
         names = (earlier.names if earlier is not None else None) or NeutralNames(intent.request)
-        shown = names.planner_registry(chosen)
+        # With a grammar the prompt stays the same, so that a provider evaluates none of it again.
+        shown = names.planner_registry(chosen if self._provider.grammars else allowed)
         trained = ADAPTER_JOB in self._provider.adapters
         near = () if trained else relevant_examples(intent.request, load_examples().bank, EXAMPLE_COUNT)
         session = Session(
@@ -198,7 +214,8 @@ class Delta:
         if earlier is not None:
             request = earlier.with_request(request)
         seen = None if earlier is None else earlier.for_planner
-        return PlanningJob(session, request, intent, shown, chosen, watch, seen, earlier, names, self._confidence)
+        usable = names.planner_registry(allowed) if without else shown
+        return PlanningJob(session, request, intent, usable, allowed, watch, seen, earlier, names, self._confidence)
 
     # The cache ------------------------------------------------------------------------------------------------------
 
