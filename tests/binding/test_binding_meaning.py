@@ -246,7 +246,7 @@ async def test_an_agent_binds_with_its_encoder_and_loads_none_for_names_that_fit
         assert isinstance(await binder.bind("file", "puppy"), Binding)
         with pytest.raises(AssertionError, match="before they are needed"):
             await binder.bind("file", "canine")
-        by_rules = agent._plan_binder(None, by_rules=True)._binder  # pyright: ignore[reportPrivateUsage]
+        by_rules = binder.without("model", "person")
         assert isinstance(await by_rules.bind("file", "canine"), Question)
     encoder = ScriptedEncoder()
     async with Agent(tools=[], candidates=source, encoder=encoder, **models) as agent:

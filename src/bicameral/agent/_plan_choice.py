@@ -51,7 +51,7 @@ from bicameral.tools import Registry
 from bicameral.types import STR
 
 if TYPE_CHECKING:
-    from bicameral.binding import PlanBinder
+    from bicameral.binding import OtherReading, PlanBinder
     from bicameral.policy import Policy
 
 DecidedBy = Literal["only", "fit", "wording", "votes", "world", "person", "order"]
@@ -72,7 +72,7 @@ class PlanChoice:
         drawn: All plans that may have been taken.
         start: What its run starts with: the label of what was read to choose it.
         doubts: What is not sure about the choice.
-        instead: The words whose files another plan would have read in a form which they do not have.
+        instead: Why it was written in place of a plan with other readings.
     """
 
     compiled: CompiledPlan
@@ -80,12 +80,12 @@ class PlanChoice:
     drawn: DrawnPlans | None = None
     start: StartState = field(default_factory=StartState)
     doubts: tuple[Doubt, ...] = ()
-    instead: tuple[str, ...] = ()
+    instead: OtherReading | None = None
 
     def to_json(self) -> dict[str, Any]:
         """For the journal: nothing of it depends on the contents of the world but which plan was taken."""
-        if self.instead:
-            return {"by": self.by, "misread": list(self.instead)}
+        if self.instead is not None:
+            return {"by": self.by, self.instead.reason: list(self.instead.words)}
         if self.drawn is None or not self.drawn.doubts:
             return {}
         taken = next(place for place, plan in enumerate(self.drawn.plans) if plan.plan is self.compiled.plan)

@@ -16,6 +16,7 @@ from bicameral.labels import Labelled, join, user_input
 from bicameral.limits import Ledger, open_ledger
 from bicameral.planning import (
     MAX_TURNS,
+    CompiledPlan,
     GivenAnswer,
     Intent,
     PlanCheck,
@@ -34,6 +35,7 @@ from bicameral.types import BOOL, STR, Type
 
 if TYPE_CHECKING:
     from bicameral.agent._plan_choice import PlanChoice
+    from bicameral.binding import PlanBinder
 
 
 class AgentPlanning(AgentWiring):
@@ -138,50 +140,65 @@ class AgentPlanning(AgentWiring):
             except UnaskedEffectError as error:
                 intent = await _with_allowed_effects(intent, error, asker)
                 compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
-            choice = await self._choose_plan(compiled, intent, asker, plans)
-            choice = await self._read_otherwise(choice, intent, fresh=fresh, watch=watch)
-            bound, checked = await self._bind_and_check(intent, choice, asker)
+            # One binder for all of it, so that the world is looked through once.
+            binder = self._plan_binder(asker)
+            choice = await self._choose_plan(compiled, intent, binder, asker, plans)
+            choice = await self._read_otherwise(choice, intent, binder, fresh=fresh, watch=watch)
+            bound, checked = await self._bind_and_check(intent, choice, binder)
             if choice.compiled.cached and not checked.ok:
                 # A cached plan is checked by the current policies, like one that is written now.
                 compiled = await self._delta.compile(intent, self.registry, fresh=True, watch=watch)
-                choice = await self._choose_plan(compiled, intent, asker, plans)
-                choice = await self._read_otherwise(choice, intent, fresh=True, watch=watch)
-                bound, checked = await self._bind_and_check(intent, choice, asker)
+                choice = await self._choose_plan(compiled, intent, binder, asker, plans)
+                choice = await self._read_otherwise(choice, intent, binder, fresh=True, watch=watch)
+                bound, checked = await self._bind_and_check(intent, choice, binder)
             seconds = time.perf_counter() - started
             planned = self._build_planned(intent, choice, bound, checked, seconds, ledger)
             record_planned(trace, planned)
         return planned
 
     async def _read_otherwise(
-        self, choice: PlanChoice, intent: Intent, *, fresh: bool, watch: Callable[[str], None] | None
+        self,
+        choice: PlanChoice,
+        intent: Intent,
+        binder: PlanBinder,
+        *,
+        fresh: bool,
+        watch: Callable[[str], None] | None,
     ) -> PlanChoice:
-        """The plan, or one that reads its files in the form which they have: a list of guests that is a table.
+        """The plan, or one that reads what is there: a list of guests that is a table, or a note instead of a table.
 
-        The planner learns nothing of the files: it writes again with fewer tools. Which tools are left was decided
-        by what is there, so the run starts with the label of that, and only plans without effects take part.
+        The planner learns nothing of the world: it writes again with fewer tools. Which tools are left was decided by
+        what is there, so the run starts with the label of that, and only plans without effects take part.
         """
-        if not open_references(choice.compiled.plan):
+        other = await binder.find_other_reading(choice.compiled.plan)
+        if other is None:
             return choice
-        binder = self._plan_binder(None, by_rules=True)
-        misread = await binder.find_misread(choice.compiled.plan)
-        if misread is None:
-            return choice
-        doubtful = replace(choice, doubts=(*choice.doubts, Doubt("misread-file", misread.text, misread.label)))
+        kept = choice
+        if other.reason == "misread":
+            # Otherwise binding asks the person, or says that nothing was found.
+            kept = replace(choice, doubts=(*choice.doubts, Doubt("misread-file", other.text, other.label)))
+        planner = self._planner_of(choice.compiled)
         try:
-            compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch, without=misread.tools)
+            compiled = await planner.compile(intent, self.registry, fresh=fresh, watch=watch, without=other.without)
         except BicameralError:
             # Nor is it an error if the model fails, or the budget is spent: there is a plan.
-            return doubtful
-        if effects_of(compiled.plan, self.registry).changes or await binder.find_misread(compiled.plan) is not None:
-            return doubtful
-        start = replace(choice.start, read=join(choice.start.read, misread.label))
-        # What was doubtful about the first plan says nothing of this one.
-        return replace(choice, compiled=compiled, by="world", start=start, doubts=(), instead=misread.words)
+            return kept
+        if not effects_of(compiled.plan, self.registry).changes and await self._reads_what_is_there(compiled, binder):
+            start = replace(choice.start, read=join(choice.start.read, other.label))
+            # What was doubtful about the first plan says nothing of this one.
+            doubts = () if other.reason == "misread" else (Doubt("looked-elsewhere", other.text, other.label),)
+            compiled = replace(compiled, route=choice.compiled.route)
+            return replace(choice, compiled=compiled, by="world", start=start, doubts=doubts, instead=other)
+        return kept
+
+    async def _reads_what_is_there(self, compiled: CompiledPlan, binder: PlanBinder) -> bool:
+        return await binder.find_other_reading(compiled.plan) is None
 
     async def _bind_and_check(
-        self, intent: Intent, choice: PlanChoice, asker: Asker | None
+        self, intent: Intent, choice: PlanChoice, binder: PlanBinder
     ) -> tuple[PlanBinding, Checked]:
-        bound = await self.bind(choice.compiled.plan, asker=asker)
+        plan = choice.compiled.plan
+        bound = await binder.bind(plan) if open_references(plan) else PlanBinding(bind_cells(plan, self.registry))
         bound.require()
         return bound, self.check(bound.plan, intent=intent, known=choice.compiled.check, start=choice.start)
 

@@ -160,8 +160,8 @@ class AgentWiring:
         """The files in which the user keeps people, as `find` is told."""
         return self.config.toolbox.get("find", {}).get("contacts", CONTACTS)
 
-    def _plan_binder(self, asker: Asker | None, *, by_rules: bool = False) -> PlanBinder:
-        """A binder for one plan: all its references see the same world. With `by_rules` nobody is asked."""
+    def _plan_binder(self, asker: Asker | None) -> PlanBinder:
+        """A binder for one plan: all its references see the same world."""
         from bicameral.binding import (
             Binder,
             Chooser,
@@ -173,35 +173,36 @@ class AgentWiring:
         )
         from bicameral.config import model_store
 
-        choosers: list[Chooser] = []
-        encoder: Encoder | None = None
-        if not by_rules:
-            # One for all plans of this agent: its weights are loaded once, when no name has the words of a mention.
-            encoder = self._encoder = self._encoder or LocalEncoder(model_store(self.config))
-            choosers = [ModelChooser(self._executor), *([] if asker is None else [PersonChooser(asker)])]
+        # One for all plans of this agent: its weights are loaded once, when no name has the words of a mention.
+        encoder = self._encoder = self._encoder or LocalEncoder(model_store(self.config))
+        choosers: list[Chooser] = [ModelChooser(self._executor), *([] if asker is None else [PersonChooser(asker)])]
         source = self._candidates or WorldSource(
             self.registry, folders=self._folders, contacts=self._contacts, today=self._now().date()
         )
         return PlanBinder(self.registry, Binder(source, encoder, choosers))
 
     async def _choose_plan(
-        self, first: CompiledPlan, intent: Intent, asker: Asker | None, plans: int | None
+        self, first: CompiledPlan, intent: Intent, binder: PlanBinder, asker: Asker | None, plans: int | None
     ) -> PlanChoice:
         """The first plan, or a better one of several if it is doubtful."""
         from bicameral.agent._plan_choice import PlanChoice, PlanChooser
 
         configured = self.config.planning
         settings = DrawSettings(configured.plans if plans is None else plans, configured.temperature)
-        delta = self._delta.planner_for(first.route) if isinstance(self._delta, PlanCascade) else self._delta
-        drawn = await draw_plans(delta, first, intent, self.registry, settings)
+        drawn = await draw_plans(self._planner_of(first), first, intent, self.registry, settings)
         if len(drawn.plans) == 1:
             return PlanChoice(first, "only", drawn)
-        binder = self._plan_binder(None, by_rules=True)
-        chooser = PlanChooser(self.registry, self.policy, self._limits, binder, asker)
+        # A choice among plans asks neither a model nor the person what words mean.
+        rules = binder.without("model", "person")
+        chooser = PlanChooser(self.registry, self.policy, self._limits, rules, asker)
         choice = await chooser.choose(drawn, intent)
         # A drawn plan is of the same model as the first, which may have refused before it wrote one.
         compiled = replace(choice.compiled, route=first.route, cached=first.cached, overridden=first.overridden)
         return replace(choice, compiled=compiled)
+
+    def _planner_of(self, compiled: CompiledPlan) -> Delta:
+        """The planner that wrote a plan."""
+        return self._delta.planner_for(compiled.route) if isinstance(self._delta, PlanCascade) else self._delta
 
     @classmethod
     def from_config(cls, config: Config | None = None, **options: Any) -> Self:

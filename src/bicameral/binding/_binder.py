@@ -37,11 +37,14 @@ MOST_ASKED = 3
 """How often a person is asked what some words mean, where the replies name nothing."""
 
 
+ChooserKind = Literal["model", "person"]
+
+
 class Chooser(Protocol):
     """Chooses one of a few candidates, or none: the quarantined model, or the person."""
 
     @property
-    def by(self) -> Literal["model", "person"]:
+    def by(self) -> ChooserKind:
         """Who chooses. A model is not offered suspicious candidates, and its choice is untrusted."""
         ...
 
@@ -144,6 +147,18 @@ class Binder:
         if isinstance(match, Unbound):
             return await self._choose_unbound(kind, words, match, considered, use)
         return await self._ask_choosers(make_question(kind, words, match, considered), considered, use)
+
+    def without(self, *choosers: ChooserKind) -> Binder:
+        """The same binder, which does not ask these. What was read of the world is shared, and what a model said."""
+        other = Binder(
+            self._source,
+            None if "model" in choosers else self._encoder,
+            [each for each in self._choosers if each.by not in choosers],
+        )
+        other._offered = self._offered
+        if "model" not in choosers:
+            other._chosen = self._chosen
+        return other
 
     async def bind_by_rules(self, kind: Kind, words: str) -> Binding | None:
         """The value that words mean by the rules alone; None where these do not decide."""
@@ -299,6 +314,9 @@ class Binder:
     async def _ask_person(self, question: Question, candidates: Sequence[Candidate], use: Use) -> Binding | Question:
         """The binding that a person chose or named, or the question."""
         question = replace(question, note=question.note or await use.describe_other())
+        if not self._has_person():
+            # Not remembered: what is remembered is shared with a binder that has one.
+            return question
         key = (question, "person")
         if key not in self._chosen:
             result: Binding | Question = question

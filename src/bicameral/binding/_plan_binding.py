@@ -15,14 +15,14 @@ from functools import partial
 from typing import TypeGuard
 
 from bicameral.binding._added_columns import match_added
-from bicameral.binding._binder import Binder
+from bicameral.binding._binder import Binder, ChooserKind
 from bicameral.binding._candidates import BIND_STEP, Candidate, joined_label
 from bicameral.binding._column_kinds import ColumnsOfKind, columns_by_kind
 from bicameral.binding._column_words import match_within_table
 from bicameral.binding._compared import columns_by_cells, is_compared_with_truth
 from bicameral.binding._joint_tables import JointTables
 from bicameral.binding._matching import Bound, Unbound, match_words
-from bicameral.binding._misread_files import Misread, find_misread
+from bicameral.binding._other_readings import OtherReading, find_absent, find_misread, has_effects
 from bicameral.binding._plan_rows import changes_file, compares_words, read_table, selection_step, terms_of_cells
 from bicameral.binding._questions import Binding, Question, show_candidate
 from bicameral.binding._row_selection import RowChoices, select_by_words
@@ -160,13 +160,26 @@ class PlanBinder:
         bindings = {(each.kind, each.words, each.value): each for each in found.values() if isinstance(each, Binding)}
         return PlanBinding(plan, tuple(bindings.values()), questions, inserted)
 
-    async def find_misread(self, plan: Plan) -> Misread | None:
-        """The files that a plan without effects reads in a form which they do not have. For a binder by rules alone.
+    def without(self, *choosers: ChooserKind) -> PlanBinder:
+        """The same binder, which does not ask these."""
+        return PlanBinder(self._registry, self._binder.without(*choosers))
+
+    async def find_other_reading(self, plan: Plan) -> OtherReading | None:
+        """Why a plan should read something else: what it reads has another form, or is not there. No person is asked.
 
         Args:
             plan: The plan, with its references open.
         """
-        return await find_misread(plan, self._registry, self._binder, lambda site: self._bind_site(plan, site, None))
+        if not open_references(plan) or has_effects(plan, self._registry):
+            return None
+        rules = self.without("model", "person")
+        misread = await find_misread(
+            plan, self._registry, rules._binder, lambda site: rules._bind_site(plan, site, None)
+        )
+        if misread is not None:
+            return misread
+        bound = await self.without("person").bind(plan)
+        return find_absent(bound.questions, self._registry)
 
     def _sites(
         self, plan: Plan, scope: Mapping[str, Type] | None, found: Mapping[ReferenceSite, object]

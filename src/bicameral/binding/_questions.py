@@ -143,6 +143,11 @@ class Question:
         return self._candidates
 
     @property
+    def label(self) -> Label:
+        """Of everything that the words may have meant."""
+        return self._label
+
+    @property
     def whole(self) -> int:
         """How many of the first candidates have all words, where none fits."""
         return self._whole

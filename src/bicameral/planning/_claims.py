@@ -65,7 +65,8 @@ _GERMAN = _forms(
     {
         "send": "geschickt gesendet verschickt versendet abgeschickt abgesendet gemailt weitergeleitet geantwortet "
         "beantwortet benachrichtigt informiert mitgeteilt zugeschickt",
-        "write": "gespeichert geschrieben abgespeichert notiert kopiert exportiert angehängt abgelegt gesichert",
+        "write": "gespeichert geschrieben abgespeichert notiert kopiert exportiert angehängt abgelegt gesichert "
+        "hinterlegt hinterlassen",
         "calendar": "eingetragen eingeplant",
         "delete": "gelöscht abgesagt storniert weggeworfen",
         "pay": "bezahlt überwiesen gezahlt beglichen",
@@ -75,7 +76,7 @@ _GERMAN = _forms(
 )
 _FRENCH_STEMS: dict[ClaimKind, str] = {
     "send": "envoyé transféré répondu transmis prévenu informé averti expédié renvoyé notifié",
-    "write": "enregistré sauvegardé écrit noté copié exporté",
+    "write": "enregistré sauvegardé écrit noté copié exporté laissé déposé",
     "calendar": "inscrit planifié programmé",
     "delete": "supprimé effacé annulé jeté",
     "pay": "payé versé viré réglé",
@@ -87,7 +88,7 @@ _FRENCH: dict[str, ClaimKind] = {
 }
 _SPANISH_STEMS: dict[ClaimKind, str] = {
     "send": "enviad mandad reenviad respondid contestad avisad informad notificad remitid",
-    "write": "guardad escrit anotad copiad apuntad exportad",
+    "write": "guardad escrit anotad copiad apuntad exportad dejad",
     "calendar": "agendad programad",
     "delete": "borrad eliminad cancelad suprimid anulad",
     "pay": "pagad transferid abonad",
@@ -100,7 +101,7 @@ _SPANISH: dict[str, ClaimKind] = {
 _SPANISH_PAST = _forms(
     {
         "send": "envié mandé reenvié respondí contesté avisé informé",
-        "write": "guardé escribí anoté copié apunté",
+        "write": "guardé escribí anoté copié apunté dejé",
         "calendar": "agendé programé",
         "delete": "borré eliminé cancelé suprimí",
         "pay": "pagué transferí",

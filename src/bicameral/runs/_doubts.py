@@ -48,6 +48,7 @@ DoubtCode = Literal[
     "left-out",
     "refused-before",
     "misread-file",
+    "looked-elsewhere",
 ]
 DOUBT_CODES: tuple[DoubtCode, ...] = get_args(DoubtCode)
 
@@ -72,6 +73,7 @@ _WITHOUT_DETAILS: Mapping[DoubtCode, str] = {
     "left-out": "something that the request does not ask for was not done",
     "refused-before": "the planner first said that there is no tool for the request",
     "misread-file": "a table is read as text, or a text as a table",
+    "looked-elsewhere": "nothing is called what the request says, so that it was looked for elsewhere",
 }
 
 _ORDER: Mapping[DoubtCode, int] = {"uncited-fact": 0, "weak-evidence": 1, "rival-evidence": 2}

@@ -1,4 +1,4 @@
-"""A table that a plan reads as text, or a text that it reads as a table: the plan is written anew with other tools."""
+"""A plan that reads a table as text, a text as a table, or what is not there: it is written anew with other tools."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from bicameral.models import ModelRequest
 GUESTS = "name,coming\nAnna,yes\nBob,no\nCleo,yes\n"
 COUNT_LINES = 'lines = read_lines(file("guests"))\nanswer(len(lines))\n'
 COUNT_ROWS = 'rows = read_csv(file("guests"))\nanswer(len([row for row in rows if row[column("coming")] == True]))\n'
+SEARCH = 'found = find("guests")\nanswer(len(found.passages))\n'
 REQUEST = "How many of the guests are coming?"
 
 
@@ -132,13 +133,61 @@ async def test_a_plan_that_would_change_something_is_not_taken(tmp_path: Path) -
     assert not (tmp_path / "stolen.csv").exists()
 
 
-async def test_neither_form_is_a_question_as_before(tmp_path: Path) -> None:
-    # A text that only speaks of guests is not their list.
+async def test_a_text_that_only_speaks_of_guests_is_not_read_as_their_list(tmp_path: Path) -> None:
     (tmp_path / "other.txt").write_text("# guests\n\nThe guests come at six.\n")
-    model = planner(COUNT_ROWS, COUNT_LINES)
-    with pytest.raises(BindError):
-        await agent(tmp_path, model).plan(REQUEST, deterministic=True)
-    assert len(model.requests) == 1
+    with pytest.raises(BindError, match="No table is called"):
+        await agent(tmp_path, planner(COUNT_ROWS, COUNT_LINES)).plan(REQUEST, deterministic=True)
+
+
+async def test_what_is_not_there_is_looked_for_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "other.txt").write_text("# The party\n\nAll guests come at six.\n")
+    model = planner(COUNT_ROWS, SEARCH)
+    planned, outcome = await planned_and_run(agent(tmp_path, model))
+    assert outcome.answer == 1
+    second = shown_tools(model.requests[1])
+    assert "find(" in second
+    assert not any(f"{tool}(" in second for tool in ("read_csv", "read_text", "write_text", "send_mail"))
+    assert planned.choice == {"by": "world", "absent": ["guests"]}
+    assert [doubt.text for doubt in outcome.doubts if doubt.code == "looked-elsewhere"] == [
+        "no table is called *guests*, so that it was looked for elsewhere"
+    ]
+
+
+async def test_that_nothing_is_called_so_has_the_label_of_what_is_there(tmp_path: Path) -> None:
+    (tmp_path / "prices.csv").write_text("thing,price\nlamp,3\n")
+    (tmp_path / "other.txt").write_text("All guests come at six.\n")
+    planned = await agent(tmp_path, planner(COUNT_ROWS, SEARCH)).plan(REQUEST, deterministic=True)
+    assert planned.choice == {"by": "world", "absent": ["guests"]}
+    assert not planned.start.read.trusted
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "request_"),
+    [
+        (COUNT_ROWS.replace('"guests"', '"guests.csv"'), SEARCH, "How many rows of guests.csv are coming?"),
+        (COUNT_ROWS, 'mail = read_mail(mail("guests"))\nanswer(mail.body)\n', REQUEST),
+        (COUNT_ROWS, 'found = find("guests")\nwrite_text("stolen.txt", "x")\nanswer("Wrote stolen.txt")\n', REQUEST),
+        (
+            'rows = read_csv(file("guests"))\nwrite_csv("copy.csv", rows)\nanswer("Wrote copy.csv")\n',
+            SEARCH,
+            "Write the guests to copy.csv",
+        ),
+        (COUNT_ROWS, 'cannot("There is no tool for that.")\n', REQUEST),
+    ],
+    ids=["a file is named", "nor is it there", "with an effect", "instead of an effect", "refused"],
+)
+async def test_it_stays_a_question(tmp_path: Path, first: str, second: str, request_: str) -> None:
+    (tmp_path / "other.txt").write_text("All guests come at six.\n")
+    with pytest.raises(BindError, match="guests"):
+        await agent(tmp_path, planner(first, second, second, second)).plan(request_, deterministic=True)
+    assert not (tmp_path / "stolen.txt").exists()
+
+
+async def test_a_table_that_is_near_is_asked_about(tmp_path: Path) -> None:
+    (tmp_path / "party_guests_2026.csv").write_text(GUESTS)
+    (tmp_path / "wedding_guests_2026.csv").write_text(GUESTS)
+    with pytest.raises(BindError, match=r"party_guests_2026\.csv"):
+        await agent(tmp_path, planner(COUNT_ROWS, SEARCH)).plan(REQUEST, deterministic=True)
 
 
 async def test_no_name_of_the_world_is_in_a_prompt(tmp_path: Path) -> None:
