@@ -107,6 +107,8 @@ class World:
                 "smtp": {"host": "127.0.0.1", "port": self._sink.port, "tls": "none"},
             },
             "calendar": {"file": str(self.calendar)},
+            # As a configuration passes them on.
+            "find": {"mail": str(self.maildir), "calendar": str(self.calendar)},
             "web": {"hosts": ["127.0.0.1"]},
         }
 

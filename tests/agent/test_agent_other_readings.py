@@ -58,17 +58,27 @@ async def test_a_table_is_not_counted_by_its_lines(tmp_path: Path) -> None:
     assert planned.start.read != NOTHING
 
 
-async def test_with_a_grammar_the_prompt_stays_the_same(tmp_path: Path) -> None:
+async def test_with_a_grammar_the_prompt_stays_the_same_and_the_plan_begins_with_the_right_reading(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "guests.csv").write_text(GUESTS)
-    statements = [*COUNT_LINES.splitlines(keepends=True), *COUNT_ROWS.splitlines(keepends=True)]
-    model = ScriptedProvider(statements, grammars=True)
+    reading, rest = COUNT_ROWS.splitlines(keepends=True)
+    model = ScriptedProvider([*COUNT_LINES.splitlines(keepends=True), rest], grammars=True)
     _, outcome = await planned_and_run(agent(tmp_path, model))
     assert outcome.answer == 2
-    lines, _, rows, _ = model.requests
-    assert lines.messages == rows.messages
-    assert '"read_lines("' in str(lines.grammar)
-    assert '"read_lines("' not in str(rows.grammar)
-    assert '"read_csv("' in str(rows.grammar)
+    first, _, second = model.requests
+    assert first.messages == second.messages
+    assert second.prefill.endswith(reading)
+    assert '"read_lines("' in str(first.grammar)
+    assert '"read_lines("' not in str(second.grammar)
+
+
+async def test_with_a_grammar_a_search_is_for_what_the_request_says(tmp_path: Path) -> None:
+    (tmp_path / "other.txt").write_text("All guests come at six.\n")
+    model = ScriptedProvider([*COUNT_ROWS.splitlines(keepends=True), "answer(len(found.passages))\n"], grammars=True)
+    planned, outcome = await planned_and_run(agent(tmp_path, model), "How many of the guests\nare coming?")
+    assert outcome.answer == 1
+    assert 'found = find("How many of the guests are coming?")\n' in planned.source
 
 
 async def test_a_table_that_is_found_by_its_cells_is_not_read_as_text(tmp_path: Path) -> None:

@@ -179,7 +179,9 @@ class AgentPlanning(AgentWiring):
             kept = replace(choice, doubts=(*choice.doubts, Doubt("misread-file", other.text, other.label)))
         planner = self._planner_of(choice.compiled)
         try:
-            compiled = await planner.compile(intent, self.registry, fresh=fresh, watch=watch, without=other.without)
+            compiled = await planner.compile(
+                intent, self.registry, fresh=fresh, watch=watch, without=other.without, begin=other.begin
+            )
         except BicameralError:
             # Nor is it an error if the model fails, or the budget is spent: there is a plan.
             return kept

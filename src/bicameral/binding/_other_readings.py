@@ -8,7 +8,7 @@ ending. The plan is then written anew with the tools that are left; see `agent` 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from bicameral.binding._binder import Binder
@@ -17,7 +17,7 @@ from bicameral.binding._screening import display_name
 from bicameral.binding._words import words_of
 from bicameral.binding._world_source import TEXT_ENDINGS
 from bicameral.labels import Label, join_all
-from bicameral.plans import Call, Plan, ReferenceSite, reference_sites, walk
+from bicameral.plans import Call, Const, Plan, Reference, ReferenceSite, reference_sites, render_expr, walk
 from bicameral.tools import Registry, Tool
 from bicameral.types import STR, ListType
 
@@ -28,6 +28,9 @@ _BY_NAME = ("exact", "normalised", "stem", "part", "synonym")
 _PLACES = {"file": "file", "table": "file", "mail": "mail", "event": "event"}
 """The kinds of things that may be elsewhere, and as what tools take them."""
 _LONGEST_ENDING = 5
+_LONGEST_QUERY = 200
+SEARCH = "find"
+"""The tool that searches everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class OtherReading:
         without: The tools that the other plan must not call.
         label: Of what the words may have meant: it decides which tools are left.
         text: What is wrong, safe to show.
+        begin: The first statement of the other plan, in words of the first one and of the request.
     """
 
     reason: Literal["misread", "absent"]
@@ -47,6 +51,7 @@ class OtherReading:
     without: frozenset[str]
     label: Label
     text: str
+    begin: str = ""
 
 
 def has_effects(plan: Plan, registry: Registry) -> bool:
@@ -59,29 +64,31 @@ def has_effects(plan: Plan, registry: Registry) -> bool:
     return any(tool is None or tool.changes for tool in called)
 
 
-async def find_misread(plan: Plan, registry: Registry, binder: Binder, bind_site: BindSite) -> OtherReading | None:
+async def find_misread(
+    plan: Plan, registry: Registry, bound: Sequence[Binding], binder: Binder, bind_site: BindSite
+) -> OtherReading | None:
     """The files that a plan reads in the wrong form, if all of them are of the other form.
 
     Args:
         plan: The plan, with its references open and without effects. Its goal is the request.
         registry: The tools.
-        binder: Matches the words by rules.
+        bound: What its words are bound to, as far as they are.
+        binder: Matches words by rules.
         bind_site: Binds a reference as the plan uses it, by rules alone.
     """
     sites = [site for site in reference_sites(plan, registry) if site.refers == "file" and site.tool is not None]
     by_tool = [(site, tool) for site in sites if (tool := registry.get(site.tool or "")) is not None]
     as_text = [site for site, tool in by_tool if _reads_text(tool)]
     as_table = [site for site, tool in by_tool if tool.table_endings]
-    return await _find_tables(as_text, plan, registry, binder) or await _find_texts(
-        as_table, registry, binder, bind_site
-    )
+    return _find_tables(as_text, plan, registry, bound) or await _find_texts(as_table, registry, binder, bind_site)
 
 
-def find_absent(questions: Sequence[Question], registry: Registry) -> OtherReading | None:
+def find_absent(questions: Sequence[Question], plan: Plan, registry: Registry) -> OtherReading | None:
     """What a plan without effects reads that is not there, if nothing is near it and the words are no name of a file.
 
     Args:
         questions: What binding leaves open without a person.
+        plan: The plan. Its goal is the request.
         registry: The tools.
     """
     absent = [each for each in questions if each.reason == "none" and not each.shown and each.kind in _PLACES]
@@ -96,23 +103,36 @@ def find_absent(questions: Sequence[Question], registry: Registry) -> OtherReadi
         frozenset((*reading, *_changing(registry))),
         join_all(each.label for each in absent),
         f"no {absent[0].kind} is called *{display_name(words[0])}*, so that it was looked for elsewhere",
+        _search_statement(plan.goal) if SEARCH in registry else "",
     )
 
 
-async def _find_tables(
-    sites: Sequence[ReferenceSite], plan: Plan, registry: Registry, binder: Binder
+def _search_statement(request: str) -> str:
+    # Binding does not know what else the request says of it, so all of it is looked for.
+    query = " ".join(request.split())[:_LONGEST_QUERY]
+    return f"found = {SEARCH}({render_expr(Const(value=query))})\n"
+
+
+def _find_tables(
+    sites: Sequence[ReferenceSite], plan: Plan, registry: Registry, bound: Sequence[Binding]
 ) -> OtherReading | None:
     """Tables that are read as text, unless the request names the file itself or speaks of lines."""
     endings = tuple(dict.fromkeys(ending for tool in registry for ending in tool.table_endings))
     if not sites or not endings or not _LINES.isdisjoint(words_of(plan.goal)):
         return None
-    # However it is found: it is what the plan would read as text.
-    found = [await binder.bind_by_rules("file", site.words) for site in sites]
+    # However it was found: it is what the plan would read as text.
+    files = {each.words: each for each in bound if each.kind == "file"}
+    found = [files.get(site.words) for site in sites]
     named = any(site.words.lower().endswith(endings) for site in sites)
     if named or not all(each is not None and _path(each).endswith(endings) for each in found):
         return None
     left = [tool for tool in registry if any(_path(each).endswith(tool.table_endings) for each in found if each)]
-    return _misread(found, registry, left, "a table, and is read as text")
+    misread = _misread(found, registry, left, "a table, and is read as text")
+    if len(left) == 1 and len(misread.words) == 1:
+        return replace(
+            misread, begin=f"rows = {left[0].name}({render_expr(Reference(refers='file', words=sites[0].words))})\n"
+        )
+    return misread
 
 
 async def _find_texts(

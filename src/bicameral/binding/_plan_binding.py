@@ -172,14 +172,12 @@ class PlanBinder:
         """
         if not open_references(plan) or has_effects(plan, self._registry):
             return None
+        bound = await self.without("person").bind(plan)
         rules = self.without("model", "person")
         misread = await find_misread(
-            plan, self._registry, rules._binder, lambda site: rules._bind_site(plan, site, None)
+            plan, self._registry, bound.bindings, rules._binder, lambda site: rules._bind_site(plan, site, None)
         )
-        if misread is not None:
-            return misread
-        bound = await self.without("person").bind(plan)
-        return find_absent(bound.questions, self._registry)
+        return misread or find_absent(bound.questions, plan, self._registry)
 
     def _sites(
         self, plan: Plan, scope: Mapping[str, Type] | None, found: Mapping[ReferenceSite, object]

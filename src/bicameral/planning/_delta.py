@@ -124,6 +124,7 @@ class Delta:
         watch: Callable[[str], None] | None = None,
         earlier: EarlierRounds | None = None,
         without: frozenset[str] = frozenset(),
+        begin: str = "",
     ) -> CompiledPlan:
         """The plan for an intent; a PlanError `plan.none` says why there is none and names the nearest tools.
 
@@ -137,9 +138,10 @@ class Delta:
             watch: Called with each statement as it is written.
             earlier: The rounds before this plan.
             without: Tools that the plan must not call, though the prompt may name them.
+            begin: The first statements of the plan, for a provider with grammars.
         """
         started = time.perf_counter()
-        writing = self._prepare_job(intent, registry, watch, earlier, without)
+        writing = replace(self._prepare_job(intent, registry, watch, earlier, without), begin=begin)
         key = self._job_key(writing)
         if not fresh and (known := self._load_cached(key, writing)) is not None:
             return replace(known, cached=True, seconds=time.perf_counter() - started)
@@ -245,6 +247,8 @@ class Delta:
             writing.intent.to_json(),
             writing.registry.fingerprint,
         ]
+        if writing.begin:
+            parts += ["begin", writing.begin]
         if self._own:
             # They decide which plans are repaired.
             parts += ["own", sorted(self._own)]

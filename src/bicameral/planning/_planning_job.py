@@ -20,7 +20,7 @@ from bicameral.tools import Registry
 class PlanningJob:
     """The inputs of one plan. `registry` and `earlier` are as the planner sees them.
 
-    `real_registry` has the chosen tools under their real names.
+    `real_registry` has the chosen tools under their real names. `begin` are the first statements of the plan.
     """
 
     session: Session
@@ -34,18 +34,23 @@ class PlanningJob:
     names: NeutralNames
     confidence: bool = False
     sampling: Sampling = GREEDY
+    begin: str = ""
 
     async def write_typed(
         self, *, after: str = "", avoid: frozenset[str] = frozenset(), may_refuse: bool = True
     ) -> PlanDraft:
-        """The next plan, statement by statement, in the grammar of the registry."""
+        """The next plan, statement by statement, in the grammar of the registry.
+
+        Args:
+            after: The statements before; without any, those with which the plan begins.
+        """
         return await decode_typed(
             self.session,
             self.request,
             self.registry,
             self._readable_watch,
             named=self._named_objects,
-            after=after,
+            after=after or self.begin,
             avoid=avoid,
             earlier=self.earlier,
             confidence=self.confidence,

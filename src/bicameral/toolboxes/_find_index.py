@@ -13,7 +13,7 @@ import hashlib
 import heapq
 import shutil
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
@@ -49,6 +49,8 @@ _SAME_SCORE = 0.02
 _MOST_NAMES = 10
 _BACKGROUND_PIECE = 8
 """Passages whose meaning the background computes at once."""
+_EMBEDDED_FOR_QUERY = 32
+"""The most passages whose meaning is computed for one query: those with the most of its words."""
 _SAVED_AT_ONCE = 512
 _MIN_SIMILARITY = 0.25
 """A passage without any word of the query must be at least this similar to it."""
@@ -138,7 +140,7 @@ class FindIndex:
         folder: Path | None,
         embedder: Embedder | None,
         *,
-        embed_at_once: int = 48,
+        embed_at_once: int = 192,
         background: bool = False,
     ) -> None:
         self.sources = sources
@@ -182,6 +184,7 @@ class FindIndex:
         """The passages that match best. Of those that match equally well, the one nearest to today comes first."""
         with self._lock:
             entries = self._shown
+            self._embed_matching(query)
             hits = without_distant(self._hits(query, count * _CANDIDATES), self._standing)
         ranked = sorted(hits, key=lambda hit: (-round(hit[1] / _SAME_SCORE), _distance(entries[hit[0]], today), hit[0]))
         found: list[Passage] = []
@@ -328,11 +331,10 @@ class FindIndex:
 
         The third part is the similarity in meaning, where it is known.
         """
-        if self._words is None:
-            self._words = WordSearch([entry.words for entry in self._shown])
+        words = self._word_search()
         if self._vectors is None:
-            return [(number, score, None) for number, score in self._words.best(query, count)]
-        by_words = self._words.scores(query)
+            return [(number, score, None) for number, score in words.best(query, count)]
+        by_words = words.scores(query)
         # Meaning alone: the words of an index of vectors know neither forms nor compounds.
         wanted = " ".join(query_words(query))
         results = self._vectors.search(wanted, _MOST_SIMILAR, lexical_weight=0, duplicates=True)
@@ -347,6 +349,21 @@ class FindIndex:
         }
         best = heapq.nsmallest(count, scores.items(), key=lambda each: (-each[1], each[0]))
         return [(number, score, by_meaning.get(number)) for number, score in best]
+
+    def _word_search(self) -> WordSearch:
+        if self._words is None:
+            self._words = WordSearch([entry.words for entry in self._shown])
+        return self._words
+
+    def _embed_matching(self, query: str) -> None:
+        """Compute the meaning of the passages that have the words of a query.
+
+        Half of a score is the similarity: without it, the passage that says what is asked for would stand behind others
+        that are only known already.
+        """
+        if self._pending and self._vectors is not None:
+            best = self._word_search().best(query, _EMBEDDED_FOR_QUERY)
+            self._embed_documents([self._shown[number].document.id for number, _ in best])
 
     def _embed(self) -> None:
         """Bring the index of vectors in step with the passages, within the limit of one look."""
@@ -374,10 +391,14 @@ class FindIndex:
 
     def _embed_some(self, most: int) -> None:
         """Compute the meaning of the next passages."""
+        self._embed_documents(list(self._pending)[:most])
+
+    def _embed_documents(self, names: Iterable[str]) -> None:
+        """Compute the meaning of these, where it is not known yet."""
         index = self._vectors
-        if index is None or not self._pending:
+        now = [self._pending.pop(name) for name in dict.fromkeys(names) if name in self._pending]
+        if index is None or not now:
             return
-        now = [self._pending.pop(name) for name in list(self._pending)[:most]]
         for each in now:
             # Removed first: a document that is only replaced keeps the vectors that it has.
             with suppress(RetrievalError):
