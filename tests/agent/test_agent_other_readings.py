@@ -14,6 +14,8 @@ from bicameral.errors import BindError
 from bicameral.journal import Journal
 from bicameral.labels import NOTHING
 from bicameral.models import ModelRequest
+from bicameral.runs import Answers, ApprovalQuestion
+from bicameral.types import BOOL, Type
 
 GUESTS = "name,coming\nAnna,yes\nBob,no\nCleo,yes\n"
 COUNT_LINES = 'lines = read_lines(file("guests"))\nanswer(len(lines))\n'
@@ -191,6 +193,47 @@ async def test_it_stays_a_question(tmp_path: Path, first: str, second: str, requ
     with pytest.raises(BindError, match="guests"):
         await agent(tmp_path, planner(first, second, second, second)).plan(request_, deterministic=True)
     assert not (tmp_path / "stolen.txt").exists()
+
+
+class Person:
+    """Answers every question with the same words; whether it is the only candidate with yes, unless they are none."""
+
+    def __init__(self, answer: str) -> None:
+        self.answer, self.asked = answer, list[str]()
+
+    async def ask(self, question: str, type: Type) -> Any:
+        self.asked.append(question)
+        return self.answer != "none" if type == BOOL else self.answer
+
+    async def approve(self, question: ApprovalQuestion) -> Answers:
+        raise AssertionError("nothing is to be approved")
+
+
+async def test_a_person_is_asked_before_it_is_looked_for_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "other.txt").write_text("All guests come at six.\n")
+    (tmp_path / "people.csv").write_text(GUESTS)
+    person = Person("people.csv")
+    planned = await agent(tmp_path, planner(COUNT_ROWS)).plan(REQUEST, deterministic=True, asker=person)
+    assert (planned.choice, len(person.asked)) == ({}, 1)
+    assert 'read_csv(file("guests"))' in planned.source
+    # The twin: it is none of the tables.
+    planned = await agent(tmp_path, planner(COUNT_ROWS, SEARCH)).plan(REQUEST, deterministic=True, asker=Person("none"))
+    assert planned.choice == {"by": "world", "absent": ["guests"]}
+
+
+async def test_a_table_that_a_person_names_is_not_read_as_text_either(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text(GUESTS)
+    person = Person("people.csv")
+    model = planner(COUNT_LINES, COUNT_ROWS)
+    planned = await agent(tmp_path, model).plan(REQUEST, deterministic=True, asker=person)
+    assert planned.choice == {"by": "world", "misread": ["guests"]}
+
+
+async def test_which_column_is_meant_is_asked_instead_of_reading_the_table_as_text(tmp_path: Path) -> None:
+    (tmp_path / "guests.csv").write_text("name,arrives_on,leaves_on\nAnna,2026-05-01,2026-05-02\n")
+    rows = 'rows = read_csv(file("guests"))\nanswer([row[column("room")] for row in rows])\n'
+    with pytest.raises(BindError, match="No column is called"):
+        await agent(tmp_path, planner(COUNT_LINES, rows)).plan(REQUEST, deterministic=True)
 
 
 async def test_a_table_that_is_near_is_asked_about(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from bicameral.labels import Labelled, join, user_input
 from bicameral.limits import Ledger, open_ledger
 from bicameral.planning import (
     MAX_TURNS,
-    CompiledPlan,
     GivenAnswer,
     Intent,
     PlanCheck,
@@ -143,20 +142,20 @@ class AgentPlanning(AgentWiring):
             # One binder for all of it, so that the world is looked through once.
             binder = self._plan_binder(asker)
             choice = await self._choose_plan(compiled, intent, binder, asker, plans)
-            choice = await self._read_otherwise(choice, intent, binder, fresh=fresh, watch=watch)
-            bound, checked = await self._bind_and_check(intent, choice, binder)
+            choice, bound = await self._bind_choice(choice, intent, binder, fresh=fresh, watch=watch)
+            checked = self._check_choice(intent, choice, bound)
             if choice.compiled.cached and not checked.ok:
                 # A cached plan is checked by the current policies, like one that is written now.
                 compiled = await self._delta.compile(intent, self.registry, fresh=True, watch=watch)
                 choice = await self._choose_plan(compiled, intent, binder, asker, plans)
-                choice = await self._read_otherwise(choice, intent, binder, fresh=True, watch=watch)
-                bound, checked = await self._bind_and_check(intent, choice, binder)
+                choice, bound = await self._bind_choice(choice, intent, binder, fresh=True, watch=watch)
+                checked = self._check_choice(intent, choice, bound)
             seconds = time.perf_counter() - started
             planned = self._build_planned(intent, choice, bound, checked, seconds, ledger)
             record_planned(trace, planned)
         return planned
 
-    async def _read_otherwise(
+    async def _bind_choice(
         self,
         choice: PlanChoice,
         intent: Intent,
@@ -164,18 +163,19 @@ class AgentPlanning(AgentWiring):
         *,
         fresh: bool,
         watch: Callable[[str], None] | None,
-    ) -> PlanChoice:
-        """The plan, or one that reads what is there: a list of guests that is a table, or a note instead of a table.
+    ) -> tuple[PlanChoice, PlanBinding]:
+        """The plan with its words bound, or one that reads what is there: a table as a table, a note where no table is.
 
         The planner learns nothing of the world: it writes again with fewer tools. Which tools are left was decided by
         what is there, so the run starts with the label of that, and only plans without effects take part.
         """
-        other = await binder.find_other_reading(choice.compiled.plan)
+        bound = await self._bind_with(binder, choice.compiled.plan)
+        other = await binder.find_other_reading(choice.compiled.plan, bound)
         if other is None:
-            return choice
+            return choice, bound
         kept = choice
         if other.reason == "misread":
-            # Otherwise binding asks the person, or says that nothing was found.
+            # Otherwise there is an open question, which is the error of the plan.
             kept = replace(choice, doubts=(*choice.doubts, Doubt("misread-file", other.text, other.label)))
         planner = self._planner_of(choice.compiled)
         try:
@@ -184,25 +184,28 @@ class AgentPlanning(AgentWiring):
             )
         except BicameralError:
             # Nor is it an error if the model fails, or the budget is spent: there is a plan.
-            return kept
-        if not effects_of(compiled.plan, self.registry).changes and await self._reads_what_is_there(compiled, binder):
-            start = replace(choice.start, read=join(choice.start.read, other.label))
-            # What was doubtful about the first plan says nothing of this one.
-            doubts = () if other.reason == "misread" else (Doubt("looked-elsewhere", other.text, other.label),)
-            compiled = replace(compiled, route=choice.compiled.route)
-            return replace(choice, compiled=compiled, by="world", start=start, doubts=doubts, instead=other)
-        return kept
+            return kept, bound
+        if effects_of(compiled.plan, self.registry).changes:
+            return kept, bound
+        again = await self._bind_with(binder, compiled.plan)
+        # A question about the right file, such as which column is meant, is better than an answer from a misread one.
+        unclear = other.reason == "absent" and again.questions
+        if unclear or await binder.find_other_reading(compiled.plan, again) is not None:
+            return kept, bound
+        start = replace(choice.start, read=join(choice.start.read, other.label))
+        # What was doubtful about the first plan says nothing of this one.
+        doubts = () if other.reason == "misread" else (Doubt("looked-elsewhere", other.text, other.label),)
+        compiled = replace(compiled, route=choice.compiled.route)
+        return replace(choice, compiled=compiled, by="world", start=start, doubts=doubts, instead=other), again
 
-    async def _reads_what_is_there(self, compiled: CompiledPlan, binder: PlanBinder) -> bool:
-        return await binder.find_other_reading(compiled.plan) is None
+    async def _bind_with(self, binder: PlanBinder, plan: Plan, scope: Mapping[str, Type] | None = None) -> PlanBinding:
+        if not open_references(plan):
+            return PlanBinding(bind_cells(plan, self.registry, scope))
+        return await binder.bind(plan, scope)
 
-    async def _bind_and_check(
-        self, intent: Intent, choice: PlanChoice, binder: PlanBinder
-    ) -> tuple[PlanBinding, Checked]:
-        plan = choice.compiled.plan
-        bound = await binder.bind(plan) if open_references(plan) else PlanBinding(bind_cells(plan, self.registry))
+    def _check_choice(self, intent: Intent, choice: PlanChoice, bound: PlanBinding) -> Checked:
         bound.require()
-        return bound, self.check(bound.plan, intent=intent, known=choice.compiled.check, start=choice.start)
+        return self.check(bound.plan, intent=intent, known=choice.compiled.check, start=choice.start)
 
     @within_budget
     async def bind(
@@ -218,9 +221,7 @@ class AgentPlanning(AgentWiring):
             asker: Answers which of several things is meant.
             scope: The types of the variables before its first step.
         """
-        if not open_references(plan):
-            return PlanBinding(bind_cells(plan, self.registry, scope))
-        return await self._plan_binder(asker).bind(plan, scope)
+        return await self._bind_with(self._plan_binder(asker), plan, scope)
 
     def check(
         self,

@@ -87,7 +87,7 @@ def find_absent(questions: Sequence[Question], plan: Plan, registry: Registry) -
     """What a plan without effects reads that is not there, if nothing is near it and the words are no name of a file.
 
     Args:
-        questions: What binding leaves open without a person.
+        questions: What binding leaves open; a person who is there has said that none is meant.
         plan: The plan. Its goal is the request.
         registry: The tools.
     """

@@ -164,15 +164,15 @@ class PlanBinder:
         """The same binder, which does not ask these."""
         return PlanBinder(self._registry, self._binder.without(*choosers))
 
-    async def find_other_reading(self, plan: Plan) -> OtherReading | None:
-        """Why a plan should read something else: what it reads has another form, or is not there. No person is asked.
+    async def find_other_reading(self, plan: Plan, bound: PlanBinding) -> OtherReading | None:
+        """Why a plan should read something else: what it reads has another form, or is not there. Nobody is asked.
 
         Args:
             plan: The plan, with its references open.
+            bound: The same plan after binding.
         """
         if not open_references(plan) or has_effects(plan, self._registry):
             return None
-        bound = await self.without("person").bind(plan)
         rules = self.without("model", "person")
         misread = await find_misread(
             plan, self._registry, bound.bindings, rules._binder, lambda site: rules._bind_site(plan, site, None)
