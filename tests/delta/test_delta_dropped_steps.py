@@ -209,6 +209,24 @@ async def test_without_a_yes_there_is_no_plan(tmp_path: Path, person: Person | N
         await _agent(tmp_path, COPY, 4).plan(JIB, deterministic=True, asker=person, plans=0)
 
 
+async def test_whoever_says_no_gets_the_text_and_is_told_what_was_left_out(tmp_path: Path) -> None:
+    shown = 'text = read_text("notes.txt")\nanswer(text)\n'
+    replies = [f"{code}```" for code in (COPY, COPY, shown, shown)]
+    (tmp_path / "notes.txt").write_text("a\nb\n")
+    model = ScriptedProvider(replies, grammars=False)
+    config = Config(base=tmp_path)
+    planned = await Agent(config=config, privileged=model, cache={}).plan(
+        JIB, deterministic=True, asker=Person(reply=False), plans=0
+    )
+    assert "write_text" not in planned.source
+    assert "left-out" in [doubt.code for doubt in planned.doubts]
+    # The twin: nobody is there to see that nothing was written.
+    with pytest.raises(UnaskedEffectError):
+        await Agent(config=config, privileged=ScriptedProvider(replies, grammars=False), cache={}).plan(
+            JIB, deterministic=True, plans=0
+        )
+
+
 async def test_a_plan_that_shows_the_text_says_what_it_left_out(tmp_path: Path) -> None:
     planned = await _agent(tmp_path, COPY.replace('"Wrote the text to count.txt"', "text"), 4).plan(
         JIB, deterministic=True, plans=0

@@ -16,6 +16,7 @@ from bicameral.labels import Labelled, join, user_input
 from bicameral.limits import Ledger, open_ledger
 from bicameral.planning import (
     MAX_TURNS,
+    CompiledPlan,
     GivenAnswer,
     Intent,
     PlanCheck,
@@ -137,8 +138,7 @@ class AgentPlanning(AgentWiring):
             try:
                 compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
             except UnaskedEffectError as error:
-                intent = await _with_allowed_effects(intent, error, asker)
-                compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
+                intent, compiled = await self._compile_as_allowed(intent, error, asker, fresh=fresh, watch=watch)
             # One binder for all of it, so that the world is looked through once.
             binder = self._plan_binder(asker)
             choice = await self._choose_plan(compiled, intent, binder, asker, plans)
@@ -154,6 +154,35 @@ class AgentPlanning(AgentWiring):
             planned = self._build_planned(intent, choice, bound, checked, seconds, ledger)
             record_planned(trace, planned)
         return planned
+
+    async def _compile_as_allowed(
+        self,
+        intent: Intent,
+        error: UnaskedEffectError,
+        asker: Asker | None,
+        *,
+        fresh: bool,
+        watch: Callable[[str], None] | None,
+    ) -> tuple[Intent, CompiledPlan]:
+        """A plan for a request that orders an effect in no known words: with it if the person wants it, else without.
+
+        Whoever wants to see a text before it goes out gets the text. Without a person it stays the error: an answer
+        would look as if the effect had happened.
+        """
+        if asker is None:
+            raise error
+        if await asker.ask(error.question, BOOL) is True:
+            wanted = {*intent.effects, *error.effects}
+            effects = tuple(effect for effect in ("write", "send", "irreversible") if effect in wanted)
+            intent = intent.model_copy(update={"effects": effects})
+            return intent, await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
+        changing = frozenset(tool.name for tool in self.registry if tool.changes)
+        planner = self._planner_of(None)
+        try:
+            compiled = await planner.compile(intent, self.registry, fresh=fresh, watch=watch, without=changing)
+        except BicameralError:
+            raise error from None
+        return intent, replace(compiled, dropped=tuple(sorted({*compiled.dropped, *error.tools})))
 
     async def _bind_choice(
         self,
@@ -310,12 +339,3 @@ class AgentPlanning(AgentWiring):
             choice.start,
             choice.to_json(),
         )
-
-
-async def _with_allowed_effects(intent: Intent, error: UnaskedEffectError, asker: Asker | None) -> Intent:
-    """The intent with effects that its request orders in no known words, if the person wants them; else the error."""
-    if asker is None or await asker.ask(error.question, BOOL) is not True:
-        raise error
-    wanted = {*intent.effects, *error.effects}
-    effects = tuple(effect for effect in ("write", "send", "irreversible") if effect in wanted)
-    return intent.model_copy(update={"effects": effects})

@@ -200,9 +200,10 @@ class AgentWiring:
         compiled = replace(choice.compiled, route=first.route, cached=first.cached, overridden=first.overridden)
         return replace(choice, compiled=compiled)
 
-    def _planner_of(self, compiled: CompiledPlan) -> Delta:
-        """The planner that wrote a plan."""
-        return self._delta.planner_for(compiled.route) if isinstance(self._delta, PlanCascade) else self._delta
+    def _planner_of(self, compiled: CompiledPlan | None) -> Delta:
+        """The planner that wrote a plan; of several the last if there is none."""
+        route = None if compiled is None else compiled.route
+        return self._delta.planner_for(route) if isinstance(self._delta, PlanCascade) else self._delta
 
     @classmethod
     def from_config(cls, config: Config | None = None, **options: Any) -> Self:

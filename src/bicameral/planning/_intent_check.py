@@ -69,6 +69,7 @@ class UnaskedEffectError(PlanError):
 
     def __init__(self, tools: Sequence[str], effects: Sequence[Effect]) -> None:
         verbs = " and ".join(dict.fromkeys(_EFFECT_VERBS[effect] for effect in effects))
+        self.tools = frozenset(tools)
         self.effects = frozenset(effects)
         self.question = f"The request does not clearly ask to {verbs} ({', '.join(tools)}). Shall I do that?"
         super().__init__(
