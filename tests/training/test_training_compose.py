@@ -107,7 +107,7 @@ def test_days_of_the_plan_are_named_in_every_phrasing() -> None:
 
 def test_every_plan_passes_the_check_and_is_printed_as_it_stands(registry: Registry) -> None:
     for composed in MADE:
-        plan = filled(composed.plan)
+        plan = ('found = find("what the request says")\n' if composed.searched else "") + filled(composed.plan)
         if refusal_reason(plan) or (wants_find(composed) and "find" not in registry):
             continue
         parsed = parse(plan, registry)
@@ -222,6 +222,7 @@ def test_printed_blocks_are_read_back_as_corpus(tmp_path: Path) -> None:
     path = tmp_path / "composed.txt"
     path.write_text("\n".join(composed.as_text() for composed in MADE[:40]), encoding="utf-8")
     read = list(read_blocks(path))
-    assert [(block.phrasings, block.plan) for block in read] == [
-        ((*composed.phrasings, *composed.sloppy), composed.plan) for composed in MADE[:40]
+    assert {block.searched for block in read} == {True, False}
+    assert [(block.phrasings, block.plan, block.searched) for block in read] == [
+        ((*composed.phrasings, *composed.sloppy), composed.plan, composed.searched) for composed in MADE[:40]
     ]

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 import pytest
 
 from benchmarks.planning.requests import REQUESTS
-from bicameral.planning._decode import refusal_reason
+from bicameral.binding import search_statement
+from bicameral.planning._decode import PREFILL, refusal_reason
+from bicameral.planning._statement_grammar import FENCE
 from bicameral.plans import check, parse
 from training.delta.absent import draw_absence
 from training.delta.blocks import CORPUS, Block, read_blocks
@@ -83,11 +85,21 @@ def test_every_pack_shows_the_tools_that_its_plans_call() -> None:
     shown = list(packs([Pair.from_sample(each) for each in made], random.Random(1)))
     assert sum(len(pack["pairs"]) for pack in shown) == len(made)
     for pack in shown:
-        for _, plan in pack["pairs"]:
+        for _, plan, *_ in pack["pairs"]:
             for call in {word.split("(")[0] for word in plan.split() if "(" in word}:
                 known = {sample.registry.names for sample in made}
                 if any(call in names for names in known):
                     assert f"\n{call}(" in pack["system"], call
+
+
+def test_a_search_that_the_runtime_writes_is_given_and_not_learned() -> None:
+    block = Block("compose/en/x:1", None, ('How much did the "old" boat cost?',), "answer(len(found.passages))\n", True)
+    made = make_sample(block, block.phrasings[0], 1)
+    (pack,) = packs([Pair.from_sample(made)], random.Random(1))
+    ((told, reply, given),) = pack["pairs"]
+    assert given == PREFILL + search_statement(made.intent.request)
+    assert reply == f"{given}answer(len(found.passages))\n{FENCE}"
+    assert made.intent.request in told
 
 
 def test_without_a_toolbox_the_plan_says_what_is_missing() -> None:

@@ -5,6 +5,8 @@
 lines = read_lines("<txt>")
 found = grep(lines, "<word>")
 answer(len(found))
+
+A plan that begins with `found = find(<request>)` follows on a search for the whole request, which the runtime writes.
 """
 
 from __future__ import annotations
@@ -14,16 +16,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CORPUS = Path(__file__).parent / "corpus"
+SEARCH_LINE = "found = find(<request>)"
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One plan, and the ways in which people ask for it."""
+    """One plan, and the ways in which people ask for it.
+
+    A `searched` one follows on a search for the whole request, which the runtime has written.
+    """
 
     place: str
     toolbox: str | None
     phrasings: tuple[str, ...]
     plan: str
+    searched: bool = False
 
 
 def read_blocks(path: Path) -> Iterator[Block]:
@@ -46,7 +53,8 @@ def _block(lines: list[str], place: str, toolbox: str | None) -> Block:
     plan = [line for line in lines if not line.startswith(("#: ", "#~ "))]
     if not phrasings or not plan:
         raise ValueError(f"{place}: a block needs a phrasing and a plan")
-    return Block(place, toolbox, phrasings, "\n".join(plan) + "\n")
+    searched = plan[0] == SEARCH_LINE
+    return Block(place, toolbox, phrasings, "\n".join(plan[searched:]) + "\n", searched)
 
 
 def language_of(block: Block) -> str:

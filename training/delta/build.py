@@ -94,6 +94,7 @@ class Pair:
         tools: The standard tools that the plan calls; none for a refusal and for other tools.
         language: The code of the request's language.
         absent: The toolboxes that the prompt must not show.
+        given: The beginning of the plan that is not learned.
     """
 
     told: str
@@ -103,6 +104,7 @@ class Pair:
     tools: tuple[str, ...] = ()
     language: str = "en"
     absent: frozenset[str] = frozenset()
+    given: str = ""
 
     @classmethod
     def from_sample(cls, sample: Sample, language: str = "en") -> Pair:
@@ -111,11 +113,19 @@ class Pair:
         if sample.toolbox is None and refusal_reason(sample.plan) is None:
             names = set(_called_tools(sample.plan, sample.registry))
         used = {str(sample.registry[name].toolbox) for name in names}
-        return cls(sample.told, sample.plan, sample.toolbox, tuple(sorted(used)), tuple(sorted(names)), language)
+        return cls(
+            sample.told,
+            sample.plan,
+            sample.toolbox,
+            tuple(sorted(used)),
+            tuple(sorted(names)),
+            language,
+            given=sample.given,
+        )
 
     def without_tools(self, picks: random.Random) -> Pair:
         """The pair with a refusal for a plan, if there are tools that it needs; all others are still shown."""
-        absence = draw_absence(self.tools, self.language, picks)
+        absence = None if self.given else draw_absence(self.tools, self.language, picks)
         if absence is None:
             return self
         boxes = tuple(box for box in self.boxes if box not in absence.boxes)
@@ -133,7 +143,12 @@ def packs(pairs: Sequence[Pair], picks: random.Random) -> Iterator[dict[str, Any
         picks.shuffle(group)
         shares = _by_toolboxes(group, picks) if kind == "some" else _as_they_come(group, kind, picks)
         for system, chosen in shares:
-            yield {"system": system, "pairs": [[each.told, f"{PREFILL}{each.plan}{FENCE}"] for each in chosen]}
+            yield {"system": system, "pairs": [_written(each) for each in chosen]}
+
+
+def _written(pair: Pair) -> list[str]:
+    """The request and the reply; and the beginning of the reply that is given, where it is more than the fence."""
+    return [pair.told, f"{PREFILL}{pair.plan}{FENCE}", *([f"{PREFILL}{pair.given}"] if pair.given else [])]
 
 
 def _as_they_come(group: Sequence[Pair], toolbox: str, picks: random.Random) -> Iterator[tuple[str, Sequence[Pair]]]:

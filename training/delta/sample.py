@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from bicameral.binding import search_statement
 from bicameral.planning import Intent, NamedDate, NeutralNames, understand
 from bicameral.planning._decode import prompt_text
 from bicameral.tools import Folders, Registry, Surroundings, Tool, load_toolboxes
@@ -37,6 +38,8 @@ class Sample:
     registry: Registry
     today: dt.date
     toolbox: str | None = None
+    given: str = ""
+    """The beginning of the plan that the planner does not write itself."""
 
 
 @cache
@@ -62,7 +65,8 @@ def make_sample(block: Block, phrasing: str, seed: object, *, by_words: bool = F
     intent = understand(request, registry, today)
     plan = _fill_days(plan, intent.dates)
     _check_days(plan, intent)
-    return Sample(block.place, intent, prompt_text(intent), plan, registry, today, block.toolbox)
+    given = search_statement(request) if block.searched else ""
+    return Sample(block.place, intent, prompt_text(intent), given + plan, registry, today, block.toolbox, given)
 
 
 def _check_days(plan: str, intent: Intent) -> None:

@@ -85,14 +85,17 @@ class Packs:
         tokens = self._turn(system)
         made = Pack(np.empty(0), np.empty(0), len(tokens), [])
         learned, shared = [False] * len(tokens), len(opening)
-        asked = self._ids([f"user\n{told}" for told, _ in pack["pairs"]])
-        replies = self._ids([f"assistant\n{reply}" for _, reply in pack["pairs"]])
-        for ask, reply in zip(asked, replies, strict=True):
+        asked = self._ids([f"user\n{each[0]}" for each in pack["pairs"]])
+        replies = self._ids([f"assistant\n{each[1]}" for each in pack["pairs"]])
+        # Of some replies more is given: a first statement that the runtime writes.
+        begins = self._ids([f"assistant\n{each[2]}" if len(each) > 2 else "" for each in pack["pairs"]])
+        for ask, reply, begin in zip(asked, replies, begins, strict=True):
             if reply[:shared] != opening:
                 raise SystemExit(f"a reply does not begin with the opening of its pack: {pack['system'][:60]!r}")
+            skipped = max(shared, _common(reply, begin))
             given, answer = [*self._turn(ask), self._start], [*reply, self._end]
             tokens += given + answer
-            learned += [False] * (len(given) + shared) + [True] * (len(answer) - shared)
+            learned += [False] * (len(given) + skipped) + [True] * (len(answer) - skipped)
             made.pairs.append(len(given) + len(answer))
         made.tokens, made.learned = np.array(tokens), np.array(learned)
         return made
@@ -106,6 +109,13 @@ class Packs:
         wanted = torch.zeros_like(learned)
         wanted[:-1] = learned[1:]
         return tokens[None], branches.positions()[None], branches, wanted[None], tokens[learned]
+
+
+def _common(left: Sequence[int], right: Sequence[int]) -> int:
+    """How many tokens both begin with."""
+    return next(
+        (at for at, pair in enumerate(zip(left, right, strict=False)) if pair[0] != pair[1]), min(len(left), len(right))
+    )
 
 
 def held_loss(model: Qwen, held: Packs) -> tuple[float, float]:

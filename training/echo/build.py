@@ -119,7 +119,7 @@ def make_pairs(
         limit: Only so many of the planner's blocks, for a trial.
         jobs: How many processes make them; the result is the same for any number.
     """
-    derived = [block for block in all_blocks(composed, seed) if block.toolbox is None]
+    derived = [block for block in all_blocks(composed, seed) if block.toolbox is None and not block.searched]
     written = [block for path in sorted(CORPUS.glob("*.txt")) for block in read_echo_blocks(path)]
     if limit is not None:
         derived = random.Random(seed).sample(derived, min(limit, len(derived)))

@@ -28,6 +28,7 @@ from .forms import Reading, UnfitError, check_reading
 from .judgements import make_count, make_judgement, make_matter_judgement
 from .lists import make_list
 from .readings import FactReading
+from .records import make_records
 from .summaries import make_summary
 
 PACK_CHARACTERS = 40_000
@@ -61,13 +62,15 @@ def make_reading(picks: random.Random, *, held: bool = False) -> Reading:
     kind = picks.random()
     if kind < COMPOSED:
         made = _make_composed(picks, language, text_language, held=held)
-    elif held or kind < 0.8:
+    elif held or kind < 0.74:
         made = FactReading(picks, language, text_language, held=held).make()
         if not held and picks.random() < _RECKONED:
             made = FactReading(picks, language, text_language, held=held, kind="datetime").make_reckoned()
-    elif kind < 0.9:
+    elif kind < 0.82:
         made = FactReading(picks, language, text_language, held=held).make_record()
-    elif kind < 0.97:
+    elif kind < 0.94:
+        made = make_records(picks, language)
+    elif kind < 0.98:
         made = make_list(picks, language, text_language)
     else:
         made = make_judgement(picks, language, text_language)

@@ -32,7 +32,7 @@ class Document:
         day: The day of a mail, or of the last change of a file.
         owner: Who wrote it.
         cells: The row of a table, in place of lines.
-        title: The title of an event, or of a heading.
+        title: The title of an event, of a table, or of a heading.
         moment: When an event begins.
         place: Where it is.
         sender: Who wrote a mail.
@@ -111,7 +111,8 @@ class Writer:
                 text = "\n".join(head) + ("\n\n" + "\n".join(each.lines) if each.lines else "")
                 return text, f"{self._hex(12)}@cal", each.title, people
             case "table" | "contact":
-                stem = "contacts" if each.kind == "contact" else self.picks.choice(self.words["tables"])
+                named = each.title.lower().replace(" ", "_") or self.picks.choice(self.words["tables"])
+                stem = "contacts" if each.kind == "contact" else named
                 name = f"{self._folder()}{stem}.csv"
                 return (
                     "; ".join(f"{key}: {cell}" for key, cell in each.cells.items()),

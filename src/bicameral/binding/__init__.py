@@ -38,7 +38,7 @@ from bicameral.binding._meaning import (
     LocalEncoder as LocalEncoder,
     suggest_candidates as suggest_candidates,
 )
-from bicameral.binding._other_readings import OtherReading as OtherReading
+from bicameral.binding._other_readings import OtherReading as OtherReading, search_statement as search_statement
 from bicameral.binding._plan_binding import (
     PlanBinder as PlanBinder,
     PlanBinding as PlanBinding,

@@ -103,11 +103,12 @@ def find_absent(questions: Sequence[Question], plan: Plan, registry: Registry) -
         frozenset((*reading, *_changing(registry))),
         join_all(each.label for each in absent),
         f"no {absent[0].kind} is called *{display_name(words[0])}*, so that it was looked for elsewhere",
-        _search_statement(plan.goal) if SEARCH in registry else "",
+        search_statement(plan.goal) if SEARCH in registry else "",
     )
 
 
-def _search_statement(request: str) -> str:
+def search_statement(request: str) -> str:
+    """The first statement of a plan that looks for what a request says."""
     # Binding does not know what else the request says of it, so all of it is looked for.
     query = " ".join(request.split())[:_LONGEST_QUERY]
     return f"found = {SEARCH}({render_expr(Const(value=query))})\n"

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..blocks import Block
+from ..blocks import SEARCH_LINE, Block
 from ..canonical import canonical_plan
 from ..guards import guarded_plan
 from ..places import misplaced_lookups
@@ -35,15 +35,17 @@ class Composition:
     phrasings: tuple[str, ...]
     sloppy: tuple[str, ...]
     plan: str
+    searched: bool = False
 
     def as_block(self, number: int) -> Block:
         place = f"compose/{self.language}/{self.operation}:{number}"
-        return Block(place, None, (*self.phrasings, *self.sloppy), self.plan)
+        return Block(place, None, (*self.phrasings, *self.sloppy), self.plan, self.searched)
 
     def as_text(self) -> str:
         """The block as it stands in a corpus file."""
         said = [*(f"#: {each}" for each in self.phrasings), *(f"#~ {each}" for each in self.sloppy)]
-        return "\n".join(said) + "\n" + self.plan
+        given = f"{SEARCH_LINE}\n" if self.searched else ""
+        return "\n".join(said) + "\n" + given + self.plan
 
 
 def compose(count: int, seed: int, languages: Sequence[str] = LANGUAGES) -> list[Composition]:
@@ -144,7 +146,7 @@ def _worded(language: Language, name: str, draft: Draft, picks: random.Random) -
     phrasings = [capitalise(tidy(text, language.code)) for text in phrasings]
     whole = tuple(dict.fromkeys(filter(is_whole, phrasings)))
     return (
-        Composition(language.code, name, whole, tuple(dict.fromkeys(filter(is_whole, loose))), plan)
+        Composition(language.code, name, whole, tuple(dict.fromkeys(filter(is_whole, loose))), plan, draft.searched)
         if len(whole) >= 3 and loose
         else None
     )

@@ -41,6 +41,7 @@ class Draft:
         result: The group whose noun phrase is `{result}` and `{nom}`.
         choices: Placeholders that each sentence fills in another way: the ways to ask one question.
         kept: Texts that the plan copies from the request, so that no slip may get into them.
+        searched: Whether the plan follows on a search for the whole request, which is given.
     """
 
     frames: tuple[str, ...]
@@ -50,6 +51,7 @@ class Draft:
     result: str = ""
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     kept: tuple[str, ...] = ()
+    searched: bool = False
 
 
 class Unfit(Exception):

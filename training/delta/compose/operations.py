@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from . import appointments, branches, letters, results, sources, tables
+from . import appointments, branches, letters, results, searches, sources, tables
 from .making import Draft, Maker, Result
 
 Operation = Callable[[Maker], Draft]
@@ -95,6 +95,12 @@ _OTHERS: Mapping[Operation, float] = {
     branches.file_each: 2.2,
     branches.refused_errand: 14,
     branches.contradictory: 3,
+    searches.spent_found: 4,
+    searches.summed_found: 4,
+    searches.counted_found: 3,
+    searches.unfinished_found: 3,
+    searches.greatest_found: 2.5,
+    searches.compared_found: 2.5,
 }
 
 _FEW: Mapping[Operation, float] = {

@@ -24,7 +24,10 @@ def candidates(composed: int, seed: int) -> Iterator[Block]:
     blocks = [
         block
         for block in all_blocks(composed, seed)
-        if block.toolbox is None and not is_held_back(block) and not any(f"{name}(" in block.plan for name in _ABSENT)
+        if block.toolbox is None
+        and not block.searched
+        and not is_held_back(block)
+        and not any(f"{name}(" in block.plan for name in _ABSENT)
     ]
     refused = [block for block in blocks if refusal_reason(block.plan) is not None]
     served = [block for block in blocks if refusal_reason(block.plan) is None]
