@@ -54,8 +54,10 @@ class _Records:
 
     def _kinds(self) -> list[RecordKind]:
         kinds: list[RecordKind] = ["dated", "dated", "dated", "numbers", "days", "named"]
-        kinds += ["flag"] if self.domain.flags else []
-        kinds += ["grouped", "pair"] if self._category() is not None else []
+        if self.domain.flags:
+            kinds.append("flag")
+        if self._category() is not None:
+            kinds.extend(("grouped", "pair"))
         return kinds
 
     def _category(self) -> Category | None:
