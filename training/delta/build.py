@@ -76,7 +76,8 @@ def fresh_sample(block: Block, phrasing: str, filling: int) -> Sample | None:
             # The days of this filling mean something else in this sentence.
             continue
         try:
-            made = replace(made, plan=in_own_words(made.plan, made.intent.request, language_of(block)))
+            written = in_own_words(made.plan.removeprefix(made.given), made.intent.request, language_of(block))
+            made = replace(made, plan=made.given + written)
         except UnnamedError:
             # No filling gives this phrasing a word for the file.
             return None

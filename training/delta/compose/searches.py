@@ -7,6 +7,9 @@ as the other operations teach it.
 
 from __future__ import annotations
 
+import keyword
+import re
+import unicodedata
 from dataclasses import replace
 
 from .domains import Day, Measure, Period
@@ -147,6 +150,7 @@ def _noun(make: Maker, key: str, measure: Measure) -> str:
 
 
 def field_name(column: str) -> str:
-    """A column as the name of a field."""
-    plain = "".join(each if each.isascii() and each.isalnum() else "_" for each in column.lower())
-    return plain.strip("_") or "group"
+    """A column as the name of a field: letters without accents, and no word of the language."""
+    folded = unicodedata.normalize("NFKD", column.lower()).encode("ascii", "ignore").decode()
+    plain = re.sub(r"\W+", "_", folded).strip("_")
+    return plain if plain.isidentifier() and not keyword.iskeyword(plain) else "group"
