@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,28 @@ async def test_a_plan_that_would_change_something_is_not_taken(tmp_path: Path) -
     assert (planned.choice, outcome.answer, outcome.effects) == ({}, 4, ())
     assert "misread-file" in [doubt.code for doubt in outcome.doubts]
     assert not (tmp_path / "stolen.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "first", "reads"),
+    [
+        ("guests.csv", COUNT_LINES, 'read = read_csv(file("guests"))'),
+        ("other.txt", COUNT_ROWS, 'read = find("guests").passages'),
+    ],
+    ids=["misread", "absent"],
+)
+async def test_what_is_there_does_not_decide_that_something_is_written(
+    tmp_path: Path, file: str, first: str, reads: str
+) -> None:
+    (tmp_path / file).write_text(GUESTS)
+    writes = f'{reads}\nmake_folder("old")\nanswer(len(read))\n'
+    model = planner(first, first, *[writes] * 3)
+    with contextlib.suppress(BindError):
+        planned = await agent(tmp_path, model).plan(
+            "Make the folder old and count the guests", deterministic=True, plans=0
+        )
+        assert "make_folder" not in planned.source
+    assert len(model.requests) > 2
 
 
 async def test_a_text_that_only_speaks_of_guests_is_not_read_as_their_list(tmp_path: Path) -> None:

@@ -64,15 +64,6 @@ MUTANTS = (
         ("tests/agent/test_agent_other_readings.py::test_a_table_is_not_counted_by_its_lines",),
     ),
     Mutant(
-        "plan-choice.other-reading-with-an-effect",
-        "agent/_planning.py",
-        "AgentPlanning._bind_choice",
-        "if effects_of(compiled.plan, self.registry).changes:",
-        "if not compiled:",
-        "what is there would decide whether something is written",
-        ("tests/agent/test_agent_other_readings.py::test_it_stays_a_question",),
-    ),
-    Mutant(
         "plan-choice.looked-elsewhere-without-saying-so",
         "agent/_planning.py",
         "AgentPlanning._bind_choice",

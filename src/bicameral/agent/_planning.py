@@ -23,7 +23,6 @@ from bicameral.planning import (
     UnaskedEffectError,
     complete_intent,
     continue_intent,
-    effects_of,
     is_stop,
     questions_error,
     trusted_request_text,
@@ -196,7 +195,8 @@ class AgentPlanning(AgentWiring):
         """The plan with its words bound, or one that reads what is there: a table as a table, a note where no table is.
 
         The planner learns nothing of the world: it writes again with fewer tools. Which tools are left was decided by
-        what is there, so the run starts with the label of that, and only plans without effects take part.
+        what is there, so the run starts with the label of that. Tools with effects are never among them, and a plan
+        that has effects is not written anew.
         """
         bound = await self._bind_with(binder, choice.compiled.plan)
         other = await binder.find_other_reading(choice.compiled.plan, bound)
@@ -213,8 +213,6 @@ class AgentPlanning(AgentWiring):
             )
         except BicameralError:
             # Nor is it an error if the model fails, or the budget is spent: there is a plan.
-            return kept, bound
-        if effects_of(compiled.plan, self.registry).changes:
             return kept, bound
         again = await self._bind_with(binder, compiled.plan)
         # A question about the right file, such as which column is meant, is better than an answer from a misread one.
