@@ -179,9 +179,10 @@ async def test_what_is_not_there_is_looked_for_elsewhere(tmp_path: Path) -> None
     model = planner(COUNT_ROWS, SEARCH)
     planned, outcome = await planned_and_run(agent(tmp_path, model))
     assert outcome.answer == 1
-    second = shown_tools(model.requests[1])
+    first, second = map(shown_tools, model.requests)
+    assert "fetch_page(" in first
     assert "find(" in second
-    assert not any(f"{tool}(" in second for tool in ("read_csv", "read_text", "write_text", "send_mail"))
+    assert not any(f"{tool}(" in second for tool in ("read_csv", "read_text", "write_text", "send_mail", "fetch_page"))
     assert planned.choice == {"by": "world", "absent": ["guests"]}
     assert [doubt.text for doubt in outcome.doubts if doubt.code == "looked-elsewhere"] == [
         "no table is called *guests*, so that it was looked for elsewhere"

@@ -109,21 +109,20 @@ class _Records:
         text = ", ".join(parts)
         return self.picks.choice([f"{day}: {text}", f"{text} ({day})", f"{text}, {day}"])
 
-    def _documents(self, domain: Domain, rows: list[_Row]) -> tuple[list[Document], list[_Row]]:
-        """The rows in documents, and the rows in the order in which they stand there."""
+    def _documents(self, domain: Domain, rows: list[_Row]) -> list[Document]:
+        """The rows in documents, in their order."""
         picks = self.picks
         heading = domain.many[:1].upper() + domain.many[1:]
         if picks.random() < 0.4:
-            return [self._table_row(domain, row) for row in rows], rows
+            return [self._table_row(domain, row) for row in rows]
         if picks.random() < 0.5:
             mark = picks.choice(["- ", "", "* "])
             sheet = "\n".join([f"{heading}:", *(f"{mark}{self._line(domain, row)}" for row in rows)])
-            return [Document("note", [], self.today, sheet=sheet)], rows
-        made = [
+            return [Document("note", [], self.today, sheet=sheet)]
+        return [
             Document(picks.choice(["note", "mail"]), [f"{heading}: {self._line(domain, row)}."], row.day, title=heading)
             for row in rows
         ]
-        return made, rows
 
     # Forms ----------------------------------------------------------------------------------------------------------
 
@@ -137,15 +136,15 @@ class _Records:
                 _Row(row.name, row.day, row.number, row.done, group)
                 for row, group in zip([self._row(domain), self._row(domain)], (one, other), strict=True)
             ]
-        documents, told = self._documents(domain, rows)
-        others, _ = self._documents(
+        documents = self._documents(domain, rows)
+        others = self._documents(
             self.other, [self._row(self.other) for _ in range(picks.randrange(0, min(4, 9 - len(rows))))]
         )
         absent = bool(others) and picks.random() < _ABSENT
         # The order among the rows stays: the reply lists them as they stand in the text.
         shown = others if absent else [*documents, *others] if picks.random() < 0.5 else [*others, *documents]
         wanted = self._wanted(category)
-        reply = missing_reply(wanted) if absent else wrap_reply(self._reply(told, documents, category), wanted)
+        reply = missing_reply(wanted) if absent else wrap_reply(self._reply(rows, documents, category), wanted)
         situation: Situation = "absent" if absent else "found"
         source: Any = self.writer.passages(shown)
         return Reading(
@@ -153,7 +152,7 @@ class _Records:
             situation,
             self.language,
             source,
-            self._instruction(told, category),
+            self._instruction(rows, category),
             wanted,
             reply,
             self.today,

@@ -11,7 +11,7 @@ from bicameral.agent._escalation import Planned, record_planned
 from bicameral.agent._requests import Endorser, endorse_text, endorsement_for
 from bicameral.agent._wiring import AgentWiring, within_budget
 from bicameral.binding import PlanBinding, planning_doubts
-from bicameral.errors import BicameralError, Place
+from bicameral.errors import BicameralError, Place, PlanError
 from bicameral.labels import Labelled, join, user_input
 from bicameral.limits import Ledger, open_ledger
 from bicameral.planning import (
@@ -179,7 +179,7 @@ class AgentPlanning(AgentWiring):
         planner = self._planner_of(None)
         try:
             compiled = await planner.compile(intent, self.registry, fresh=fresh, watch=watch, without=changing)
-        except BicameralError:
+        except PlanError:
             raise error from None
         return intent, replace(compiled, dropped=tuple(sorted({*compiled.dropped, *error.tools})))
 

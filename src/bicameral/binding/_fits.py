@@ -330,6 +330,17 @@ def fit_text(terms: Sequence[str], text: str) -> TextFit | None:
     return TextFit(any(each is not None and each[0] is _Level.SYNONYM for each in found), not extras)
 
 
+def is_same_word(term: str, text: str) -> bool:
+    """Whether a text has a word, a form of it, a synonym or a translation."""
+    return fit_text([term], text) is not None
+
+
+def said_terms(words: str, request: str) -> list[str]:
+    """The words of a mention that a request says, in some form or as a synonym. Empty words do not count."""
+    said = request.split()
+    return [term for term in parse_mention(words).required if any(is_same_word(term, each) for each in said)]
+
+
 @dataclass(frozen=True, slots=True)
 class TextFit:
     """How a text has the words of a mention."""

@@ -17,7 +17,7 @@ from bicameral.binding._screening import display_name
 from bicameral.binding._words import words_of
 from bicameral.binding._world_source import TEXT_ENDINGS
 from bicameral.labels import Label, join_all
-from bicameral.plans import Call, Const, Plan, Reference, ReferenceSite, reference_sites, render_expr, walk
+from bicameral.plans import Const, Plan, Reference, ReferenceSite, reference_sites, render_expr
 from bicameral.tools import Registry, Tool
 from bicameral.types import STR, ListType
 
@@ -52,16 +52,6 @@ class OtherReading:
     label: Label
     text: str
     begin: str = ""
-
-
-def has_effects(plan: Plan, registry: Registry) -> bool:
-    """Whether a plan calls a tool that changes something, or one that is not known.
-
-    A text that is sent or stored as it is may well be that of a table; and whether something is written or sent is not
-    decided by what is there.
-    """
-    called = [registry.get(step.tool) for _, step in walk(plan.steps) if isinstance(step, Call)]
-    return any(tool is None or tool.changes for tool in called)
 
 
 async def find_misread(
@@ -100,7 +90,7 @@ def find_absent(questions: Sequence[Question], plan: Plan, registry: Registry) -
     return OtherReading(
         "absent",
         words,
-        frozenset((*reading, *_changing(registry))),
+        frozenset((*reading, *_acting(registry))),
         join_all(each.label for each in absent),
         f"no {absent[0].kind} is called *{display_name(words[0])}*, so that it was looked for elsewhere",
         search_statement(plan.goal) if SEARCH in registry else "",
@@ -168,14 +158,15 @@ def _misread(found: Sequence[Binding | None], registry: Registry, left: Iterable
     return OtherReading(
         "misread",
         tuple(dict.fromkeys(each.words for each in files)),
-        frozenset((*others, *_changing(registry))),
+        frozenset((*others, *_acting(registry))),
         join_all(each.label for each in files),
         f"{display_name(str(files[0].value))} is {what}",
     )
 
 
-def _changing(registry: Registry) -> list[str]:
-    return [tool.name for tool in registry if tool.changes]
+def _acting(registry: Registry) -> list[str]:
+    """The tools that change something or tell somebody something: what is there must not decide that."""
+    return [tool.name for tool in registry if tool.changes or tool.outbound]
 
 
 def _reads_text(tool: Tool) -> bool:

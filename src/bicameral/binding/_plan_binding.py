@@ -14,15 +14,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeGuard
 
-from bicameral.binding._added_columns import match_added
 from bicameral.binding._binder import Binder, ChooserKind
 from bicameral.binding._candidates import BIND_STEP, Candidate, joined_label
 from bicameral.binding._column_kinds import ColumnsOfKind, columns_by_kind
-from bicameral.binding._column_words import match_within_table
 from bicameral.binding._compared import columns_by_cells, is_compared_with_truth
+from bicameral.binding._indirect_columns import match_added, match_within_table
 from bicameral.binding._joint_tables import JointTables
 from bicameral.binding._matching import Bound, Unbound, match_words
-from bicameral.binding._other_readings import OtherReading, find_absent, find_misread, has_effects
+from bicameral.binding._other_readings import OtherReading, find_absent, find_misread
 from bicameral.binding._plan_rows import changes_file, compares_words, read_table, selection_step, terms_of_cells
 from bicameral.binding._questions import Binding, Question, show_candidate
 from bicameral.binding._row_selection import RowChoices, select_by_words
@@ -32,7 +31,7 @@ from bicameral.binding._uses import ColumnUse, FileUse, SiteUse, truth_columns
 from bicameral.binding._world_source import WorldSource
 from bicameral.errors import BindError, Place
 from bicameral.labels import TRUSTED_USER, Label, join, label_tree_to_json
-from bicameral.planning import Intent, OverriddenRefusal, chosen_directives, invented_constants
+from bicameral.planning import Intent, OverriddenRefusal, chosen_directives, effects_of, invented_constants
 from bicameral.plans import (
     BoundTo,
     Call,
@@ -171,7 +170,9 @@ class PlanBinder:
             plan: The plan, with its references open.
             bound: The same plan after binding.
         """
-        if not open_references(plan) or has_effects(plan, self._registry):
+        if not open_references(plan) or effects_of(plan, self._registry).changes:
+            # A text that is sent or stored as it is may well be that of a table; and whether something is written or
+            # sent is not decided by what is there.
             return None
         rules = self.without("model", "person")
         misread = await find_misread(

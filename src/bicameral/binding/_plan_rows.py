@@ -76,6 +76,16 @@ def reading_steps(plan: Plan, registry: Registry) -> list[Call]:
     ]
 
 
+def table_names(plan: Plan, registry: Registry) -> list[str]:
+    """The names of the tables that a plan reads, without folders and endings."""
+    return [_table_name(step) for step in reading_steps(plan, registry)]
+
+
+def _table_name(step: Call) -> str:
+    paths = (each for each in literal_arguments(step.args).values() if isinstance(each, str))
+    return PurePosixPath(next(paths, "")).stem
+
+
 async def read_table(registry: Registry, step: Call) -> ReadTable:
     """The table that a call reads, as it would read it in the run; without rows if it reads none."""
     tool, literals = registry.get(step.tool), literal_arguments(step.args)

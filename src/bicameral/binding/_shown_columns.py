@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bicameral.binding._column_kinds import describes_rows
-from bicameral.binding._column_words import said_terms
+from bicameral.binding._fits import said_terms
 from bicameral.binding._plan_rows import ReadTable, read_table, reading_steps
 from bicameral.binding._questions import Binding
 from bicameral.binding._screening import name_suspicions

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bicameral.binding._added_columns import ADDING, totalled_arguments
 from bicameral.binding._binder import Binder, Ranking, Use
 from bicameral.binding._candidates import Candidate
 from bicameral.binding._compared import is_compared_with_truth
+from bicameral.binding._indirect_columns import ADDING, totalled_arguments
 from bicameral.binding._joint_tables import JointTables
 from bicameral.binding._questions import Binding
 from bicameral.binding._screening import display_name

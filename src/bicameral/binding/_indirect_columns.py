@@ -1,4 +1,6 @@
-"""Columns that a plan adds up, where no column that can be added up has the words.
+"""Columns that a plan names indirectly, where none has the words: with the name of the table, or as what is added up.
+
+*invoice number* is the `number` of the invoices.
 
 *the value of the orders* shares a word with `order_id` and `order_date`, and neither can be meant: what is added up is
 a column of numbers that count or measure something. The only one of a table is taken, with a doubt, unless the request
@@ -12,9 +14,11 @@ from typing import Any
 
 from bicameral.binding._candidates import Candidate
 from bicameral.binding._column_kinds import measure_columns, names_amount
-from bicameral.binding._column_words import is_same_word, said_terms, table_names
+from bicameral.binding._fits import is_same_word, said_terms
 from bicameral.binding._matching import Bound, Match, Unbound, match_words
+from bicameral.binding._plan_rows import table_names
 from bicameral.binding._screening import name_suspicions
+from bicameral.binding._words import words_of
 from bicameral.plans import (
     Apply,
     Call,
@@ -33,6 +37,25 @@ from bicameral.types import LiteralType
 
 ADDING = frozenset({"sum", "mean"})
 """Functions, and ways of grouping rows, that add up."""
+_BY_NAME = ("exact", "normalised", "stem")
+
+
+def match_within_table(words: str, plan: Plan, offered: Sequence[Candidate], registry: Registry) -> Bound | None:
+    """The column that has the words without those that name its table, where no column has all of them.
+
+    Args:
+        words: The words of the column.
+        plan: The plan, with its tables bound.
+        offered: The columns.
+        registry: The tools.
+    """
+    tables = table_names(plan, registry)
+    terms = words_of(words)
+    rest = [term for term in terms if not any(is_same_word(term, table) for table in tables)]
+    if not rest or len(rest) == len(terms):
+        return None
+    match = match_words(" ".join(rest), offered, "column")
+    return match if isinstance(match, Bound) and match.how in _BY_NAME else None
 
 
 def match_added(
