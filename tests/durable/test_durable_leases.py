@@ -322,9 +322,11 @@ async def test_a_rate_holds_across_workers(runs: Runs) -> None:
         async with office.turn("model", "main"):
             starts.append(time.monotonic())
 
+    before = time.monotonic()
     await asyncio.wait_for(asyncio.gather(*(ask(office) for office in offices for _ in range(4))), 20)
-    starts.sort()
-    assert all(later - earlier > 0.8 for earlier, later in zip(starts, starts[3:], strict=False))
+    # From the beginning, not from each other: a turn may be noticed later than it was given, and never earlier.
+    assert all(at - before > number // 3 - 0.2 for number, at in enumerate(sorted(starts)))
+    assert len(starts) == 8
 
 
 @pytest.mark.parametrize(("text", "rate"), [("10/min", (10, 60.0)), ("1/s", (1, 1.0)), ("5 / h", (5, 3600.0))])
