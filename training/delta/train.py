@@ -211,8 +211,9 @@ def main() -> None:
         if (step + 1) % max(1, steps // 12) == 0 or step + 1 == steps:
             shown = sum(losses[-50:]) / max(1, len(losses[-50:]))
             print(f"step {step + 1}/{steps} loss {shown:.4f}, {broken} broken, {time.time() - began:.0f} s", flush=True)
-        if (step + 1) % per_epoch == 0:
+        if (step + 1) % per_epoch == 0 and step + 1 < steps:
             print("held back: loss {:.4f}, right {:.4f}".format(*held_loss(model, held)), flush=True)
+    print("held back, after: loss {:.4f}, right {:.4f}".format(*held_loss(model, held)), flush=True)
     write_adapter(model, given.adapter, alpha)
     print(f"wrote {given.adapter} after {time.time() - began:.0f} s", flush=True)
 
