@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from bicameral.journal import Journal
 from bicameral.labels import NOTHING
 from bicameral.models import ModelRequest
 from bicameral.runs import Answers, ApprovalQuestion
-from bicameral.types import BOOL, Type
+from bicameral.tools import Registry
+from bicameral.types import BOOL, STR, Type
 
 GUESTS = "name,coming\nAnna,yes\nBob,no\nCleo,yes\n"
 COUNT_LINES = 'lines = read_lines(file("guests"))\nanswer(len(lines))\n'
@@ -82,6 +84,27 @@ async def test_with_a_grammar_a_search_is_for_what_the_request_says(tmp_path: Pa
     planned, outcome = await planned_and_run(agent(tmp_path, model), "How many of the guests\nare coming?")
     assert outcome.answer == 1
     assert 'found = find("How many of the guests are coming?")\n' in planned.source
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "files"),
+    [("find", COUNT_ROWS, {}), ("read_csv", COUNT_LINES, {"guests.csv": GUESTS})],
+)
+async def test_a_plan_does_not_begin_with_a_tool_that_describes_itself(
+    tmp_path: Path, name: str, first: str, files: dict[str, str]
+) -> None:
+    for path, text in files.items():
+        (tmp_path / path).write_text(text)
+    tools = agent(tmp_path, planner()).registry
+    # It reads only, so that nothing else keeps it out of the plan.
+    foreign = replace(tools[name], result=STR, itemised=None, origins={}, declared=False, self_described=True)
+    model = ScriptedProvider([*first.splitlines(keepends=True), *["answer(1)\n"] * 4], grammars=True)
+    made = agent(tmp_path, model, tools=Registry(foreign if tool.name == name else tool for tool in tools))
+    with contextlib.suppress(BindError):
+        assert f"{name}(" not in (await made.plan(REQUEST, deterministic=True)).source
+    # The other plan was written, by a planner that does not see the tool's name.
+    assert len(model.requests) > 2
+    assert not any(f"{name}(" in request.prefill for request in model.requests[2:])
 
 
 async def test_a_table_that_is_found_by_its_cells_is_not_read_as_text(tmp_path: Path) -> None:
@@ -209,8 +232,18 @@ async def test_that_nothing_is_called_so_has_the_label_of_what_is_there(tmp_path
             "Write the guests to copy.csv",
         ),
         (COUNT_ROWS, 'cannot("There is no tool for that.")\n', REQUEST),
+        (COUNT_ROWS, "answer(2)\n", REQUEST),
+        (COUNT_ROWS, "day = today()\nanswer(day.day)\n", REQUEST),
     ],
-    ids=["a file is named", "nor is it there", "with an effect", "instead of an effect", "refused"],
+    ids=[
+        "a file is named",
+        "nor is it there",
+        "with an effect",
+        "instead of an effect",
+        "refused",
+        "constant",
+        "clock",
+    ],
 )
 async def test_it_stays_a_question(tmp_path: Path, first: str, second: str, request_: str) -> None:
     (tmp_path / "other.txt").write_text("All guests come at six.\n")

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from bicameral.errors import JournalError
+from bicameral.journal import EventKind, NewEvent
 from bicameral.runs import Journal, open_journal_at
 from journal_places import JournalPlace
 from property_examples import examples
@@ -37,13 +38,18 @@ def journal(place: JournalPlace) -> Iterator[Journal]:
         yield journal
 
 
-def _fill(journal: Journal, run: str, word: str = "harmless", *, end: bool = True) -> None:
-    journal.append(run, "run-started", "", {"request": f"find the {word}"})
-    journal.append(run, "step-finished", "0", {"result": word, "shared": SHARED})
-    journal.append(run, "step-finished", "1", {"result": [f"{word} {n}" for n in range(2_000)]})
-    journal.append(run, "step-finished", "2", {"many": {f"{word}{n}": "y" * 5_000 for n in range(60)}})
+def _fill(journal: Journal, run: str, word: str = "harmless", *, end: bool = True, age: float = 0) -> None:
+    """Append a run whose events are so many seconds old."""
+
+    def append(kind: EventKind, step: str, body: dict[str, Any]) -> None:
+        journal.append_all(run, [NewEvent(time.time() - age, kind, step, body)])
+
+    append("run-started", "", {"request": f"find the {word}"})
+    append("step-finished", "0", {"result": word, "shared": SHARED})
+    append("step-finished", "1", {"result": [f"{word} {n}" for n in range(2_000)]})
+    append("step-finished", "2", {"many": {f"{word}{n}": "y" * 5_000 for n in range(60)}})
     if end:
-        journal.append(run, "run-finished", "", {"answer": word})
+        append("run-finished", "", {"answer": word})
 
 
 def test_what_a_run_held_is_gone_and_the_chain_holds(place: JournalPlace, journal: Journal) -> None:
@@ -167,21 +173,20 @@ def test_who_still_goes_on_with_an_erased_run_is_stopped(place: JournalPlace, jo
 
 
 def test_what_is_old_is_pruned(place: JournalPlace, journal: Journal) -> None:
-    _fill(journal, "old", WORD)
-    _fill(journal, "old-open", WORD, end=False)
-    time.sleep(0.2)
+    _fill(journal, "old", WORD, age=7_200)
+    _fill(journal, "old-open", WORD, end=False, age=7_200)
     _fill(journal, "new")
-    pruned = journal.prune(0.15)
+    pruned = journal.prune(3_600)
     assert pruned.runs == ("old",)
     assert {each.run: each.status for each in journal.runs()} == {
         "old": "erased",
         "old-open": "unfinished",
         "new": "finished",
     }
-    assert journal.prune(0.15).runs == ()
-    assert journal.prune(0.15, unfinished=True).runs[0] == "old-open"
+    assert journal.prune(3_600).runs == ()
+    assert journal.prune(86_400, unfinished=True).runs == ()
+    assert journal.prune(3_600, unfinished=True).runs == ("old-open",)
     assert journal.events("old", erased=True)[-1].body == {"why": "retention"}
-    assert journal.prune(3_600, unfinished=True).runs == ()
     assert journal.verify() == []
 
 

@@ -6,7 +6,7 @@ lines = read_lines("<txt>")
 found = grep(lines, "<word>")
 answer(len(found))
 
-A plan that begins with `found = find(<request>)` follows on a search for the whole request, which the runtime writes.
+A plan that begins with `found = find(<request>)` follows a search for the whole request, which the runtime writes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SEARCH_LINE = "found = find(<request>)"
 class Block:
     """One plan, and the ways in which people ask for it.
 
-    A `searched` one follows on a search for the whole request, which the runtime has written.
+    A `searched` one follows a search for the whole request, which the runtime has written.
     """
 
     place: str

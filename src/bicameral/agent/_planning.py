@@ -27,7 +27,7 @@ from bicameral.planning import (
     questions_error,
     trusted_request_text,
 )
-from bicameral.plans import Plan, bind_cells, open_references, print_plan
+from bicameral.plans import Call, Plan, bind_cells, open_references, print_plan, walk
 from bicameral.runs import Asker, Checked, Doubt, Finished, StartState, check_plan
 from bicameral.telemetry import span
 from bicameral.types import BOOL, STR, Type
@@ -216,7 +216,8 @@ class AgentPlanning(AgentWiring):
             return kept, bound
         again = await self._bind_with(binder, compiled.plan)
         # A question about the right file, such as which column is meant, is better than an answer from a misread one.
-        unclear = other.reason == "absent" and again.questions
+        # Nor does a plan that reads nothing look elsewhere: its answer would be invented.
+        unclear = other.reason == "absent" and (again.questions or not self._reads(compiled.plan))
         if unclear or await binder.find_other_reading(compiled.plan, again) is not None:
             return kept, bound
         start = replace(choice.start, read=join(choice.start.read, other.label))
@@ -224,6 +225,11 @@ class AgentPlanning(AgentWiring):
         doubts = () if other.reason == "misread" else (Doubt("looked-elsewhere", other.text, other.label),)
         compiled = replace(compiled, route=choice.compiled.route)
         return replace(choice, compiled=compiled, by="world", start=start, doubts=doubts, instead=other), again
+
+    def _reads(self, plan: Plan) -> bool:
+        """Whether a plan reads something that it names or describes: a clock reads nothing."""
+        called = (self.registry.get(step.tool) for _, step in walk(plan.steps) if isinstance(step, Call))
+        return any(tool is not None and tool.effect == "read" and tool.arguments for tool in called)
 
     async def _bind_with(self, binder: PlanBinder, plan: Plan, scope: Mapping[str, Type] | None = None) -> PlanBinding:
         if not open_references(plan):

@@ -30,7 +30,7 @@ _PLACES = {"file": "file", "table": "file", "mail": "mail", "event": "event"}
 _LONGEST_ENDING = 5
 _LONGEST_QUERY = 200
 SEARCH = "find"
-"""The tool that searches everything."""
+"""The tool that searches everything, and its toolbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,14 @@ def find_absent(questions: Sequence[Question], plan: Plan, registry: Registry) -
         frozenset((*reading, *_acting(registry))),
         join_all(each.label for each in absent),
         f"no {absent[0].kind} is called *{display_name(words[0])}*, so that it was looked for elsewhere",
-        search_statement(plan.goal) if SEARCH in registry else "",
+        search_statement(plan.goal) if _has_search(registry) else "",
     )
+
+
+def _has_search(registry: Registry) -> bool:
+    tool = registry.get(SEARCH)
+    # A program that calls itself so is not the search; a planner does not see its name.
+    return tool is not None and not tool.self_described and tool.toolbox == SEARCH
 
 
 def search_statement(request: str) -> str:
@@ -119,7 +125,8 @@ def _find_tables(
         return None
     left = [tool for tool in registry if any(_path(each).endswith(tool.table_endings) for each in found if each)]
     misread = _misread(found, registry, left, "a table, and is read as text")
-    if len(left) == 1 and len(misread.words) == 1:
+    # A planner does not know a tool that describes itself by its own name.
+    if len(left) == 1 and not left[0].self_described and len(misread.words) == 1:
         return replace(
             misread, begin=f"rows = {left[0].name}({render_expr(Reference(refers='file', words=sites[0].words))})\n"
         )

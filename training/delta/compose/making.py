@@ -41,7 +41,7 @@ class Draft:
         result: The group whose noun phrase is `{result}` and `{nom}`.
         choices: Placeholders that each sentence fills in another way: the ways to ask one question.
         kept: Texts that the plan copies from the request, so that no slip may get into them.
-        searched: Whether the plan follows on a search for the whole request, which is given.
+        searched: Whether the plan follows a search for the whole request, which is given.
     """
 
     frames: tuple[str, ...]

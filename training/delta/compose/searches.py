@@ -1,7 +1,7 @@
 """Operations over what a search finds: records that a model reads from passages, added up, counted and compared.
 
 The runtime writes the search itself where nothing is called what a plan reads (`bicameral.binding`), for the whole
-request. So that statement is given, and only what follows on it is learned: where a question is looked up first stays
+request. So that statement is given, and only what follows it is learned: where a question is looked up first stays
 as the other operations teach it.
 """
 
@@ -26,7 +26,8 @@ def spent_found(make: Maker) -> Draft:
     day, measure = domain.day, domain.measures[0]
     if day is None or make.picks.random() < 0.2:
         topic = Topic(domain, (), measure)
-        read = f"numbers = extract(found.passages, {_noun(make, 'found_numbers', measure)}, list[float])"
+        what = make.text("found_numbers", many=domain.many, measure=measure.column)
+        read = f"numbers = extract(found.passages, {what}, list[float])"
         plan = (read, "answer(sum(numbers))")
         return Draft(
             ("spent", "sum"), plan, {"": topic}, {"question": domain.total.replace("{p}", "")}, "spent", searched=True
@@ -143,10 +144,6 @@ def _dated(make: Maker, measure: Measure, day: Day, period: Period) -> list[str]
         f'records = extract(found.passages, {what}, list[{{"day": date, "number": float}}])',
         f"chosen = [each for each in records if {tests}]",
     ]
-
-
-def _noun(make: Maker, key: str, measure: Measure) -> str:
-    return make.text(key, many=make.domain.many, measure=measure.column)
 
 
 def field_name(column: str) -> str:
