@@ -400,9 +400,9 @@ class LiveDisplay(ProgressDisplay):
         rows = list(self._rows.values())
         drawn: list[RenderableType] = []
         for row in rows[-_MAX_ROWS:]:
-            drawn.append(Spinner("dots", Text(make_visible(row.text))) if row.running else self._ended_row(row))
-        drawn += [Text(f"  {line}", style="dim") for line in self._statements[-_MAX_ROWS:]]
-        drawn += [Text(f"  {line}", style="dim") for line in make_visible(self._written).splitlines()[-_MAX_ROWS:]]
+            drawn.append(Spinner("dots", Text(self._fit(row.text))) if row.running else self._ended_row(row))
+        drawn += [Text(self._fit(f"  {line}"), style="dim") for line in self._statements[-_MAX_ROWS:]]
+        drawn += [Text(self._fit(f"  {line}"), style="dim") for line in self._written.splitlines()[-_MAX_ROWS:]]
         if not any(row.running for row in rows):
             drawn.append(Spinner("dots", Text(f"{self._phase} …", style="dim")))
         return Group(*drawn)
@@ -411,7 +411,11 @@ class LiveDisplay(ProgressDisplay):
         from rich.text import Text
 
         mark, style = ("✗", "red") if row.failed else ("✓", "green")
-        return Text.assemble((mark, style), f" {make_visible(row.text)}")
+        return Text.assemble((mark, style), " ", self._fit(row.text))
+
+    def _fit(self, text: str) -> str:
+        """A line in pieces that fit the console behind a mark."""
+        return wrap_text(make_visible(text), self._out.console.width - 2)
 
     def close(self) -> None:
         """Stop drawing, and leave the steps that were run as plain lines."""
