@@ -40,6 +40,8 @@ NO_PLAN = 3
 """There is no plan, or it does not pass the check."""
 QUESTIONS = 4
 """Something must be answered first, and nobody is there to ask."""
+OUTPUT_LOST = 5
+"""The command did what it should, and its output could not be written to the end."""
 INTERRUPTED = 130
 TERMINATED = 143
 """By SIGTERM, after running work was stopped and recorded."""
@@ -173,8 +175,8 @@ class Output:
 
     def write_document(self, facts: Mapping[str, Any], *, indent: int | None = None) -> None:
         """Write a JSON document to standard output, whether JSON was asked for with `--json` or another way."""
-        text = json.dumps(facts, ensure_ascii=False, default=str, indent=indent)
-        sys.stdout.write(escape_json(mask_json(text)) + "\n")
+        text = escape_json(mask_json(json.dumps(facts, ensure_ascii=False, default=str, indent=indent)))
+        sys.stdout.write(_encodable_json(text, sys.stdout.encoding) + "\n")
         sys.stdout.flush()
 
     def error(self, facts: Mapping[str, Any], text: str, ending: Ending | None = None) -> None:
@@ -183,6 +185,15 @@ class Output:
             self.write_json({"ok": False, **({} if ending is None else {"ending": ending}), "error": facts})
         else:
             self.say(f"error: {text}", style="red")
+
+
+def _encodable_json(text: str, encoding: str | None) -> str:
+    """JSON that can be written in this encoding: characters that it does not have are escaped, as JSON does it."""
+    try:
+        text.encode(encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return json.dumps(json.loads(text))
+    return text
 
 
 def _fit_terminal(text: str) -> str:

@@ -42,6 +42,7 @@ from bicameral.tools._declaration import (
     Settings as Settings,
     Surroundings as Surroundings,
     Toolbox as Toolbox,
+    has_running_calls as has_running_calls,
     tool as tool,
 )
 from bicameral.tools._folders import Folders as Folders

@@ -6,7 +6,8 @@ import hashlib
 import inspect
 import os
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
 from copy import copy
 from dataclasses import dataclass, field, is_dataclass
@@ -223,7 +224,8 @@ def _make_runner(
         context = copy_context()
 
         def work() -> object:
-            return context.run(_convert_stop_iteration, partial(function, **ready))
+            with _counted_call():
+                return context.run(_convert_stop_iteration, partial(function, **ready))
 
         return await asyncio.get_running_loop().run_in_executor(_tool_threads(), work)
 
@@ -236,6 +238,28 @@ def _convert_stop_iteration(work: Callable[[], object]) -> object:
         return work()
     except StopIteration as error:
         raise RuntimeError("it ran out of items (StopIteration)") from error
+
+
+_running: set[object] = set()
+"""A mark for each call that a thread is in. Adding and removing one are atomic, so that no lock is needed."""
+
+
+@contextmanager
+def _counted_call() -> Generator[None]:
+    call = object()
+    _running.add(call)
+    try:
+        yield
+    finally:
+        _running.discard(call)
+
+
+def has_running_calls() -> bool:
+    """Whether a thread is in a call of a tool, also one that nobody waits for any more.
+
+    A thread cannot be stopped: a program that ends while this is true would wait for the tool, however long it takes.
+    """
+    return bool(_running)
 
 
 @cache
