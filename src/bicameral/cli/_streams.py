@@ -68,7 +68,7 @@ def _buffered_stream(stream: TextIO) -> TextIO:
     """The stream, with a buffer below it: without one (PYTHONUNBUFFERED) half a write that fails is taken for all."""
     if not isinstance(getattr(stream, "buffer", None), io.RawIOBase):
         return stream
-    return open(stream.fileno(), "w", buffering=1, encoding=stream.encoding, closefd=False)  # noqa: SIM115
+    return open(stream.fileno(), "w", buffering=1, encoding=stream.encoding, closefd=False)
 
 
 def _null_stream() -> TextIO:

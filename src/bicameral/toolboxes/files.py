@@ -15,7 +15,18 @@ from pydantic import Field
 
 from bicameral.errors import ToolError
 from bicameral.toolboxes._table_files import has_formulas, is_table_path
-from bicameral.tools import Folders, Origin, Settings, Surroundings, Tool, Toolbox, WriteTarget, tool
+from bicameral.tools import (
+    Folders,
+    Origin,
+    Selection,
+    Settings,
+    Surroundings,
+    Tool,
+    Toolbox,
+    WriteTarget,
+    note_selection,
+    tool,
+)
 from bicameral.types import FilePath
 
 _LINE_ENDS = re.compile(r"\r\n|\n|\r")
@@ -173,7 +184,10 @@ class FileTools:
         wanted = pattern.replace("**/", "").casefold() or "*"
         top = self.folders.resolve_readable(folder)
         count = 0
-        for found in self.folders.list_files(folder, recursive=recursive):
+        skipped: list[str] = []
+        for found in self.folders.list_files(
+            folder, recursive=recursive, skip=lambda path: skipped.append(self.folders.display_path(path))
+        ):
             inner = found.path.relative_to(top)
             # Hidden files, and files in hidden folders, are listed only if the pattern begins with a dot.
             if any(part.startswith(".") for part in inner.parts) and not wanted.startswith("."):
@@ -195,6 +209,9 @@ class FileTools:
                 size=found.info.st_size,
                 modified=datetime.fromtimestamp(int(found.info.st_mtime)),
             )
+        if skipped:
+            told = f"in {folder!r}, without the folders that may not be read"
+            note_selection(Selection(count, count, "files", told, skipped=len(skipped), names=tuple(skipped)))
 
     def _lines_or_none(self, path: str) -> list[str]:
         """The lines of a file, or none if it cannot be read as text."""
