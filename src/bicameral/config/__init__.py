@@ -25,6 +25,15 @@ from bicameral.config._config import (
     config_schema as config_schema,
     parse_rate as parse_rate,
 )
+from bicameral.config._detection import (
+    DetectedSettings as DetectedSettings,
+    calendar_problem as calendar_problem,
+    detect_settings as detect_settings,
+    detect_timezone as detect_timezone,
+    mailbox_problem as mailbox_problem,
+    render_config as render_config,
+    timezone_problem as timezone_problem,
+)
 from bicameral.config._doctor import Health as Health, HealthCheck as HealthCheck, doctor as doctor
 from bicameral.config._llm_settings import (
     llm_config_schema as llm_config_schema,

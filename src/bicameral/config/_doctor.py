@@ -265,14 +265,18 @@ def _check_smtp(config: Config) -> Iterator[HealthCheck]:
         yield HealthCheck("mail server", "bad", f"{address} cannot be reached: {error.strerror or error}", fix)
 
 
-def doctor(config: Config | ConfigError) -> list[HealthCheck]:
-    """The results of all checks; if the configuration could not be read, those of the defaults.
+def doctor(config: Config | ConfigError, base: Path | None = None) -> list[HealthCheck]:
+    """The results of all checks; if the configuration could not be read, those of the defaults for a folder.
+
+    Args:
+        config: The configuration, or why it could not be read.
+        base: The working folder, where there is no configuration that names it.
 
     Example:
         >>> [check.name for check in doctor(load_config()) if check.status == "bad"]
         []
     """
-    usable = config if isinstance(config, Config) else Config.defaults()
+    usable = config if isinstance(config, Config) else Config.defaults(base)
     return [
         HealthCheck("python", "ok", f"{platform.python_version()}, {sys.executable}"),
         _check_file(config),
@@ -280,8 +284,8 @@ def doctor(config: Config | ConfigError) -> list[HealthCheck]:
             HealthCheck("environment", "warn", f"{name} is set, but nothing reads it", f"Did you mean {meant}?")
             for name, meant in misspelt_variables(os.environ)
         ),
-        *_check_folders(usable),
-        *service_checks(usable),
+        # Of a folder that does not exist nothing can be said, and of no other one: the check of the file says it.
+        *([*_check_folders(usable), *service_checks(usable)] if usable.base.is_dir() else []),
         *machine_checks(usable),
     ]
 
