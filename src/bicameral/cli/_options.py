@@ -51,6 +51,23 @@ class CommonOptions:
         )
 
 
+class DefaultGroup(click.Group):
+    """A group that is one of its commands where none is named: `bicameral runs --json` is `bicameral runs list --json`.
+
+    Args:
+        default: The name of that command.
+    """
+
+    def __init__(self, *args: Any, default: str = "list", **more: Any) -> None:
+        super().__init__(*args, invoke_without_command=True, **more)
+        self.default = default
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the default before options that stand alone; completion and `--help` are about the group itself."""
+        alone = not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names)
+        return super().parse_args(ctx, [self.default, *args] if alone and not ctx.resilient_parsing else args)
+
+
 def _parse_profile(context: click.Context, parameter: click.Parameter, value: str | None) -> Profile | Path | None:
     if value is None or value == "default" or value == "small":
         return value

@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options, completer, load_config_quietly
+from bicameral.cli._options import CommonOptions, DefaultGroup, common_options, completer, load_config_quietly
 
 if TYPE_CHECKING:
     from bicameral.tools import Tool
 
 
-@click.group(short_help="The tools that plans can use.", invoke_without_command=True)
-@click.pass_context
-def command(context: click.Context) -> int | None:
+@click.group(short_help="The tools that plans can use.", cls=DefaultGroup)
+def command() -> None:
     """The tools that plans can use. Without a subcommand: the list."""
-    return context.invoke(list_tools) if context.invoked_subcommand is None else None
 
 
 @command.command("list")
