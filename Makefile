@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DOJO := $(VENV)/.agentdojo
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help install agentdojo routing models minilm demo test recordings mutants lint types check explore prices schemas docs lock clean
+.PHONY: help install agentdojo routing models minilm demo tmux test recordings mutants lint types check explore prices schemas docs lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -38,7 +38,12 @@ demo: models ## say it, see the plan, check it, run it, on a small world
 minilm: models
 	$(BIN)/bicameral models pull minilm
 
-test: minilm agentdojo ## the whole test suite, with recorded replies of the models
+# The tests of a real terminal use tmux where it is, and a small terminal of their own elsewhere.
+tmux:
+	@command -v tmux >/dev/null || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] \
+		|| { apt-get update -qq && apt-get install -y -qq tmux; } >/dev/null 2>&1 || echo "no tmux: the tests use their own terminal"
+
+test: minilm agentdojo tmux ## the whole test suite, with recorded replies of the models
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 recordings: minilm agentdojo ## record the replies of the models anew, for the test suite
@@ -55,7 +60,7 @@ lint: $(READY) ## style, and the direction of imports
 types: $(READY) ## pyright, strict
 	$(BIN)/basedpyright
 
-check: lint types docs minilm agentdojo ## what a change must pass: the suite asks the models, and tries thousands of examples
+check: lint types docs minilm agentdojo tmux ## what a change must pass: the suite asks the models, and tries thousands of examples
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --live --hypothesis-profile explore --hypothesis-seed 1 --timeout 3600
 
 explore: minilm agentdojo ## the properties of the suite with examples that were never tried; what fails is a finding

@@ -30,6 +30,7 @@ def every_command(group: click.Group, context: click.Context, path: str = "") ->
                 default = command.get_command(context, command.default)
                 assert default is not None, name
                 yield f"{path}{name}", default
+            if isinstance(command, DefaultGroup) or not command.invoke_without_command:
                 continue
         yield f"{path}{name}", command
 
