@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from bicameral.cache import user_folder
 from bicameral.config._config import Config, Role
 from bicameral.config._llm_settings import AliasSettings, ParameterSettings, extra_parameters
 from bicameral.config._load import settings_origin

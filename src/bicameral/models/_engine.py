@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from xllamacpp import CommonParams, Server
 
 
-_PLAIN_SLOTS = 2
 # Bounds the wait for an engine that hangs.
 _HTTP_TIMEOUT_SECONDS = 120
 _SOCKET_NAME = "engine.sock"
@@ -49,32 +48,22 @@ _EVALUATION = f"bf16 keys and values, flash attention, blocks of {BLOCK}"
 class Slots:
     """Assigns requests to slots.
 
-    Without adapters there is one slot. With adapters each of them has its own, because what was evaluated with one
-    adapter cannot be reused with another. Requests without an adapter then share two slots, and go to the one that
-    evaluated their first message last.
+    Each adapter has a slot of its own, because what was evaluated with one adapter cannot be reused with another.
+    Requests without an adapter share the first slot: the engine clears the memory of every slot when it starts, and
+    restoring a saved prefix takes milliseconds.
     """
 
     def __init__(self, adapters: tuple[Adapter, ...]) -> None:
         self.adapters = adapters
-        self.count = 1 if not adapters else _PLAIN_SLOTS + len(adapters)
-        self._setups: list[str | None] = [None] * _PLAIN_SLOTS
-        self._last = 0
+        self.count = 1 + len(adapters)
 
-    def place(self, request: ModelRequest, adapter: Adapter | None) -> SlotPlacement:
-        """The slot and the adapter that a request runs with."""
+    def place(self, adapter: Adapter | None) -> SlotPlacement:
+        """The slot that a request with this adapter, or without one, runs in."""
         if not self.adapters:
             return SlotPlacement(0, "", {"id_slot": 0})
         scales = [{"id": number, "scale": float(known == adapter)} for number, known in enumerate(self.adapters)]
-        if adapter is not None:
-            slot = _PLAIN_SLOTS + self.adapters.index(adapter)
-            return SlotPlacement(slot, adapter.sha256, {"id_slot": slot, "lora": scales})
-        setup = request.messages[0].text if request.messages else ""
-        if setup in self._setups:
-            self._last = self._setups.index(setup)
-        else:
-            self._last = (self._last + 1) % _PLAIN_SLOTS
-            self._setups[self._last] = setup
-        return SlotPlacement(self._last, "", {"id_slot": self._last, "lora": scales})
+        slot = 0 if adapter is None else 1 + self.adapters.index(adapter)
+        return SlotPlacement(slot, "" if adapter is None else adapter.sha256, {"id_slot": slot, "lora": scales})
 
 
 class EngineServer:
@@ -199,6 +188,10 @@ def engine_params(path: Path, context: int, threads: int, slots: Slots, folder: 
     params.n_parallel = slots.count
     params.lora_adapters = [CommonAdapterLoraInfo(str(adapter.path), 1.0) for adapter in slots.adapters]
     params.lora_init_without_apply = True
+    # Neither changes a reply, and both take longer than they save: an evaluation for nothing, and a trial load that
+    # measures the memory of devices.
+    params.warmup = False
+    params.fit_params = False
     params.cache_type_k = params.cache_type_v = ggml_type.GGML_TYPE_BF16
     params.flash_attn_type = llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_ENABLED
     # `_evaluator` alone decides what is reused. Everything by which the engine would keep, move or cut evaluated tokens
@@ -315,7 +308,7 @@ class InferenceEngine:
         if not job.stopped.is_set():
             prompt = loaded.tokenizer.prompt(job.request)
             progress.total = len(prompt.tokens)
-            place = loaded.slots.place(job.request, job.adapter)
+            place = loaded.slots.place(job.adapter)
             stopped = job.stopped.is_set
             try:
                 reused = loaded.evaluator.complete(prompt, body, place, completion.take, stopped, progress.read)

@@ -218,17 +218,23 @@ class Evaluator:
             last = length == len(prompt.tokens)
             part = TokenizedPrompt(prompt.tokens[:length], prompt.message_tokens, prompt.prefix_tokens)
             pieces = take if last else _forward_errors(take, stopped, len(prompt.tokens))
-            watch = self._send(part, body if last else _EVALUATE_ONLY, place, evaluated, pieces)
+            watch = self._send(part, body if last else _EVALUATE_ONLY, place, evaluated, pieces, self._progress)
             if watch.evaluated < length:
                 break
             evaluated = length
         return min(restored, reused)
 
     def _send(
-        self, part: TokenizedPrompt, body: dict[str, Any], place: SlotPlacement, reused: int, take: TakePiece
+        self,
+        part: TokenizedPrompt,
+        body: dict[str, Any],
+        place: SlotPlacement,
+        reused: int,
+        take: TakePiece,
+        progress: ReadProgress = lambda _: None,
     ) -> _CompletionWatch:
         """Evaluate the tokens after the first `reused`, and record what the slot holds then."""
-        watch = _CompletionWatch(reused, take, self._progress)
+        watch = _CompletionWatch(reused, take, progress)
         before, self._contents[place.slot] = self._content(place), None
         request = {
             **body,
@@ -298,7 +304,7 @@ class Evaluator:
         if not prompt.fixed or self._states.kept is None or is_short or reused >= prompt.prefix_tokens:
             return
         self._limit_reuse(part, reused, len(part.tokens), place)
-        watch = self._send(part, _EVALUATE_ONLY, place, reused, lambda _: stopped())
+        watch = self._send(part, _EVALUATE_ONLY, place, reused, lambda _: stopped(), self._progress)
         if watch.evaluated < len(part.tokens):
             return
         # Without `message_tokens`: the mark must not be taken for the end of real messages.
