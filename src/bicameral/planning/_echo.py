@@ -120,6 +120,10 @@ class Echo:
             }
         )
 
+    async def prepare(self) -> None:
+        """Let a local model read its fixed prompt, which a provider may keep for later processes."""
+        await self._session.prepare()
+
     def _cache_key(self, text: str) -> str:
         """A hash over the messages that are sent, the schema, the model and the project."""
         provider = self._session.provider
