@@ -256,6 +256,7 @@ def test_the_first_run_fetches_the_weights_and_the_second_has_them(plain: Instal
         first = plain.call("run", "--profile", "small", REQUEST, HF_ENDPOINT=hub.url)
         second = plain.call("run", "--profile", "small", REQUEST, HF_ENDPOINT=hub.url)
     assert "is not on this machine yet: fetching" in first.stderr
+    assert "Ctrl-C stops it; what was fetched is kept" in first.stderr
     assert "0.5b from the model hub: 100 %" in first.stderr
     assert (plain.store / f"sha256-{sha256(weights)}.gguf").read_bytes() == weights
     # They are no model, which is found after they were fetched and verified.
