@@ -63,6 +63,7 @@ def fetch_missing_weights(out: Output, config: Config, roles: Iterable[Role]) ->
         return
     for weights in missing:
         out.say(f"{weights.title} is not on this machine yet: fetching {size_text(weights.bytes)}, once.")
+    out.say("Ctrl-C stops it; what was fetched is kept, and the next command goes on from there.")
     fetch_weights(config, wanted, progress=SilentProgress() if out.as_json else terminal_progress())
 
 
