@@ -350,7 +350,7 @@ def may_need_person(plain: Intent, registry: Registry) -> bool:
     """
     finds, stores = _finds(registry), _stores(registry)
     kinds, said = {each.kind for each in plain.mentions}, set(_split(plain.request))
-    writes = "write" in plain.effects
+    writes, asks = "write" in plain.effects, only_asks(plain.request, guess_language(plain.request))
     unnamed = not kinds & _ANSWERED_BY["recipient"] and not names_recipient(plain.request, plain.mentions)
     vague = not said.isdisjoint(_VAGUE_MEASURES) or (plain.effects and not said.isdisjoint(_PAYING_VERBS))
     return bool(
@@ -358,7 +358,7 @@ def may_need_person(plain: Intent, registry: Registry) -> bool:
         or (not finds and not kinds & _PLACES)
         or not finds
         or "irreversible" in plain.effects
-        or ("send" in plain.effects and unnamed)
+        or (unnamed and ("send" in plain.effects or not (plain.effects or asks)))
         or (said & _SINCE_WORDS and not kinds & _PLACES)
         or (writes and not kinds & {*_STORES, "mail", *_ANSWERED_BY["day"]} and said.isdisjoint(_WHEN_WORDS))
         or (vague and not request_numbers(plain.request) and not _HOW_MANY.search(plain.request))
@@ -418,7 +418,9 @@ def _needs_person(question: OpenQuestion, reply: EchoReply, plain: Intent, *, fi
             # Binding asks which of several is meant, once it knows them; before a deletion it is better asked first.
             return not finds or ("irreversible" in plain.effects and not _says_which(question.words, plain))
         case "recipient":
-            sends = "send" in plain.effects and (bool({"send", "forward"} & actions) or reply.output == "mail")
+            # A model may know a word for sending that rules do not, but not where they know what else is ordered.
+            sends = bool({"send", "forward"} & actions) or reply.output == "mail"
+            sends = sends and ("send" in plain.effects or not plain.effects)
             return sends and not asks and "to" not in given and not names_recipient(plain.request, plain.mentions)
         case "since":
             return not _SINCE_WORDS.isdisjoint(said) and not kinds & _PLACES
