@@ -95,11 +95,13 @@ def pull(
         raise click.UsageError("--file goes with exactly one NAME.")
     store = model_store(chosen.config())
     pulled: list[dict[str, str]] = []
-    for weights in _wanted_weights(chosen, names):
+    wanted = _wanted_weights(chosen, names)
+    for weights in wanted:
         path = store.pull(weights, file=file, progress=_pull_progress(chosen), offline=offline)
         chosen.out.show(f"{weights.alias}: {path}")
         pulled.append({"id": weights.id, "path": str(path)})
-    prepared = [] if unprepared else prepare_prompts(chosen.out, chosen.config())
+    only = {weights.sha256 for weights in wanted}
+    prepared = [] if unprepared else prepare_prompts(chosen.out, chosen.config(), only)
     return {"pulled": pulled, "prepared": prepared}
 
 
