@@ -1,4 +1,4 @@
-"""The line that tells what a local model does: the stage, how far it is, how long it takes, and what would be faster."""
+"""The line that tells what a local model does: stage, tokens, elapsed and expected time, and what would be faster."""
 
 from __future__ import annotations
 
