@@ -36,6 +36,7 @@ from bicameral.runs._outcome import (
     Stopped,
     Waiting,
 )
+from bicameral.runs._replacing import ReplaceRule
 from bicameral.telemetry import Fact
 from bicameral.tools import Registry
 from bicameral.types import value_to_json
@@ -333,9 +334,10 @@ async def run_plan(
             may_ask = _conditional_steps(checked)
     else:
         plan, own = what, () if policy is None else policy.me
-        request = None if intent is None else intent.request
-        assembled = (start or StartState()).assembled_values(plan, registry, request, own).calls
+        author = None if intent is None else intent.request
+        assembled = (start or StartState()).assembled_values(plan, registry, author, own).calls
     decider = None if policy is None else PolicyDecider(policy)
+    request = None if intent is None else intent.request
     return await run_workload(
         lambda handler: PlanEngine(
             plan,
@@ -348,6 +350,7 @@ async def run_plan(
             may_ask=may_ask,
             assembled=assembled,
             doubts=doubts,
+            replacing=ReplaceRule.for_request(request, plan, registry, handler.changes.touched),
         ),
         lambda: (
             _start_facts(plan, registry, intent, decider)

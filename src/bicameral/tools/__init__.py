@@ -37,6 +37,14 @@ from bicameral.tools._call_labels import (
     part_argument as part_argument,
     principals as principals,
 )
+from bicameral.tools._changes import (
+    MAX_KEPT_FILE as MAX_KEPT_FILE,
+    ChangeLog as ChangeLog,
+    FileChange as FileChange,
+    FileState as FileState,
+    Rehearsal as Rehearsal,
+    report_changes as report_changes,
+)
 from bicameral.tools._declaration import (
     Registry as Registry,
     Settings as Settings,
