@@ -48,6 +48,8 @@ END_KINDS: frozenset[EventKind] = frozenset(
     {"run-finished", "run-failed", "run-stopped", "reason-ended", "undo-finished", "undo-failed"}
 )
 ERASED_KIND: EventKind = "run-erased"
+UNDO_SUFFIX = ".undo"
+"""What follows the id of a run in the id under which taking it back is recorded."""
 
 
 @dataclass(frozen=True, slots=True)

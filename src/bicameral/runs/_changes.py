@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -153,7 +153,11 @@ def missing_content_reason(change: FileChange, facts: Mapping[str, Any]) -> str:
     return "its former content could not be read"
 
 
-def without_contents(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of a change for whoever watches a run: without the former contents of files."""
-    changes = body.get("changes", ())
-    return {"changes": [{name: fact for name, fact in each.items() if name != "content"} for each in changes]}
+def public_event(event: Event) -> Event:
+    """An event for whoever watches a run: without the former contents of files."""
+    if event.kind != CHANGE_KIND:
+        return event
+    changes = [
+        {name: fact for name, fact in each.items() if name != "content"} for each in event.body.get("changes", ())
+    ]
+    return replace(event, body={"changes": changes})

@@ -67,6 +67,12 @@ from bicameral.tools._path_rules import (
     WriteTarget as WriteTarget,
     protected_database_files as protected_database_files,
 )
+from bicameral.tools._restoring import (
+    move_back as move_back,
+    read_exact as read_exact,
+    remove_exact as remove_exact,
+    restore_exact as restore_exact,
+)
 from bicameral.tools._selections import (
     Selection as Selection,
     collect_selections as collect_selections,

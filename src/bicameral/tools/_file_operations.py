@@ -425,6 +425,15 @@ def remove_folder(target: FolderEntry) -> bool:
     return True
 
 
+def set_mode(target: FolderEntry, mode: int, display: str) -> None:
+    """Set the mode of a regular file."""
+    fd = open_file(target, display)
+    try:
+        os.fchmod(fd, mode & 0o777)
+    finally:
+        os.close(fd)
+
+
 def make_link(target: FolderEntry, leads_to: bytes) -> None:
     """Create a symbolic link under a name that is not in use."""
     os.symlink(leads_to, os.fsencode(target.at), dir_fd=target.fd)

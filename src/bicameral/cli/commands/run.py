@@ -61,7 +61,7 @@ class RunOptions:
 @click.command(short_help="Do what a request asks for: plan it, check it, run it.")
 @click.argument("request", required=False)
 @click.option("--plan", "plan_file", metavar="FILE", help="Run this plan file instead of planning a request.")
-@click.option("--dry-run", is_flag=True, help="Plan and check, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Plan and check, show what would change in files, and change nothing.")
 @click.option(
     "--rounds",
     type=click.IntRange(1, 100),
@@ -257,8 +257,12 @@ class RunCommand:
             self._out.write_json({"ok": False, **facts})
             return NO_PLAN, None
         if self._wishes.dry_run:
+            previews = await agent.preview(what)
+            for each in previews:
+                self._out.say(each.text)
             self._out.say("nothing was run (--dry-run)")
-            self._out.write_json({"ok": True, "dry_run": True, **facts})
+            changes = [each.to_json() for each in previews]
+            self._out.write_json({"ok": True, "dry_run": True, **facts, "changes": changes})
             return OK, None
         if not await self._confirm_effects(checked):
             self._out.say("not run")
