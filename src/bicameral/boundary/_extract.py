@@ -110,6 +110,7 @@ class Extractor:
             timeout=timeout,
             listener=listener,
             adapter=READER_ADAPTER if READER_ADAPTER in quarantined.adapters else None,
+            fixed=len(FORM_SETUP),
         )
         self._copied = copied
         self._now = now

@@ -203,14 +203,17 @@ class Delta:
         shown = names.planner_registry(chosen if self._provider.grammars else allowed)
         trained = ADAPTER_JOB in self._provider.adapters
         near = () if trained else relevant_examples(intent.request, load_examples().bank, EXAMPLE_COUNT)
+        fixed = adapter_setup_messages(shown) if trained else setup_messages(shown)
         session = Session(
             "delta",
             self._provider,
-            adapter_setup_messages(shown) if trained else setup_messages(shown, near),
+            fixed if trained else setup_messages(shown, near),
             max_tokens=PLAN_TOKENS,
             timeout=self._timeout,
             listener=self._listener,
             adapter=ADAPTER_JOB if trained else None,
+            # The words of the request choose among many tools, and stand beside those that describe themselves.
+            fixed=0 if names.influenced or chosen is not registry else len(fixed),
         )
         request = prompt_text(intent)
         if earlier is not None:

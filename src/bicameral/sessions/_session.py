@@ -177,6 +177,7 @@ class _SessionOptions(TypedDict, total=False):
     timeout: float | None
     listener: Listener | None
     adapter: str | None
+    fixed: int
 
 
 class Session:
@@ -191,6 +192,7 @@ class Session:
         timeout: Seconds for one call.
         listener: Is called with every successful `ModelCall`.
         adapter: The adapter to use with the model's weights.
+        fixed: How many messages of the setup are the same in every process and hold no text of a user.
 
     Example:
         >>> reply = await Session("delta", provider, (Message("system", "Answer in one word."),)).ask("Is 7 prime?")
@@ -221,6 +223,7 @@ class Session:
         timeout: float | None = None,
         listener: Listener | None = None,
         adapter: str | None = None,
+        fixed: int = 0,
     ) -> None:
         self.role: Role = role
         self.provider = _check_chamber(role, provider)
@@ -231,6 +234,7 @@ class Session:
         self._timeout = timeout
         self._listener = listener
         self._adapter = adapter
+        self._fixed = fixed
 
     async def ask(
         self,
@@ -262,6 +266,7 @@ class Session:
             confidence=confidence,
             temperature=temperature,
             seed=seed,
+            fixed=self._fixed,
         )
         return await self._send(request)
 
