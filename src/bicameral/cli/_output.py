@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from bicameral.cli._plain_values import cell_text
+from bicameral.cli._lines import terminal_width, wrap_text
+from bicameral.cli._plain_values import UNLIMITED, cell_text
 from bicameral.display import escape_json, make_visible
 from bicameral.errors import BicameralError, ConfigError, IntentError, PolicyError, ToolError
 from bicameral.secrets import mask, mask_json
@@ -116,10 +117,8 @@ class Output:
     def width(self) -> int:
         """The width of the terminal for answers; practically unlimited without a terminal."""
         if not sys.stdout.isatty():
-            return 10_000
-        import shutil
-
-        return shutil.get_terminal_size().columns
+            return UNLIMITED
+        return terminal_width()
 
     @cached_property
     def console(self) -> Console:
@@ -132,7 +131,7 @@ class Output:
         """Write a result to standard output."""
         if not self.as_json:
             text = mask(text)
-            sys.stdout.write((make_visible(text) if sys.stdout.isatty() else text).rstrip("\n") + "\n")
+            sys.stdout.write((_fit_terminal(text) if sys.stdout.isatty() else text).rstrip("\n") + "\n")
             sys.stdout.flush()
 
     def say(self, text: str, *, style: str = "") -> None:
@@ -141,9 +140,9 @@ class Output:
         if style and self.is_live_terminal:
             from rich.text import Text
 
-            self.console.print(Text(make_visible(text), style=style))
+            self.console.print(Text(_fit_terminal(text), style=style))
             return
-        sys.stderr.write(make_visible(text).rstrip("\n") + "\n")
+        sys.stderr.write((_fit_terminal(text) if sys.stderr.isatty() else make_visible(text)).rstrip("\n") + "\n")
         sys.stderr.flush()
 
     def print_lines(self, lines: Iterable[tuple[str, str]], highlight: re.Pattern[str] | None = None) -> None:
@@ -159,7 +158,7 @@ class Output:
 
         console = Console(highlight=False, soft_wrap=True)
         for text, style in lines:
-            styled = Text(make_visible(mask(text)), style=style)
+            styled = Text(_fit_terminal(mask(text)), style=style)
             if highlight is not None:
                 styled.highlight_regex(highlight, "cyan")
             console.print(styled)
@@ -186,15 +185,20 @@ class Output:
             self.say(f"error: {text}", style="red")
 
 
+def _fit_terminal(text: str) -> str:
+    """A text as a terminal gets it: nothing that it would obey, and no word broken at its edge."""
+    return wrap_text(make_visible(text), terminal_width())
+
+
 def terminal_people(
-    out: Output, registry: Registry, quiet: Callable[[], AbstractContextManager[object]]
+    out: Output, registry: Registry, quiet: Callable[[], AbstractContextManager[object]], request: str = ""
 ) -> tuple[TerminalAsker, TerminalApprover] | tuple[None, None]:
-    """The asker and the approver of a terminal; none where nobody can be asked."""
+    """The asker and the approver of a terminal; none where nobody can be asked. `request` is why calls are made."""
     if not out.is_interactive:
         return None, None
     from bicameral.cli._prompts import TerminalApprover, TerminalAsker
 
-    return TerminalAsker(out, quiet), TerminalApprover(out, registry, quiet)
+    return TerminalAsker(out, quiet), TerminalApprover(out, registry, quiet, request=request)
 
 
 def error_facts(error: Exception) -> dict[str, str]:
@@ -396,9 +400,9 @@ class LiveDisplay(ProgressDisplay):
         rows = list(self._rows.values())
         drawn: list[RenderableType] = []
         for row in rows[-_MAX_ROWS:]:
-            drawn.append(Spinner("dots", Text(make_visible(row.text))) if row.running else self._ended_row(row))
-        drawn += [Text(f"  {line}", style="dim") for line in self._statements[-_MAX_ROWS:]]
-        drawn += [Text(f"  {line}", style="dim") for line in make_visible(self._written).splitlines()[-_MAX_ROWS:]]
+            drawn.append(Spinner("dots", Text(self._fit(row.text))) if row.running else self._ended_row(row))
+        drawn += [Text(self._fit(f"  {line}"), style="dim") for line in self._statements[-_MAX_ROWS:]]
+        drawn += [Text(self._fit(f"  {line}"), style="dim") for line in self._written.splitlines()[-_MAX_ROWS:]]
         if not any(row.running for row in rows):
             drawn.append(Spinner("dots", Text(f"{self._phase} …", style="dim")))
         return Group(*drawn)
@@ -407,7 +411,11 @@ class LiveDisplay(ProgressDisplay):
         from rich.text import Text
 
         mark, style = ("✗", "red") if row.failed else ("✓", "green")
-        return Text.assemble((mark, style), f" {make_visible(row.text)}")
+        return Text.assemble((mark, style), " ", self._fit(row.text))
+
+    def _fit(self, text: str) -> str:
+        """A line in pieces that fit the console behind a mark."""
+        return wrap_text(make_visible(text), self._out.console.width - 2)
 
     def close(self) -> None:
         """Stop drawing, and leave the steps that were run as plain lines."""

@@ -270,7 +270,8 @@ class RunCommand:
         await self._fetch_quarantined(what.plan)
         with open_display(self._out) as shown:
             shown.phase("running")
-            asker, approver = terminal_people(self._out, agent.registry, shown.quiet)
+            request = what.intent.request if isinstance(what, Planned) else ""
+            asker, approver = terminal_people(self._out, agent.registry, shown.quiet, request)
             outcome = await agent.run(what, asker=asker, approver=approver, observer=shown.step, doubts=doubts)
         show_outcome(self._out, outcome, what.spent if isinstance(what, Planned) else None)
         told = outcome_json(outcome)

@@ -162,7 +162,8 @@ async def _resume_here(chosen: CommonOptions, config: Config, found: FoundRun) -
     async with open_agent(config) as agent:
         with open_display(out) as shown:
             shown.phase("going on")
-            asker, approver = terminal_people(out, agent.registry, shown.quiet)
+            request = str(journal.events(found.run)[0].body.get("request", ""))
+            asker, approver = terminal_people(out, agent.registry, shown.quiet, request)
             return await resume_plan(
                 journal,
                 found.run,
