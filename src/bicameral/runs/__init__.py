@@ -36,6 +36,7 @@ from bicameral.runs._change_preview import (
     ChangePreview as ChangePreview,
     change_preview as change_preview,
     preview_call as preview_call,
+    read_preview as read_preview,
 )
 from bicameral.runs._changes import public_event as public_event
 from bicameral.runs._citations import Citation as Citation, CitationCheck as CitationCheck, CitationLog as CitationLog
@@ -77,6 +78,7 @@ from bicameral.runs._outcome import (
     Stopped as Stopped,
     Waiting as Waiting,
 )
+from bicameral.runs._replacing import REPLACE_RULE as REPLACE_RULE
 from bicameral.runs._replay import Replayed as Replayed, replay as replay, replay_workload as replay_workload
 from bicameral.runs._resume import previous_attempts as previous_attempts, resume_plan as resume_plan
 from bicameral.runs._run import (

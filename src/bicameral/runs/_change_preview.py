@@ -6,7 +6,9 @@ alone: it has text from the world in it, and no model reads it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,6 +60,12 @@ async def change_preview(call: PendingCall, registry: Registry) -> ChangePreview
     """
     tool = registry.get(call.tool)
     return None if tool is None else await preview_call(tool, call.arguments)
+
+
+def read_preview(call: PendingCall, registry: Registry) -> ChangePreview | None:
+    """The same as `change_preview` for code that does not await; the call is rehearsed in a thread of its own."""
+    with ThreadPoolExecutor(1, "bicameral-preview") as threads:
+        return threads.submit(asyncio.run, change_preview(call, registry)).result()
 
 
 async def preview_call(tool: Tool, arguments: Mapping[str, Any]) -> ChangePreview | None:

@@ -46,6 +46,7 @@ class Restoration:
         content: Its content before the run, if it is written.
         source: Where it is now, if it is moved back.
         diff: The difference that taking it back makes.
+        keep_mode: Whether it keeps its mode of now: somebody has changed it since.
     """
 
     action: Action
@@ -55,6 +56,7 @@ class Restoration:
     diff: FileDiff
     content: bytes | None = field(default=None, repr=False)
     source: Path | None = None
+    keep_mode: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +326,8 @@ def _plan_restorations(
                 conflicts.append(Conflict(shown, missing_content_reason(file.first_change, file.facts)))
                 continue
             diff = make_diff(shown, (now, content), (then, former))
-            found.append(Restoration("restore", path, now, then, diff, former))
+            keep_mode = now is not None and file.last is not None and now.mode != file.last.mode
+            found.append(Restoration("restore", path, now, then, diff, former, keep_mode=keep_mode))
     # What was moved away is moved back, and so needs no other treatment; folders are removed from the inside out.
     found = [each for each in found if each.path not in moved]
     found.sort(key=lambda each: (_ORDER.index(each.action), -len(each.path.parts) if each.then is None else 0))
@@ -371,7 +374,7 @@ def _restore(step: Restoration, folders: Folders) -> bool:
         case "move":
             move_back(folders, where, step.path)
         case "restore" if step.then is not None:
-            restore_exact(folders, step.path, step.then, step.content or b"")
+            restore_exact(folders, step.path, step.then, step.content or b"", keep_mode=step.keep_mode)
         case "remove-folder":
             return remove_exact(folders, step.path, folder=True)
         case _:

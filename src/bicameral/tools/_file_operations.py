@@ -212,6 +212,7 @@ def write_file(
     *,
     replace: bool,
     mode: int = 0o666,
+    exact_mode: int | None = None,
     appended: bool = False,
 ) -> None:
     """Replace the content of the entry; a failure at any moment leaves the old content.
@@ -222,6 +223,7 @@ def write_file(
         display: The path for messages.
         replace: Whether an existing file may be replaced.
         mode: The mode of a new file, before the mask of the process; an existing one keeps its own.
+        exact_mode: The mode that the file gets in any case, before it gets its name.
         appended: Whether the new content begins with the old one.
     """
     old = file_stat(target, display)
@@ -233,7 +235,7 @@ def write_file(
         return
     part = f".{os.urandom(8).hex()}.part"
     # 0600 first: a private file must not be readable by others before its old mode is restored.
-    fd = os.open(part, _CREATE_NEW, mode if old is None else 0o600, dir_fd=target.fd)
+    fd = os.open(part, _CREATE_NEW, mode if old is None and exact_mode is None else 0o600, dir_fd=target.fd)
     digest, size = hashlib.sha256(), 0
     try:
         with os.fdopen(fd, "wb") as file:
@@ -242,8 +244,9 @@ def write_file(
                 digest.update(chunk)
                 size += len(chunk)
             file.flush()
-            if old is not None:
-                os.fchmod(fd, stat.S_IMODE(old.st_mode) & 0o777)
+            kept = exact_mode if old is None or exact_mode is not None else stat.S_IMODE(old.st_mode)
+            if kept is not None:
+                os.fchmod(fd, kept & 0o777)
             # The content must be on disk before the name is, or a crash could leave an empty file.
             fsync(fd)
             new_mode = stat.S_IMODE(os.fstat(fd).st_mode) & 0o777
@@ -423,15 +426,6 @@ def remove_folder(target: FolderEntry) -> bool:
             return False
         raise
     return True
-
-
-def set_mode(target: FolderEntry, mode: int, display: str) -> None:
-    """Set the mode of a regular file."""
-    fd = open_file(target, display)
-    try:
-        os.fchmod(fd, mode & 0o777)
-    finally:
-        os.close(fd)
 
 
 def make_link(target: FolderEntry, leads_to: bytes) -> None:

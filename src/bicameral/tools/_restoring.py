@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from pathlib import Path
 
 from bicameral.errors import ToolError
 from bicameral.tools import _file_operations as writes
 from bicameral.tools._changes import FileState
 from bicameral.tools._folders import Folders
-
-_NEW_FILE = 0o600
 
 
 def read_exact(folders: Folders, path: Path) -> tuple[FileState | None, bytes | None]:
@@ -27,8 +24,16 @@ def read_exact(folders: Folders, path: Path) -> tuple[FileState | None, bytes | 
         raise
 
 
-def restore_exact(folders: Folders, path: Path, state: FileState, content: bytes) -> None:
-    """Give a file its former content, atomically; one that is gone also gets its former mode."""
+def restore_exact(folders: Folders, path: Path, state: FileState, content: bytes, *, keep_mode: bool = False) -> None:
+    """Give a file its former content and mode, atomically.
+
+    Args:
+        folders: The folders that may be written.
+        path: The file.
+        state: Its former state.
+        content: Its former content, of a link where it led.
+        keep_mode: Whether a file that is there keeps the mode that it has now.
+    """
     with folders.open_exact(path, create=True) as at:
         info = writes.entry_stat(at)
         if state.kind == "link":
@@ -36,11 +41,8 @@ def restore_exact(folders: Folders, path: Path, state: FileState, content: bytes
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
             writes.make_link(at, content)
             return
-        if info is not None and stat.S_ISLNK(info.st_mode):
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-        writes.write_file(at, [content], str(path), replace=info is not None, mode=_NEW_FILE)
-        if info is None:
-            writes.set_mode(at, state.mode, str(path))
+        mode = None if keep_mode and info is not None else state.mode
+        writes.write_file(at, [content], str(path), replace=info is not None, exact_mode=mode)
 
 
 def move_back(folders: Folders, source: Path, target: Path) -> None:
