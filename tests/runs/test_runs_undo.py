@@ -303,9 +303,6 @@ def test_a_crash_between_record_and_change_is_judged_by_the_content(
     office.write("a.txt", "one\n")
     rename = operations.os.replace
 
-    class Killed(BaseException):
-        pass
-
     def die(*args: Any, **options: Any) -> None:
         if moment == "after the change":
             rename(*args, **options)

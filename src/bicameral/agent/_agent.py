@@ -95,6 +95,7 @@ class Agent(AgentPlanning):
         deterministic: bool = False,
         caps: Limits | None = None,
         doubts: Sequence[Doubt] = (),
+        may_replace: bool = False,
     ) -> RunOutcome:
         """Run a plan, or plan a request and run it. A plan with errors is refused before anything happens.
 
@@ -113,6 +114,8 @@ class Agent(AgentPlanning):
             deterministic: As in `plan`.
             caps: How much the run may take, by default as configured.
             doubts: What is not sure about a plan that was bound before.
+            may_replace: Whether the plan of a model may replace files that the request does not say to replace. By
+                default the approver is asked. It holds for a plan; a request is asked about in any case.
         """
         if isinstance(what, str | Labelled):
             from bicameral.agent._automatic_rounds import RequestRun
@@ -136,6 +139,7 @@ class Agent(AgentPlanning):
             policy=self.policy,
             approver=approver,
             caps=caps or self.config.caps,
+            may_replace=may_replace,
             start=None if checked.basis.start == StartState() else checked.basis.start,
         )
         if not isinstance(what, Planned):

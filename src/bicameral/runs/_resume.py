@@ -413,7 +413,9 @@ def _resume_workload(
         grants=record.grants,
         assembled=assembled,
         doubts=tuple(Doubt.from_json(each) for each in facts.get("doubts", ())),
-        replacing=ReplaceRule.for_request(recorded_request(facts), plan, registry, live.changes.touched),
+        replacing=ReplaceRule.for_request(
+            None if facts.get("may_replace") else recorded_request(facts), plan, registry, live.changes.touched
+        ),
     )
 
 

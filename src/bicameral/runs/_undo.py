@@ -117,7 +117,7 @@ class Undo:
                 fix="Nothing was changed. Put the file back yourself; `bicameral undo --dry-run` shows all of them.",
             )
         if not self.restorations:
-            lasting = f"; what it did cannot be taken back: {self.lasting[0]}" if self.lasting else ""
+            lasting = "".join(f"; cannot be taken back: {each}" for each in self.lasting[:1])
             raise RunError("run.nothing-to-undo", f"run {self.run} changed no file that is not as before{lasting}")
 
     def to_json(self) -> dict[str, Any]:

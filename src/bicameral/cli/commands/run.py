@@ -72,7 +72,12 @@ class RunOptions:
     type=click.Choice(["compiled", "native_react", "plan_and_execute", "spar"]),
     help="How to go about it: one whole plan that is proved first, or tools called as a conversation goes on.",
 )
-@click.option("-y", "--yes", is_flag=True, help="Do not ask before sending or changing something for good.")
+@click.option(
+    "-y",
+    "--yes",
+    is_flag=True,
+    help="Do not ask before sending something, replacing a file or changing something for good.",
+)
 @plans_option
 @planning_options
 @common_options
@@ -272,7 +277,8 @@ class RunCommand:
             shown.phase("running")
             request = what.intent.request if isinstance(what, Planned) else ""
             asker, approver = terminal_people(self._out, agent.registry, shown.quiet, request)
-            outcome = await agent.run(what, asker=asker, approver=approver, observer=shown.step, doubts=doubts)
+            people: dict[str, Any] = {"asker": asker, "approver": approver, "may_replace": self._wishes.yes}
+            outcome = await agent.run(what, observer=shown.step, doubts=doubts, **people)
         show_outcome(self._out, outcome, what.spent if isinstance(what, Planned) else None)
         told = outcome_json(outcome)
         # The run knows the doubts of planning, too.
