@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from posixpath import normpath
 
 from bicameral.planning._effect_words import ordering_text
+from bicameral.planning._language import fold
 from bicameral.plans import Call, Const, Plan, walk
 from bicameral.tools import Registry
 
-# Without accents, as `ordering_text` gives a request.
+# Without accents, as `fold` and `ordering_text` give a request.
 _REPLACING = re.compile(
     r"\b(?:"
     r"overwrit\w*|replac\w*|rewrit\w*|updat\w*|refresh\w*|regenerat\w*|renew\w*|edit|edited|modif(?:y|ies|ied)|"
@@ -57,19 +58,22 @@ class ReplaceScope:
         return self.all_files or any(path == each or path.endswith(f"/{each}") for each in self.edited)
 
 
-def replace_scope(request: str, plan: Plan, registry: Registry) -> ReplaceScope:
+def replace_scope(request: str, plan: Plan | None, registry: Registry) -> ReplaceScope:
     """What a request says about the files that its plan would replace.
 
     Args:
         request: The request, in the user's own words.
-        plan: Its plan, with references bound.
+        plan: Its plan, with references bound; None for a conversation.
         registry: The tools.
     """
     # What the request denies ("do not overwrite it") or only quotes is no order, and not in this text.
     ordered = ordering_text(request)
     if _REPLACING.search(ordered):
         return ReplaceScope(all_files=True)
-    return ReplaceScope(edited=_read_paths(plan, registry) if _EDITING.search(ordered) else frozenset())
+    # To change a part of a text is no order for an effect, and so not in that text either.
+    if plan is None or not _EDITING.search(fold(request)):
+        return ReplaceScope()
+    return ReplaceScope(edited=_read_paths(plan, registry))
 
 
 def _read_paths(plan: Plan, registry: Registry) -> frozenset[str]:

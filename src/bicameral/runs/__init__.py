@@ -78,7 +78,7 @@ from bicameral.runs._outcome import (
     Stopped as Stopped,
     Waiting as Waiting,
 )
-from bicameral.runs._replacing import REPLACE_RULE as REPLACE_RULE
+from bicameral.runs._replacing import REPLACE_RULE as REPLACE_RULE, ReplaceRule as ReplaceRule
 from bicameral.runs._replay import Replayed as Replayed, replay as replay, replay_workload as replay_workload
 from bicameral.runs._resume import previous_attempts as previous_attempts, resume_plan as resume_plan
 from bicameral.runs._run import (

@@ -139,9 +139,7 @@ def recorded_changes(events: Iterable[Event]) -> Iterator[tuple[FileChange, Mapp
 
 def change_from_json(facts: Mapping[str, Any]) -> FileChange:
     """The change that was recorded with these facts."""
-    before, after = (
-        None if facts[name] is None else FileState.from_json(facts[name]) for name in ("before", "after")
-    )
+    before, after = (None if facts[name] is None else FileState.from_json(facts[name]) for name in ("before", "after"))
     content = base64.b64decode(facts["content"]) if "content" in facts else None
     return FileChange(Path(facts["path"]), before, after, content, unrecorded=bool(facts.get("unrecorded")))
 

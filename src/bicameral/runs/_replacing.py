@@ -39,9 +39,9 @@ class ReplaceRule:
 
     @classmethod
     def for_request(
-        cls, request: str | None, plan: Plan, registry: Registry, own: Collection[Path] = ()
+        cls, request: str | None, plan: Plan | None, registry: Registry, own: Collection[Path] = ()
     ) -> ReplaceRule | None:
-        """The rule for a plan that a model wrote for a request; None for a plan without one."""
+        """The rule for what a model does for a request, with a plan or in a conversation; None without a request."""
         if request is None:
             return None
         # Here, since a plan that no model wrote has no request, and planning takes long to load.
