@@ -108,6 +108,7 @@ from bicameral.planning._questions import (
     understand as understand,
 )
 from bicameral.planning._refusals import OverriddenRefusal as OverriddenRefusal, refute_refusal as refute_refusal
+from bicameral.planning._replacing import ReplaceScope as ReplaceScope, replace_scope as replace_scope
 from bicameral.planning._rounds import LOOK as LOOK, EarlierRounds as EarlierRounds, round_source as round_source
 from bicameral.planning._selecting_constants import (
     InventedConstant as InventedConstant,

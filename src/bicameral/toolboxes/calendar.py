@@ -210,6 +210,7 @@ def _reading_tools(calendar: _Calendar) -> list[Tool]:
 def _changing_tools(calendar: _Calendar) -> list[Tool]:
     @tool(
         effect="write",
+        files_only=True,
         timeout=_TIMEOUT,
         purpose={"description": "carries", "title": "carries", "location": "carries"},
         origins=Origin("system", _READERS),
@@ -239,6 +240,7 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
 
     @tool(
         effect="write",
+        files_only=True,
         timeout=_TIMEOUT,
         purpose={"title": "carries", "location": "carries"},
         refers={"id": "event"},
@@ -268,6 +270,7 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
 
     @tool(
         effect="irreversible",
+        files_only=True,
         timeout=_TIMEOUT,
         outbound=False,
         refers={"id": "event"},

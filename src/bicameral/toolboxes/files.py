@@ -149,6 +149,10 @@ class FileTools:
             return replace(target, executed=None)
         return replace(target, executed=has_formulas(text if isinstance(text, str) else "\n".join(text)))
 
+    def replaced_target(self, given: Mapping[str, Any]) -> WriteTarget:
+        """The same for writing a whole file: the content that is there already is lost."""
+        return replace(self.text_target(given), replaces=self.folders.replaced_files(given.get("path")))
+
     def copy_target(self, given: Mapping[str, Any]) -> WriteTarget:
         """The target of a copy. Whether `target` is a folder may change before the call, so both cases count."""
         source, target = given.get("source"), given.get("target")
@@ -253,7 +257,8 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
         words=_SAVE_WORDS,
         refers={"path": "file"},
         origins=done,
-        target=files.text_target,
+        target=files.replaced_target,
+        files_only=True,
     )
 
     def own_source(given: Mapping[str, Any]) -> bool:
@@ -264,6 +269,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
 
     append = tool(
         effect="write",
+        files_only=True,
         purpose={"text": "carries"},
         refers={"path": "file"},
         origins=done,
@@ -291,6 +297,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
             origins=done,
             owned=own_source,
             target=files.copy_target,
+            files_only=True,
             words=("copy", "back up", "backup", "duplicate"),
         )(files.copy_file),
         tool(
@@ -299,6 +306,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
             origins=done,
             owned=own_source,
             target=files.move_target,
+            files_only=True,
             words=("move", "rename", "archive", "sort into", "organize", "put"),
         )(files.move_file),
         tool(
@@ -307,6 +315,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
             refers={"path": "file"},
             origins=done,
             target=changed,
+            files_only=True,
             words=("delete", "erase", "trash", "remove", "get rid of"),
         )(files.delete_file),
         tool(
@@ -315,6 +324,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
             refers={"path": "folder"},
             origins=done,
             target=changed,
+            files_only=True,
             words=("make", "create", "new folder", "folder called", "folder named", "new directory"),
         )(files.make_folder),
     ]

@@ -365,6 +365,7 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
 
     @tool(
         effect="write",
+        files_only=True,
         timeout=60,
         purpose={"id": "selects", "name": "directs", "folder": "directs"},
         refers={"id": "mail", "folder": "folder"},

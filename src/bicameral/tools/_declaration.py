@@ -59,6 +59,7 @@ class ToolFacts(TypedDict, total=False):
     owned: OwnershipTest | None
     attached_in: Folders | None
     target: FindTarget | None
+    files_only: bool
     toolbox: str
     version: str
 
