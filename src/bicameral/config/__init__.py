@@ -13,6 +13,7 @@ from bicameral.config._acceptance import (
     forget_acceptance as forget_acceptance,
     record_acceptance as record_acceptance,
 )
+from bicameral.config._absent_tools import absent_tools as absent_tools, unready_tools as unready_tools
 from bicameral.config._config import (
     STANDARD as STANDARD,
     Config as Config,
