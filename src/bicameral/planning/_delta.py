@@ -24,6 +24,7 @@ from bicameral.planning._decode import (
     repair_text,
     setup_messages,
 )
+from bicameral.planning._failed_plans import FailedPlan, NoPlanError, PlanFault, distinct_faults
 from bicameral.planning._intent_check import (
     UnaskedEffectError,
     check_against_intent,
@@ -36,7 +37,7 @@ from bicameral.planning._matching import load_examples, nearest_tools, relevant_
 from bicameral.planning._neutral_names import NeutralNames
 from bicameral.planning._planning_job import PlanningJob
 from bicameral.planning._quotations import restore_quotations
-from bicameral.planning._refusals import refute_refusal
+from bicameral.planning._refusals import refusal_error, refute_refusal
 from bicameral.planning._rounds import EarlierRounds, PlannerCode, replace_look, with_left_variables
 from bicameral.plans import Call, Plan, PlanLimits, Report, check, parse, plan_references, walk
 from bicameral.sessions import Listener, Session
@@ -59,6 +60,7 @@ class _Attempt:
 
     code: str = ""
     problems: tuple[str, ...] = ()
+    faults: tuple[PlanFault, ...] = ()
     wrong_line: int | None = None
     compiled: CompiledPlan | None = None
     refusal: str | None = None
@@ -150,9 +152,9 @@ class Delta:
             if attempt.refusal is not None and repairs == 0:
                 attempt = await self._verify_refusal(attempt, attempt.refusal, writing)
         if attempt.refusal is not None:
-            raise _refusal_error(attempt.refusal, registry, intent.request)
+            raise refusal_error(attempt.refusal, registry, intent.request)
         if (compiled := attempt.usable) is None and attempt.claims_dropped:
-            raise _unasked_error(attempt, registry)
+            raise _unasked_error(attempt, registry, _failed_plan(attempt, writing))
         if compiled is None:
             raise self._no_plan_error(writing, registry, attempt)
         # The plan of a substitute model is not cached: an entry could not say that it is one. Neither is a plan that
@@ -181,6 +183,11 @@ class Delta:
         draft = draft.model_copy(update={"goal": intent.request})
         writing = self._prepare_job(intent, registry, None, None)
         return self._judge_plan(draft, None, writing).usable
+
+    def has_plan(self, intent: Intent, registry: Registry) -> bool:
+        """Whether a plan for an intent is in the cache and passes the check; no model is asked."""
+        writing = self._prepare_job(intent, registry, None, None)
+        return self._load_cached(self._job_key(writing), writing) is not None
 
     @property
     def cache(self) -> MutableMapping[str, str] | None:
@@ -356,12 +363,12 @@ class Delta:
         if draft.refusal is not None:
             return _Attempt(draft.code, refusal=draft.refusal)
         if draft.problem is not None:
-            return _Attempt(draft.code, (draft.problem,))
+            return _Attempt(draft.code, (draft.problem,), (PlanFault("", draft.problem),))
         try:
             code = replace_look(draft.code) if earlier is not None and earlier.may_look else PlannerCode(draft.code)
             parsed = parse(code.text, registry)
         except PlanError as error:
-            return _Attempt(draft.code, (str(error),))
+            return _Attempt(draft.code, (str(error),), (PlanFault.of_error(error),))
         written = restore_quotations(parsed.plan.model_copy(update={"goal": intent.request}), intent)
         attempt = self._judge_plan(written, code.looks, writing, places=parsed.places)
         compiled = attempt.compiled
@@ -391,10 +398,12 @@ class Delta:
             real = writing.names.to_real(plan)
             final = _with_left_variables(real, looks, writing.real_registry, writing.real_earlier)
         except (PlanError, ValueError) as error:
-            return _Attempt(problems=(error.code if isinstance(error, PlanError) else "plan.invalid",))
+            code = error.code if isinstance(error, PlanError) else "plan.invalid"
+            return _Attempt(problems=(code,), faults=(PlanFault(code, str(getattr(error, "message", code))),))
         if not report.ok:
             first = next((finding.place for finding in report.errors), None)
-            return _Attempt("", tuple(map(str, report.errors)), first.line if first else None)
+            faults = tuple(map(PlanFault.of_finding, report.errors))
+            return _Attempt("", tuple(map(str, report.errors)), faults, first.line if first else None)
         intent, earlier = writing.intent, writing.earlier
         looking = looks is not None
         mismatches = (
@@ -404,9 +413,12 @@ class Delta:
         # What forbids the plan comes first: it is the reason that a person is told if no better plan is found.
         gravest = sorted(mismatches, key=lambda each: not each.severe)
         problems = (*(each.message for each in gravest), *_unused_results(draft, report, writing.registry))
+        faults = (
+            *(PlanFault(each.code, each.message.rstrip("."), _line_of(each.path, places)) for each in gravest),
+            *(PlanFault("plan.unused", text.rstrip(".")) for text in problems[len(gravest) :]),
+        )
         wrong = next((each.path for each in mismatches if each.path is not None), None)
-        place = places.get(wrong) if wrong is not None and places is not None else None
-        line = place.line if place else None
+        line = _line_of(wrong, places)
         types = dict(report.types)
         check = PlanCheck(final, writing.registry, self._limits, _scope_of(earlier), report)
         compiled = CompiledPlan(
@@ -423,7 +435,7 @@ class Delta:
             dropped=tuple(map(writing.names.to_readable, dropped)),
             check=check,
         )
-        return _Attempt("", problems, line, compiled)
+        return _Attempt("", problems, faults, line, compiled)
 
     def _check(
         self, plan: Plan, registry: Registry, earlier: EarlierRounds | None, places: Mapping[str, Place] | None
@@ -434,26 +446,30 @@ class Delta:
         request = writing.intent.request
         near = ", ".join(nearest_tools(request, registry)) or "none comes near"
         reason = attempt.problems[0] if attempt.problems else "the model wrote nothing usable"
-        return PlanError(
+        return NoPlanError(
             "plan.none",
             f"no plan was found that serves the request: {writing.names.to_readable(reason)}",
             fix=f"Say it in other words or in smaller steps. Nearest tools: {near}.",
+            failure=_failed_plan(attempt, writing),
         )
 
 
-def _refusal_error(reason: str, registry: Registry, request: str) -> PlanError:
-    """The planner's own word that the request cannot be served, which is an outcome and no failure to plan."""
-    near = ", ".join(nearest_tools(request, registry)) or "none comes near"
-    return PlanError(
-        "plan.cannot",
-        f"this cannot be done: {reason.rstrip('.')}",
-        fix=f"Ask for a part of it, or configure a tool for it. Nearest tools: {near}.",
-    )
+def _failed_plan(attempt: _Attempt, writing: PlanningJob) -> FailedPlan:
+    """What the planner wrote and what is wrong with it, with the real names of tools, as far as people may see them."""
+    readable = writing.names.to_readable
+    faults = (PlanFault(each.code, readable(each.message), each.line) for each in attempt.faults)
+    return FailedPlan(readable(attempt.code).rstrip(), distinct_faults(faults))
 
 
-def _unasked_error(attempt: _Attempt, registry: Registry) -> UnaskedEffectError:
+def _line_of(path: str | None, places: Mapping[str, Place] | None) -> int | None:
+    place = places.get(path) if path is not None and places is not None else None
+    return place.line if place else None
+
+
+def _unasked_error(attempt: _Attempt, registry: Registry, failure: FailedPlan) -> UnaskedEffectError:
     dropped = () if attempt.compiled is None else attempt.compiled.dropped
-    return UnaskedEffectError(dropped, [tool.effect for name in dropped if (tool := registry.get(name)) is not None])
+    effects = [tool.effect for name in dropped if (tool := registry.get(name)) is not None]
+    return UnaskedEffectError(dropped, effects, failure)
 
 
 def _scope_of(earlier: EarlierRounds | None) -> Mapping[str, Type]:
