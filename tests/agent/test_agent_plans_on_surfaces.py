@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.sending import SENDING_TOML
 
 from bicameral import Agent, ScriptedProvider
 from bicameral.config import Config
@@ -63,7 +64,7 @@ def _agent(reply: Callable[[ModelRequest], Any]) -> Make:
 
 
 def configured(folder: Path, planning: str = "") -> Config:
-    (folder / "bicameral.toml").write_text(f'[journal]\nfile = "journal.db"\n[planning]\n{planning}')
+    (folder / "bicameral.toml").write_text(f'[journal]\nfile = "journal.db"\n[planning]\n{planning}\n{SENDING_TOML}')
     return Config.load(folder / "bicameral.toml", base=folder)
 
 

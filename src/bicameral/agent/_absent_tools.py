@@ -80,7 +80,7 @@ def _with_smaller(agent: AgentWiring, error: NoPlanError, request: str) -> NoPla
         has_plan=lambda intent: _has_plan(agent, intent),
         is_servable=lambda part: _needed_absent_tool(agent, part) is None,
     )
-    error.failure = replace(error.failure, smaller=found)
+    error.failure = replace(error.failure, request=request, smaller=found)
     return error
 
 

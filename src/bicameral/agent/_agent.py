@@ -137,7 +137,13 @@ class Agent(AgentPlanning):
         if not self._stages:
             return await run(checked, observer=observer, **_planning_record(what))
         escalation = Escalation(
-            self._delta, what, checked, self.planning_registry, self.policy, self._limits, partial(self.bind, asker=asker)
+            self._delta,
+            what,
+            checked,
+            self.planning_registry,
+            self.policy,
+            self._limits,
+            partial(self.bind, asker=asker),
         )
         return await escalation.run(run, observer, _planning_record(what))
 

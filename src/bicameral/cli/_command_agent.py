@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 import click
 
 from bicameral.cli._output import Output, Terminated
+from bicameral.errors import BicameralError, PlanError
 
 if TYPE_CHECKING:
     from bicameral.agent import Agent
@@ -44,10 +45,22 @@ async def open_agent(config: Config) -> AsyncGenerator[Agent]:
         agent = make(config) if make else Agent.from_config(config)
         try:
             yield agent
+        except PlanError as error:
+            note_larger_models(error, config)
+            raise
         finally:
             await agent.aclose()
     for problem in problems:
         Output().say(f"telemetry: {problem}")
+
+
+def note_larger_models(error: BicameralError, config: Config) -> None:
+    """Note in the error of a request without a plan which models may find one, unless code knows that none can."""
+    from bicameral.config import larger_planning_models
+    from bicameral.planning import NoPlanError
+
+    if isinstance(error, NoPlanError) and not error.is_founded:
+        error.larger_models = larger_planning_models(config)
 
 
 def fetch_missing_weights(out: Output, config: Config, roles: Iterable[Role]) -> None:

@@ -59,7 +59,9 @@ def doubtful_absent_tools(request: str, registry: Registry, absent: Iterable[Abs
     return tuple(
         each
         for each in absent
-        if each.tool is not None and each.tool.changes and each.tool.effect in asked_effects(text, Registry([each.tool]))
+        if each.tool is not None
+        and each.tool.changes
+        and each.tool.effect in asked_effects(text, Registry([each.tool]))
     )
 
 

@@ -246,7 +246,7 @@ def ordering_clauses(
 
 
 def part_spans(request: str, language: Language) -> Iterator[tuple[int, int]]:
-    """Where the sentences of a request, and the clauses after `and` or `then`, begin and end; none that hangs on another.
+    """Where the main clauses of a request begin and end, cut after sentences and before `and` or `then`.
 
     What is quoted, and the name of a file, is never cut. A request that forbids something has no parts: a part would
     not say what is forbidden.

@@ -94,11 +94,13 @@ class FailedPlan:
         attempt: The best plan that the model wrote, as people read plans; empty if it wrote none.
         faults: What is wrong with it, the gravest first.
         smaller: A part of the request that may be served.
+        request: What was asked for.
     """
 
     attempt: str = ""
     faults: tuple[PlanFault, ...] = ()
     smaller: SmallerRequest | None = None
+    request: str = ""
 
     def to_json(self) -> dict[str, Any]:
         facts: dict[str, Any] = {

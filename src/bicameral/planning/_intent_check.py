@@ -68,9 +68,7 @@ class UnaskedEffectError(NoPlanError):
         failure: The plan that has it.
     """
 
-    def __init__(
-        self, tools: Sequence[str], effects: Sequence[Effect], failure: FailedPlan | None = None
-    ) -> None:
+    def __init__(self, tools: Sequence[str], effects: Sequence[Effect], failure: FailedPlan | None = None) -> None:
         verbs = " and ".join(dict.fromkeys(_EFFECT_VERBS[effect] for effect in effects))
         self.tools = frozenset(tools)
         self.effects = frozenset(effects)

@@ -109,7 +109,7 @@ _UNUSUAL_IN_IDS = re.compile(r"[^A-Za-z0-9._-]")
 _SMTP_SETTING = "Set `smtp` under [toolbox.mail] in bicameral.toml."
 
 
-_PASSWORD_FIX = "Set it, or change `smtp.password_env` under [toolbox.mail]."
+_VARIABLE_SETTING = "Set it, or change `smtp.password_env` under [toolbox.mail]."
 _ADDRESS_SETTING = "Set `address` under [toolbox.mail] in bicameral.toml."
 _SENDING_TOOLS = ("send_mail",)
 _MAILBOX_TOOLS = ("search_mail", "read_mail", "save_attachment")
@@ -124,7 +124,7 @@ def _missing_to_send(settings: MailSettings, surroundings: Surroundings) -> Sequ
         return (MissingSetting(_SENDING_TOOLS, "no sender address is set", _ADDRESS_SETTING),)
     if smtp.password_env is not None and not surroundings.environment.get(smtp.password_env):
         lacking = f"the environment variable {smtp.password_env!r} holds no password"
-        return (MissingSetting(_SENDING_TOOLS, lacking, _PASSWORD_FIX),)
+        return (MissingSetting(_SENDING_TOOLS, lacking, _VARIABLE_SETTING),)
     return ()
 
 
@@ -226,7 +226,7 @@ def _smtp_password(smtp: Smtp, surroundings: Surroundings) -> str | None:
         raise ToolError(
             "mail.smtp-auth",
             f"the environment variable {smtp.password_env!r} holds no password",
-            fix=_PASSWORD_FIX,
+            fix=_VARIABLE_SETTING,
         )
     return password
 
