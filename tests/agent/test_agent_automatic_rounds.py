@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sending import SENDING
 
 from bicameral import Agent, Finished, Registry, ScriptedProvider, parse
 from bicameral.config import Config
@@ -24,7 +23,7 @@ ANSWER = "answer(count)\n"
 def agent_of(folder: Path, *replies: str, rounds: int = 3, **options: Any) -> tuple[Agent, ScriptedProvider]:
     (folder / "notes.txt").write_text("one\ntwo\nthree\n")
     model = ScriptedProvider(list(replies), grammars=False)
-    config = Config(base=folder, toolbox=SENDING, planning=PlanningSettings(plans=0, rounds=rounds))
+    config = Config(base=folder, planning=PlanningSettings(plans=0, rounds=rounds))
     reader = ScriptedProvider([], name="reader", grammars=False)
     given: dict[str, Any] = {"cache": dict[str, str](), **options}
     return Agent(config=config, privileged=model, quarantined=reader, **given), model

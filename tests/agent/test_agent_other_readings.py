@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sending import SENDING
 
 from bicameral import Agent, Finished, ScriptedProvider
 from bicameral.config import Config
@@ -39,7 +38,7 @@ def shown_tools(request: ModelRequest) -> str:
 
 def agent(folder: Path, model: ScriptedProvider, **options: Any) -> Agent:
     reader = ScriptedProvider([], name="reader", grammars=False)
-    return Agent(config=Config(base=folder, toolbox=SENDING), privileged=model, quarantined=reader, cache={}, **options)
+    return Agent(config=Config(base=folder), privileged=model, quarantined=reader, cache={}, **options)
 
 
 async def planned_and_run(made: Agent, request: str = REQUEST) -> tuple[Any, Finished]:

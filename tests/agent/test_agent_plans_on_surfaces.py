@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sending import SENDING_TOML
 
 from bicameral import Agent, ScriptedProvider
 from bicameral.config import Config
@@ -64,7 +63,7 @@ def _agent(reply: Callable[[ModelRequest], Any]) -> Make:
 
 
 def configured(folder: Path, planning: str = "") -> Config:
-    (folder / "bicameral.toml").write_text(f'[journal]\nfile = "journal.db"\n[planning]\n{planning}\n{SENDING_TOML}')
+    (folder / "bicameral.toml").write_text(f'[journal]\nfile = "journal.db"\n[planning]\n{planning}')
     return Config.load(folder / "bicameral.toml", base=folder)
 
 

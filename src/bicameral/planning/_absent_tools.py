@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 
 from bicameral.planning._capabilities import serving_tools, speaks_of, tool_objects
 from bicameral.planning._clauses import only_asks, ordering_clauses
+from bicameral.planning._effect_words import effects_in_words
 from bicameral.planning._failed_plans import NoPlanError
 from bicameral.planning._intent import asked_effects
-from bicameral.planning._language import fold, guess_language
+from bicameral.planning._language import Language, fold, guess_language
 from bicameral.planning._matching import named_objects
 from bicameral.planning._refusals import missing_capability
+from bicameral.planning._unserved_orders import without_opening
 from bicameral.plans import Call, Plan, walk
-from bicameral.tools import AbsentTool, Registry
+from bicameral.tools import AbsentTool, Registry, Tool
 
 _ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 # Words for the place itself. What is said of an event or of a message may stand in a note as well.
@@ -54,14 +55,13 @@ def ordered_absent_tool(request: str, registry: Registry, absent: Sequence[Absen
 
 
 def doubtful_absent_tools(request: str, registry: Registry, absent: Iterable[AbsentTool]) -> tuple[AbsentTool, ...]:
-    """The absent tools that a request may order, by words that other tools have, too."""
+    """The absent tools that a request may order, by words that other tools have, too, or that mean other things."""
     text = _ADDRESS.sub("somebody", request)
+    changing = [(each, each.tool) for each in absent if each.tool is not None and each.tool.changes]
     return tuple(
         each
-        for each in absent
-        if each.tool is not None
-        and each.tool.changes
-        and each.tool.effect in asked_effects(text, Registry([each.tool]))
+        for each, tool in changing
+        if tool.effect in asked_effects(text, Registry([tool])) and _may_be_meant(request, tool)
     )
 
 
@@ -113,6 +113,9 @@ def refused_absent_tool(reason: str, absent: Iterable[AbsentTool]) -> AbsentTool
     if capability is None or not known:
         return None
     served = serving_tools(capability, Registry(each.tool for each in known.values() if each.tool is not None))
+    if not served and "send" in capability.actions:
+        # A message to somebody may go by any way.
+        served = tuple(name for name, each in known.items() if each.tool is not None and each.tool.effect == "send")
     return known[served[0]] if served else None
 
 
@@ -134,16 +137,78 @@ def absent_tool_doubt(absent: AbsentTool) -> str:
 
 
 def _asks_for(request: str, absent: AbsentTool, working: Registry) -> bool:
-    """Whether rules find an order for the effect of a tool, by words that no working tool has.
+    """Whether a clause of a request certainly orders a tool, by a verb that no working tool has.
 
-    Not by an address alone: `Add kim@example.org to contacts.csv` sends nothing.
+    The words that allow an effect are generous: they find an order in `answer how many lines there are` and in `write
+    the guests to list.txt`. Here the clause must begin with the verb and name somebody whom it goes to, if it is one
+    that goes to somebody.
     """
     tool = absent.tool
-    if tool is None:
+    # Not by an address alone: `Add kim@example.org to contacts.csv` sends nothing.
+    if tool is None or tool.effect not in asked_effects(_ADDRESS.sub("somebody", request), Registry([tool])):
         return False
     shared = {word for other in working if other.changes for word in other.words}
-    own = replace(tool, words=tuple(word for word in tool.words if word not in shared))
-    return tool.effect in asked_effects(_ADDRESS.sub("somebody", request), Registry([own]))
+    own = [re.escape(fold(word)) for word in tool.words if word not in shared]
+    verb = re.compile(rf"(?:{'|'.join(sorted(own, key=len, reverse=True))})\b") if own else None
+    language = guess_language(request)
+
+    def begins(clause: str) -> bool:
+        return verb is not None and verb.match(without_opening(clause)) is not None
+
+    for clause in ordering_clauses(request, language, known=begins):
+        start = len(clause.text) - len(without_opening(clause.text))
+        found = verb.match(clause.text, start) if verb is not None else None
+        if found is None and tool.effect not in effects_in_words(clause.spelled):
+            continue
+        end = found.end() if found is not None else start + _first_word_length(clause.text[start:])
+        if not tool.receivers or _goes_to_somebody(clause.text[end:], clause.spelled[end:], language):
+            return True
+    return False
+
+
+def _may_be_meant(request: str, tool: Tool) -> bool:
+    """Whether a clause says that something goes to somebody, whatever its verb is."""
+    language = guess_language(request)
+    for clause in ordering_clauses(request, language, known=lambda _: True):
+        start = len(clause.text) - len(without_opening(clause.text))
+        end = start + _first_word_length(clause.text[start:])
+        if not tool.receivers or _goes_to_somebody(clause.text[end:], clause.spelled[end:], language):
+            return True
+    return False
+
+
+def _first_word_length(text: str) -> int:
+    return len(text.split(maxsplit=1)[0]) if text.strip() else 0
+
+
+_TOWARDS: dict[Language, re.Pattern[str]] = {
+    "en": re.compile(r"\bto\s+"),
+    "de": re.compile(r"\ban\s+"),
+    "fr": re.compile(r"\b(?:a|au|aux)\s+"),
+    "es": re.compile(r"\b(?:al?)\s+"),
+}
+_PLACES = ("file", "folder", "table", "calendar", "web", "chat")
+_ONESELF = frozenset({"me", "myself", "mir", "mich", "moi", "mi"})
+_DETAIL = re.compile(r"\b(?:on|from|in|of|with|about|aus|von|mit|in|auf|de|du|dans|sur|avec|en|con|sobre)\b")
+_NAME = re.compile(r"\s+[A-ZÀ-ÖØ-Þ][\w'-]*")
+_PRONOUN = re.compile(r"\s+(?:him|her|them|everyone|everybody|all\s+of\s+them)\b")
+
+
+def _goes_to_somebody(text: str, spelled: str, language: Language) -> bool:
+    """Whether what follows a verb says to whom: a name or a pronoun at once, or somebody after `to`."""
+    name = _NAME.match(spelled)
+    if name is not None and not any(speaks_of(name[0], each) for each in _PLACES):
+        return True
+    if _PRONOUN.match(text):
+        return True
+    for found in _TOWARDS[language].finditer(text):
+        words = _DETAIL.split(text[found.end() :], maxsplit=1)[0].split()[:4]
+        # A file is masked as `qqq`; what goes to a place goes to nobody.
+        is_place = any("/" in word or word.startswith("qqq") for word in words)
+        is_place = is_place or any(speaks_of(" ".join(words), each) for each in _PLACES)
+        if words and not is_place and words[0] not in _ONESELF:
+            return True
+    return False
 
 
 def _is_served(request: str, absent: AbsentTool, working: Registry) -> bool:
