@@ -46,7 +46,7 @@ def ordered_absent_tool(request: str, registry: Registry, absent: Sequence[Absen
     """
     working = registry.without(each.name for each in absent)
     for each in absent:
-        if each.tool is None:
+        if each.tool is None or each.tool.effect == "read":
             if _asks_store(request, each.toolbox, working):
                 return each
         elif each.tool.changes and _asks_for(request, each, working) and not _is_served(request, each, working):

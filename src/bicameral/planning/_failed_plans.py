@@ -6,7 +6,6 @@ a prompt.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,8 +134,3 @@ class RefusedPlanError(NoPlanError):
     def __init__(self, reason: str, *, fix: str | None = None) -> None:
         super().__init__("plan.cannot", f"this cannot be done: {reason.rstrip('.')}", fix=fix)
         self.reason = reason
-
-
-def distinct_faults(faults: Iterable[PlanFault]) -> tuple[PlanFault, ...]:
-    """The faults, each once."""
-    return tuple(dict.fromkeys(faults))

@@ -32,6 +32,7 @@ from bicameral.tools import (
     Surroundings,
     Tool,
     Toolbox,
+    missing_extra,
     note_selection,
     tool,
 )
@@ -118,6 +119,10 @@ _FILE_TOOLS = ("list_events", "search_events", "find_free_time", "change_event",
 
 def _no_file_text(settings: CalendarSettings) -> str:
     return f"there is no calendar at {settings.file!r}"
+
+
+def _missing_packages(_settings: CalendarSettings, _surroundings: Surroundings) -> Sequence[MissingSetting]:
+    return missing_extra(("add_event", *_FILE_TOOLS), "standard", "icalendar", "recurring_ical_events")
 
 
 def _missing_file(settings: CalendarSettings, surroundings: Surroundings) -> Sequence[MissingSetting]:
@@ -355,5 +360,6 @@ toolbox: Toolbox[CalendarSettings] = Toolbox(
     CalendarSettings,
     _build,
     keeps=lambda settings: (settings.file,),
+    lacks=_missing_packages,
     unready=_missing_file,
 )

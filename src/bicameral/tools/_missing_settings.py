@@ -8,8 +8,11 @@ refused instead.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from bicameral.errors import missing_packages
 
 if TYPE_CHECKING:
     from bicameral.tools._tool import Tool
@@ -30,6 +33,15 @@ class MissingSetting:
     lacking: str
     fix: str
     begun_by: tuple[str, ...] = ()
+
+
+def missing_extra(tools: Sequence[str], extra: str, *modules: str) -> tuple[MissingSetting, ...]:
+    """What tools lack that need these modules of an extra of Bicameral; nothing if all are installed."""
+    if not (missing := missing_packages(*modules)):
+        return ()
+    verb = "is" if len(missing) == 1 else "are"
+    lacking = f"{' and '.join(missing)} {verb} not installed"
+    return (MissingSetting(tuple(tools), lacking, f'Install with `pip install "bicameral[{extra}]"`.'),)
 
 
 @dataclass(frozen=True, slots=True)
