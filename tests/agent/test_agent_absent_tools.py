@@ -217,3 +217,15 @@ def test_what_orders_none(registry: Registry, order: str, tmp_path: Path) -> Non
     absent = absent_tools(config, registry, surroundings_of(config))
     assert ordered_absent_tool(order, registry, absent) is None
     assert doubtful_absent_tools(order, registry, absent) == ()
+
+
+async def test_without_a_package_its_tools_are_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bicameral.tools._missing_settings.missing_packages", lambda *_: ["icalendar"])
+    agent, model = agent_of(tmp_path)
+    (tmp_path / "calendar.ics").write_text(CALENDAR)
+    error = await refusal(agent, "What is on my calendar tomorrow?")
+    assert "icalendar is not installed" in error.message
+    assert "bicameral[standard]" in (error.fix or "")
+    assert (await refusal(agent, "Show https://example.org/page")).code == "plan.absent-tool"
+    assert {"list_events", "add_event", "fetch_page"}.isdisjoint(agent.planning_registry.names)
+    assert model.requests == []
