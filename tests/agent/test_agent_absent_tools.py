@@ -220,7 +220,10 @@ def test_what_orders_none(registry: Registry, order: str, tmp_path: Path) -> Non
 
 
 async def test_without_a_package_its_tools_are_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bicameral.tools._missing_settings.missing_packages", lambda *_: ["icalendar"])
+    def missing_packages(*_: str) -> list[str]:
+        return ["icalendar"]
+
+    monkeypatch.setattr("bicameral.tools._missing_settings.missing_packages", missing_packages)
     agent, model = agent_of(tmp_path)
     (tmp_path / "calendar.ics").write_text(CALENDAR)
     error = await refusal(agent, "What is on my calendar tomorrow?")

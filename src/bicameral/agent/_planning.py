@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bicameral.agent._absent_tools import absent_tool_doubts, explained_failures, require_ready, require_tools
 from bicameral.agent._escalation import Planned, record_planned
@@ -63,7 +63,7 @@ class AgentPlanning(AgentWiring):
             thorough: Ask the model for the steps of the request also where it leaves nothing open.
         """
         request, today = trusted_request_text(request), self._now().date()
-        how = {"deterministic": deterministic, "thorough": thorough}
+        how: dict[str, Any] = {"deterministic": deterministic, "thorough": thorough}
         intent = await self._echo.intent(request, self.planning_registry, today, **how)
         answers: tuple[GivenAnswer, ...] = ()
         for _ in range(MAX_TURNS):

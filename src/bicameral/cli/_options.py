@@ -103,10 +103,8 @@ def common_options(function: CommandFunction) -> CommandFunction:
     return with_common
 
 
-def _completed_models() -> Mapping[str, str]:
-    from bicameral.config import planning_models
-
-    return planning_models(load_config_quietly())
+def _complete_model(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    return complete_models(context, parameter, begun)
 
 
 def model_option(function: CommandFunction) -> CommandFunction:
@@ -115,7 +113,7 @@ def model_option(function: CommandFunction) -> CommandFunction:
         "--model",
         "planning_model",
         metavar="NAME",
-        shell_complete=lambda *asked: completer(_completed_models)(*asked),
+        shell_complete=_complete_model,
         help="Plan with this model: weights (0.5b, 1.5b), an alias of the configuration, or family/model such as "
         "openai/gpt-4.1. The quarantined model stays as configured.",
     )(function)
@@ -298,3 +296,11 @@ async def _open_approvals() -> dict[str, str]:
 
     async with open_submitted_runs(load_config_quietly()) as runs:
         return {each.id: approval_gist(each) for each in await runs.approvals(limit=_MAX_COMPLETIONS)}
+
+
+@completer
+def complete_models() -> Mapping[str, str]:
+    """The models that can plan, by name."""
+    from bicameral.config import planning_models
+
+    return planning_models(load_config_quietly())

@@ -42,7 +42,7 @@ from bicameral.planning._refusals import refusal_error, refute_refusal
 from bicameral.planning._rounds import EarlierRounds, PlannerCode, replace_look, with_left_variables
 from bicameral.plans import Call, Plan, PlanLimits, Report, check, parse, plan_references, walk
 from bicameral.sessions import Listener, Session
-from bicameral.tools import Registry
+from bicameral.tools import Effect, Registry
 from bicameral.types import Type
 
 MAX_REPAIRS = 2
@@ -456,7 +456,7 @@ def _line_of(path: str | None, places: Mapping[str, Place] | None) -> int | None
 
 def _unasked_error(attempt: PlanAttempt, registry: Registry, failure: FailedPlan) -> UnaskedEffectError:
     dropped = () if attempt.compiled is None else attempt.compiled.dropped
-    effects = [tool.effect for name in dropped if (tool := registry.get(name)) is not None]
+    effects: list[Effect] = [tool.effect for name in dropped if (tool := registry.get(name)) is not None]
     return UnaskedEffectError(dropped, effects, failure)
 
 
