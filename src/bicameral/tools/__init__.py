@@ -54,6 +54,11 @@ from bicameral.tools._declaration import (
     tool as tool,
 )
 from bicameral.tools._folders import Folders as Folders
+from bicameral.tools._missing_settings import (
+    AbsentTool as AbsentTool,
+    MissingSetting as MissingSetting,
+    missing_extra as missing_extra,
+)
 from bicameral.tools._origins import Origin as Origin, Origins as Origins, Participants as Participants
 from bicameral.tools._passage_notes import (
     PassageNote as PassageNote,
