@@ -399,6 +399,8 @@ def _sheets(raw: bytes) -> Iterator[_Table]:
 
     if raw.startswith(b"PK"):
         _open_zip(raw).close()
+    elif raw.startswith(_COMPOUND) and "EncryptedPackage".encode("utf-16-le") in raw:
+        raise _Refused("encrypted")
     try:
         book = cast("Any", calamine.CalamineWorkbook.from_filelike(io.BytesIO(raw)))
     except calamine.PasswordError:
