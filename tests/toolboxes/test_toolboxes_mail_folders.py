@@ -188,9 +188,9 @@ async def test_a_mailbox_that_may_not_be_written_and_an_mbox_stay_as_they_are(tm
     message = "From kim Mon Mar  2 10:00:00 2026\nFrom: kim@example.com\nSubject: Sale\nTo: me@example.com\n\nHi\n"
     (other / "mail.mbox").write_text(message)
     have = tools(other)
-    assert await error_code(have["delete_mail"], id=(await ids(have))["Sale"]) == "mail.mbox"
-    assert await error_code(have["move_mail"], id=(await ids(have))["Sale"], folder="House") == "mail.mbox"
-    assert await error_code(have["save_draft"], **draft) == "mail.mbox"
+    assert await error_code(have["delete_mail"], id=(await ids(have))["Sale"]) == "mail.in-mbox"
+    assert await error_code(have["move_mail"], id=(await ids(have))["Sale"], folder="House") == "mail.in-mbox"
+    assert await error_code(have["save_draft"], **draft) == "mail.in-mbox"
     assert (other / "mail.mbox").read_text() == message
     assert listed(other) == {"mail.mbox"}
 

@@ -19,9 +19,8 @@ from typing import Any, Literal, NoReturn, cast
 from xml.parsers import expat
 
 from bicameral.errors import ToolError
-from bicameral.toolboxes._text import clean_text, one_line
+from bicameral.toolboxes._text import DocumentKind, clean_text, one_line
 
-DocumentKind = Literal["pdf", "word", "sheets", "picture"]
 Cell = str | int | float | bool
 
 MAX_PAGES = 2_000

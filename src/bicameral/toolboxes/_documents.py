@@ -17,7 +17,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from bicameral.columns import DecimalMark
@@ -29,19 +28,9 @@ from bicameral.toolboxes._document_parsers import (
     MAX_TEXT,
     MAX_UNPACKED,
     Cell,
-    DocumentKind,
 )
 from bicameral.toolboxes._table_files import Row, column_names, parse_column
-from bicameral.tools import SHEET_SUFFIXES
-
-KINDS: dict[str, DocumentKind] = {
-    ".pdf": "pdf",
-    ".docx": "word",
-    ".docm": "word",
-    **dict.fromkeys(SHEET_SUFFIXES, "sheets"),
-    **dict.fromkeys((".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp"), "picture"),
-}
-"""The kind of a file by the ending of its name."""
+from bicameral.toolboxes._text import DOCUMENT_KINDS, DocumentKind, document_kind
 
 _PACKAGES: dict[DocumentKind, tuple[str, ...]] = {
     "pdf": ("pypdfium2",),
@@ -114,11 +103,6 @@ class Document:
         if len(self.sections) == 1:
             return self.sections[0].text
         return "\n\n".join(f"[{section.place}]\n{section.text}".rstrip() for section in self.sections)
-
-
-def document_kind(path: str) -> DocumentKind | None:
-    """The kind of document that a file is by its name, or None for every other file."""
-    return KINDS.get(PurePosixPath(path.strip()).suffix.lower())
 
 
 def can_read(kind: DocumentKind) -> bool:
@@ -210,7 +194,9 @@ def _table_rows(table: _Table, decimals: DecimalMark | None, *, texts: bool) -> 
 def _require_kind(path: str) -> DocumentKind:
     kind = document_kind(path)
     if kind is None:
-        raise ToolError("documents.broken", f"{path!r} is no document that can be read", expected=", ".join(KINDS))
+        raise ToolError(
+            "documents.broken", f"{path!r} is no document that can be read", expected=", ".join(DOCUMENT_KINDS)
+        )
     extra, what = ("ocr", "reading scans needs") if kind == "picture" else ("documents", "reading documents needs")
     require_extra(extra, *_PACKAGES[kind], error=ToolError, code="documents.not-installed", needs=what)
     return kind

@@ -22,12 +22,12 @@ from bicameral.columns import find_contacts
 from bicameral.errors import BicameralError, ToolError
 from bicameral.parsing import SHORT_TEXT, InvalidJson, ParseLimits, Parser, read_json
 from bicameral.toolboxes._contacts import Card, find_address, read_vcards, row_person
-from bicameral.toolboxes._documents import Document, can_read, document_kind, read_document
+from bicameral.toolboxes._documents import Document, can_read, read_document
 from bicameral.toolboxes._mail_files import StoredMail, list_mailboxes
 from bicameral.toolboxes._mailbox import Mailbox
 from bicameral.toolboxes._table_cells import cell_as_text
 from bicameral.toolboxes._table_files import read_csv_rows
-from bicameral.toolboxes._text import clean_text, decode_bytes, one_line
+from bicameral.toolboxes._text import clean_text, decode_bytes, document_kind, one_line
 from bicameral.toolboxes.calendar import CalendarSettings, Event, searchable_events
 from bicameral.tools import Folders, Surroundings
 

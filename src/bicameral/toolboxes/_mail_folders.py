@@ -134,7 +134,7 @@ def _is_maildir(path: Path) -> bool:
 
 def _mbox_error(message: str) -> ToolError:
     return ToolError(
-        "mail.mbox",
+        "mail.in-mbox",
         f"{message}, which is never changed",
         fix="Use a Maildir, or do it in your mail program.",
     )

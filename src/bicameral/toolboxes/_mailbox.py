@@ -18,7 +18,7 @@ from bicameral.toolboxes._mime import MailHeaders, parse_local_date
 from bicameral.toolboxes.mail import Mail
 from bicameral.tools import Folders, Selection, note_selection
 
-_USUAL_PLACES = ("Maildir", "maildir", "Mail", "mail", "mail.mbox", "inbox.mbox", "mbox")
+_USUAL_PLACES = ("Maildir", "maildir", "Mail", "mail", "mail.in-mbox", "inbox.mbox", "mbox")
 _MAX_CACHED_TEXT = 40_000_000
 """How many characters of bodies are kept in memory between searches."""
 _BATCH = 200
@@ -171,7 +171,7 @@ class Mailbox:
         root = self._mailbox_root()
         if root.is_file():
             raise ToolError(
-                "mail.mbox",
+                "mail.in-mbox",
                 f"the mailbox is the mbox file {root.name!r}, which has no folders and is never changed",
                 fix="Use a Maildir, or do it in your mail program.",
             )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urljoin, urlsplit
 
@@ -16,6 +17,22 @@ from bicameral.errors import ToolError, require_extra
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+
+DocumentKind = Literal["pdf", "word", "sheets", "picture"]
+DOCUMENT_KINDS: dict[str, DocumentKind] = {
+    ".pdf": "pdf",
+    ".docx": "word",
+    ".docm": "word",
+    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "sheets"),
+    **dict.fromkeys((".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp"), "picture"),
+}
+"""Files that `_documents` reads, by the endings of their names."""
+
+
+def document_kind(path: str) -> DocumentKind | None:
+    """The kind of document that a file is by its name, or None for every other file."""
+    return DOCUMENT_KINDS.get(PurePosixPath(path.strip()).suffix.lower())
 
 
 def require_standard(module: str) -> None:

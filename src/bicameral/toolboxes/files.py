@@ -18,6 +18,7 @@ from pydantic import Field
 
 from bicameral.errors import ToolError
 from bicameral.toolboxes._table_files import has_formulas, is_table_path
+from bicameral.toolboxes._text import compare_texts, document_kind
 from bicameral.tools import (
     Folders,
     Origin,
@@ -81,10 +82,10 @@ class FileTools:
 
     def read_text(self, path: FilePath) -> str:
         """Read a whole text file."""
-        from bicameral.toolboxes._documents import document_kind, read_document
-
         if document_kind(path) is None:
             return self.folders.read_text(path, max_bytes=self.settings.max_bytes)
+        from bicameral.toolboxes._documents import read_document
+
         return read_document(self.folders.read_bytes(path, max_bytes=self.settings.max_bytes), path).text
 
     def read_lines(self, path: FilePath) -> list[str]:
@@ -93,8 +94,6 @@ class FileTools:
 
     def diff_files(self, old: FilePath, new: FilePath) -> str:
         """Compare two text files; gives a unified diff."""
-        from bicameral.toolboxes._text import compare_texts
-
         return compare_texts(self.read_text(old), self.read_text(new), old, new)
 
     def write_text(self, path: str, text: str) -> None:
@@ -230,8 +229,6 @@ class FileTools:
 
         Each document takes a process of its own, so that documents are searched only if the pattern names their ending.
         """
-        from bicameral.toolboxes._documents import document_kind
-
         listed = list(self._iter_files(folder, pattern, recursive=True))
         documents = [] if document_kind(pattern.lower()) else [file for file in listed if document_kind(file.path)]
         left_out = {file.path for file in documents}

@@ -42,6 +42,7 @@ from bicameral.toolboxes._table_files import (
     short_texts,
     value_shape,
 )
+from bicameral.toolboxes._text import document_kind
 from bicameral.tools import (
     SHEET_SUFFIXES,
     TABLE_SUFFIXES,
@@ -93,10 +94,10 @@ class TableTools:
 
     def read_sheet(self, path: FilePath, sheet: Annotated[str, "name or number"]) -> Rows:
         """Read one sheet of a spreadsheet as rows."""
-        from bicameral.toolboxes._documents import document_kind, read_rows
-
         if document_kind(path) is None:
             return read_csv_rows(self._text(path), path, self.settings.decimals)
+        from bicameral.toolboxes._documents import read_rows
+
         raw = self.folders.read_bytes(path, max_bytes=self.settings.max_bytes)
         return read_rows(raw, path, sheet, self.settings.decimals)
 
