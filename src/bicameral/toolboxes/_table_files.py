@@ -177,7 +177,7 @@ def parse_csv(text: str, path: str, decimals: DecimalMark | None = None) -> list
         raise ToolError(
             "tables.too-large", f"the table has more than {_MAX_COLUMNS:,} columns", place=Place(file=path, line=1)
         )
-    names = _column_names([unescape_formulas(name) for name in header])
+    names = column_names([unescape_formulas(name) for name in header])
     table: list[list[str]] = []
     for line, values in records:
         if len(table) * len(names) > _MAX_CELLS:
@@ -228,7 +228,7 @@ def _guess_delimiter(text: str) -> str:
     return max(_DELIMITERS, key=fit)
 
 
-def _column_names(header: list[str]) -> list[str]:
+def column_names(header: list[str]) -> list[str]:
     """Distinct, non-empty column names: an empty one becomes `column_3`, a second `name` becomes `name_2`."""
     taken = {name.strip() for name in header}
     names: dict[str, None] = {}
