@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 from bicameral.columns import DecimalMark
 from bicameral.errors import Place, ToolError, nearest_name
 from bicameral.parsing import InvalidJson, check_json_values, read_json
+from bicameral.toolboxes._columnar_rows import filter_table, group_table, join_tables, sort_table, table_of_rows
 from bicameral.toolboxes._table_cells import (
     Aggregate,
     CompareOp,
@@ -42,6 +43,7 @@ from bicameral.toolboxes._table_files import (
     short_texts,
     value_shape,
 )
+from bicameral.toolboxes._table_reading import LARGE_TEXT, read_csv_table
 from bicameral.tools import (
     TABLE_SUFFIXES,
     Folders,
@@ -54,9 +56,10 @@ from bicameral.tools import (
     note_selection,
     tool,
 )
-from bicameral.types import FilePath, Type
+from bicameral.types import FilePath, Table, Type, plain_value
 
 Rows = list[dict[str, Any]]
+"""Rows of a table. A large one is a `Table`, which the columnar tools here take and return as well."""
 
 MAX_ROWS = 1_000_000
 
@@ -68,6 +71,9 @@ class TablesSettings(Settings):
     decimals: DecimalMark | None = Field(
         None,
         description="the mark before decimals in your tables, where no cell of a column decides whether 1.234 is 1234",
+    )
+    columnar: bool = Field(
+        True, description="whether large tables are read and computed by columns, where the extra `tables` is installed"
     )
 
     @model_validator(mode="before")
@@ -88,7 +94,12 @@ class TableTools:
 
     def read_csv(self, path: FilePath) -> Rows:
         """Read a CSV file as rows."""
-        return read_csv_rows(self._text(path), path, self.settings.decimals)
+        text = self._text(path)
+        if self.settings.columnar and len(text) > LARGE_TEXT:
+            table = read_csv_table(text, path, self.settings.decimals)
+            if table is not None:
+                return cast("Rows", table)
+        return read_csv_rows(text, path, self.settings.decimals)
 
     def read_json(self, path: FilePath) -> Any:
         """Read a JSON file."""
@@ -198,6 +209,12 @@ class RowTools:
     def filter_rows(self, rows: Rows, column: str, op: CompareOp, value: Any) -> Rows:
         """Keep the rows whose column compares so with a value."""
         _check_columns(rows, column)
+        if isinstance(rows, Table) and rows:
+            found, comparison = filter_table(rows, column, op, value, self.decimals)
+            note_selection(
+                Selection(len(rows), len(found), "rows", comparison.words, comparison.unread, guess=comparison.guess)
+            )
+            return cast("Rows", found)
         comparison = compare_with_column([row.get(column) for row in rows], column, op, value, self.decimals)
         kept = [row for row in rows if comparison.matches(row.get(column))]
         note_selection(
@@ -208,6 +225,10 @@ class RowTools:
     def sort_rows(self, rows: Rows, by: Annotated[str, "column"], descending: bool = False) -> Rows:
         """Sort rows by a column; empty cells come last."""
         _check_columns(rows, by)
+        if isinstance(rows, Table) and rows:
+            found, guess = sort_table(rows, by, self.decimals, descending=descending)
+            _note_guess(len(rows), guess)
+            return cast("Rows", found)
         filled = [row for row in rows if not is_empty_cell(row.get(by))]
         empty = [row for row in rows if is_empty_cell(row.get(by))]
         key, guess = order_key([row[by] for row in filled], by, self.decimals)
@@ -219,6 +240,11 @@ class RowTools:
         # Counting rows does not read the column. One column cannot hold both the name of the group and its total.
         _check_columns(rows, by, *(() if how == "count" else (column,)))
         result = how if column == by else column
+        if isinstance(rows, Table) and rows and column in rows:
+            found, guess = group_table(rows, by, column, how, result, self.decimals)
+            _note_guess(len(rows), guess)
+            return cast("Rows", found)
+        rows = plain_value(rows)
         groups: dict[object, list[Row]] = {}
         key = column_key((row.get(by) for row in rows), self.decimals)
         for row in rows:
@@ -231,6 +257,13 @@ class RowTools:
         """Join the rows of two tables that have the same value in a column."""
         _check_columns(left, on)
         _check_columns(right, on)
+        if left and right and (isinstance(left, Table) or isinstance(right, Table)):
+            tables = [rows if isinstance(rows, Table) else table_of_rows(rows) for rows in (left, right)]
+            if tables[0] is not None and tables[1] is not None:
+                found, matched = join_tables(tables[0], tables[1], on, self.decimals, MAX_ROWS)
+                note_selection(Selection(len(left), matched, "rows", f"{on} is in the other table, too"))
+                return cast("Rows", found)
+        left, right = plain_value(left), plain_value(right)
         matches: dict[object, list[Row]] = {}
         left_key, right_key = (column_key((row.get(on) for row in rows), self.decimals) for rows in (left, right))
         for row in right:
@@ -249,10 +282,12 @@ class RowTools:
         return joined
 
 
-@tool(effect="pure", field_of={"columns": "rows"}, refine=selected_rows_type)
+@tool(effect="pure", field_of={"columns": "rows"}, refine=selected_rows_type, columnar=True)
 def select_columns(rows: Rows, columns: list[str]) -> Rows:
     """Keep only these columns."""
     _check_columns(rows, *columns)
+    if isinstance(rows, Table) and rows:
+        return cast("Rows", rows.select(columns))
     return [{name: row.get(name) for name in columns} for row in rows]
 
 
@@ -271,7 +306,7 @@ def _check_columns(rows: Rows, *columns: str) -> None:
     """Raise if a named column does not occur; a table without rows has no known columns and passes."""
     if not rows:
         return
-    known = dict.fromkeys(name for row in rows for name in row)
+    known = dict.fromkeys(rows.names if isinstance(rows, Table) else (name for row in rows for name in row))
     for column in columns:
         if column not in known:
             same_but_case = next((name for name in known if name.casefold() == column.casefold()), None)
@@ -311,16 +346,17 @@ def _build(settings: TablesSettings, surroundings: Surroundings) -> list[Tool]:
         refers={"path": "file"},
         target=lambda given: folders.target(given.get("path")),
     )
+    computing = partial(tool, effect="pure", columnar=True)
     return [
-        reading(refine=csv_shape)(files.read_csv),
+        reading(refine=csv_shape, columnar=True)(files.read_csv),
         reading(refine=json_shape)(files.read_json),
         writing(purpose={"rows": "carries"})(files.write_csv),
         writing(purpose={"value": "carries"})(files.write_json),
-        tool(effect="pure", keeps="rows", field_of={"column": "rows"}, refine=same_rows_type)(rows.filter_rows),
-        tool(effect="pure", keeps="rows", field_of={"by": "rows"}, refine=same_rows_type)(rows.sort_rows),
+        computing(keeps="rows", field_of={"column": "rows"}, refine=same_rows_type)(rows.filter_rows),
+        computing(keeps="rows", field_of={"by": "rows"}, refine=same_rows_type)(rows.sort_rows),
         select_columns,
-        tool(effect="pure", field_of={"by": "rows", "column": "rows"}, refine=grouped_rows_type)(rows.group_rows),
-        tool(effect="pure", field_of={"on": "left"}, refine=joined_rows_type)(rows.join_rows),
+        computing(field_of={"by": "rows", "column": "rows"}, refine=grouped_rows_type)(rows.group_rows),
+        computing(field_of={"on": "left"}, refine=joined_rows_type)(rows.join_rows),
     ]
 
 

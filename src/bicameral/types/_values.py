@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from bicameral.types import _types as t
 from bicameral.types._formats import BOUNDED_FORMATS, format_problem
+from bicameral.types._table import Table, plain_value, table_from_json, table_to_json
 
 
 def mismatch(value: object, type_: t.Type, path: str = "value") -> str | None:
@@ -28,6 +29,11 @@ def mismatch(value: object, type_: t.Type, path: str = "value") -> str | None:
         >>> mismatch({"size": "3"}, RecordType((Field("size", INT),)))
         "value.size is '3', not int"
     """
+    if type(value) is Table:
+        # The records of a table have scalars only, and texts as keys: nothing of them has to be looked at here.
+        if type_ == _ANY_ROWS:
+            return None
+        value = value.rows()
     match type_:
         case t.AnyType():
             return None
@@ -63,6 +69,9 @@ def mismatch(value: object, type_: t.Type, path: str = "value") -> str | None:
             return f"{_mismatch_text(value, type_, path)}[{name!r}]: {problem}" if problem else None
         case _:
             return None if _is_simple(value, type_) else _mismatch_text(value, type_, path)
+
+
+_ANY_ROWS = t.ListType(t.DictType(t.ANY))
 
 
 def _record_mismatch(value: object, type_: t.RecordType, path: str) -> str | None:
@@ -125,6 +134,7 @@ _JSON_TAGS: dict[str, tuple[type, Callable[[Any], Any]]] = {
     "$datetime": (str, dt.datetime.fromisoformat),
     "$timedelta": (int, lambda microseconds: dt.timedelta(microseconds=microseconds)),
     "$dict": (dict, _dict_from_json),
+    "$table": (dict, table_from_json),
 }
 
 
@@ -139,6 +149,8 @@ def value_to_json(value: object) -> Any:
             return {"$time": value.isoformat()}
         case dt.timedelta():
             return {"$timedelta": value // dt.timedelta(microseconds=1)}
+        case Table():
+            return table_to_json(value)
         case list() | tuple():
             return [value_to_json(item) for item in cast("list[object]", value)]
         case dict():
@@ -185,7 +197,8 @@ def to_plain(value: object) -> Any:
         >>> to_plain({"path": Path("a.txt"), "sizes": (1, 2)})
         {'path': 'a.txt', 'sizes': [1, 2]}
     """
-    if type(value) in _UNCHANGED_TYPES:
+    if type(value) in _UNCHANGED_TYPES or type(value) is Table:
+        # A table is made of plain cells by this package alone, and never changes.
         return value
     return _PlainConverter().convert(value, 0)
 
@@ -217,6 +230,8 @@ class _PlainConverter:
 
     def _convert_subclass(self, value: Any, kind: type[Any], depth: int) -> Any:
         """A value of a subclass of a built-in type becomes a value of that type."""
+        if kind is Table:
+            return self._convert_items(plain_value(value), depth)
         if issubclass(kind, str):
             return self._count_text(str.__str__(value))
         for base, exact in _EXACT_CONVERSIONS.items():
