@@ -27,6 +27,7 @@ from bicameral.toolboxes._table_cells import (
     is_empty_cell,
     order_key,
     plain_number,
+    sort_key,
 )
 from bicameral.types import Table, TableColumn, columnar_engine, table_from_columns
 
@@ -49,8 +50,7 @@ def table_kind(table: Table, name: str, decimals: DecimalMark | None) -> Column:
         if table.is_numeric(name):
             found = Column("number", len(table), notation="number")
         else:
-            different, _, counts = table.distinct(name)
-            found = find_counted_kind(different, counts, decimals)
+            found = find_counted_kind(*table.distinct(name), decimals)
         table.memo[memo] = found
     return found
 
@@ -79,7 +79,7 @@ def sort_table(table: Table, by: str, decimals: DecimalMark | None, *, descendin
     values = table.values(by)
     if table.is_numeric(by) or (table.is_uniform(by) and values.dtype == polars.Boolean):
         return table.sort_by(values, descending=descending), ""
-    different, _, counts = table.distinct(by)
+    different, counts = table.distinct(by)
     filled = [(cell, count) for cell, count in zip(different, counts, strict=True) if not is_empty_cell(cell)]
     # The kind by the filled cells alone: a column of `x` and blanks is one of texts here.
     kind = find_counted_kind([cell for cell, _ in filled], [count for _, count in filled], decimals)
@@ -90,17 +90,18 @@ def sort_table(table: Table, by: str, decimals: DecimalMark | None, *, descendin
     keys = {number: key(cell) for number, cell in enumerate(different) if not is_empty_cell(cell)}
     place = {found: rank for rank, found in enumerate(sorted(set(keys.values())))}
     ranks = [place[keys[number]] if number in keys else None for number in range(len(different))]
-    each = polars.Series("", ranks, dtype=polars.UInt32)[table.distinct(by)[1]]
+    each = polars.Series("", ranks, dtype=polars.UInt32)[table.numbering(by)]
     return table.sort_by(each, descending=descending), guess
 
 
-def _group_numbers(table: Table, by: str, decimals: DecimalMark | None) -> tuple[list[Any], pl.Series]:
-    """The first cell of each group, and for each row the number of its group."""
+def _find_groups(table: Table, by: str, decimals: DecimalMark | None) -> tuple[list[Any], pl.DataFrame]:
+    """The first cell of each group, and for each row what tells its group: its cell, or the number of the group."""
     polars = columnar_engine()
-    different, cell, _ = table.distinct(by)
+    different, _ = table.distinct(by)
     column = table.column(by)
+    cells = table.frame.select(column.parts)
     if table.is_numeric(by) and not column.whole:
-        return different, cell
+        return different, cells
     key = column_key(different, decimals, table_kind(table, by, decimals))
     groups: dict[object, int] = {}
     firsts: list[Any] = []
@@ -112,28 +113,31 @@ def _group_numbers(table: Table, by: str, decimals: DecimalMark | None) -> tuple
             firsts.append(each)
         numbers.append(groups[found])
     if len(groups) == len(different):
-        return different, cell
-    return firsts, polars.Series("", numbers, dtype=polars.UInt32)[cell]
+        return different, cells
+    return firsts, polars.DataFrame({"#group": polars.Series(numbers, dtype=polars.UInt32)[table.numbering(by)]})
 
 
 def group_table(
     table: Table, by: str, column: str, how: Aggregate, result: str, decimals: DecimalMark | None
 ) -> tuple[Rows | Table, str]:
     """The aggregate of a column for each group, in the order in which the groups first occur; and the guess."""
-    firsts, group = _group_numbers(table, by, decimals)
+    firsts, groups = _find_groups(table, by, decimals)
     guess = ""
     if how == "count":
-        totals = _aggregate(group, None, "len")
+        totals = _aggregate(groups, None, "len")
     else:
         kind = table_kind(table, column, decimals)
         cells = [] if table.is_numeric(column) else table.distinct(column)[0]
         total, guess = aggregate_column(cells, how, column, decimals, kind)
-        totals = _aggregate_numbers(table, group, column, how) if kind.plain else None
-        if totals is None:
-            groups: list[list[Any]] = [[] for _ in firsts]
-            for number, cell in zip(group.to_list(), table.cells(column), strict=True):
-                groups[number].append(cell)
-            totals = [total(each) for each in groups]
+        found = _aggregate_numbers(table, groups, column, how) if kind.plain else None
+        if found is None:
+            numbered = groups.unique(maintain_order=True).with_row_index("#number")
+            each = groups.join(numbered, on=groups.columns, how="left", nulls_equal=True, maintain_order="left")
+            lists: list[list[Any]] = [[] for _ in firsts]
+            for number, cell in zip(each["#number"].to_list(), table.cells(column), strict=True):
+                lists[number].append(cell)
+            found = [total(cells) for cells in lists]
+        totals = found
     if len(firsts) > _MANY_GROUPS and result != by:
         made = table_from_columns([by, result], [firsts, totals])
         if made is not None:
@@ -141,32 +145,32 @@ def group_table(
     return [{by: first, result: total} for first, total in zip(firsts, totals, strict=True)], guess
 
 
-def _aggregate(group: pl.Series, values: pl.Series | None, how: str) -> list[Any]:
-    """An aggregate of values for each group, in the order of the groups' numbers."""
+def _aggregate(groups: pl.DataFrame, values: pl.Series | None, how: str) -> list[Any]:
+    """An aggregate of values for each group, in the order in which the groups first occur."""
     polars = columnar_engine()
-    frame = polars.DataFrame({"group": group, "value": group if values is None else values})
-    found = frame.group_by("group").agg(getattr(polars.col("value"), how)()).sort("group")
-    return found["value"].to_list()
+    frame = groups.with_columns((groups.to_series(0) if values is None else values).alias("#value"))
+    chosen = polars.len() if how == "len" else getattr(polars.col("#value"), how)()
+    return frame.group_by(groups.columns, maintain_order=True).agg(chosen.alias("#value"))["#value"].to_list()
 
 
-def _aggregate_numbers(table: Table, group: pl.Series, name: str, how: Aggregate) -> list[Any] | None:
+def _aggregate_numbers(table: Table, groups: pl.DataFrame, name: str, how: Aggregate) -> list[Any] | None:
     """An exact aggregate of a column of numbers for each group; None if the plain way must compute it."""
     if not table.is_numeric(name):
         return None
     values = table.values(name)
     if how in ("min", "max"):
-        return None if table.column(name).whole else _aggregate(group, values, how)
+        return None if table.column(name).whole else _aggregate(groups, values, how)
     scaled = scale_numbers(values)
     if scaled is None:
         return None
     units, places = scaled
-    sums = [Decimal(found).scaleb(-places) for found in _aggregate(group, units, "sum")]
-    if how == "sum":
-        return [plain_number(total) for total in sums]
     with localcontext() as context:
         context.prec = SUM_DIGITS
-        pairs = zip(sums, _aggregate(group, None, "len"), strict=True)
-        return [plain_number(total / count) for total, count in pairs]
+        sums = [Decimal(found).scaleb(-places) for found in _aggregate(groups, units, "sum")]
+        if how == "mean":
+            pairs = zip(sums, _aggregate(groups, None, "len"), strict=True)
+            sums = [total / count for total, count in pairs]
+        return [plain_number(total) for total in sums]
 
 
 def scale_numbers(values: pl.Series) -> tuple[pl.Series, int] | None:
@@ -182,7 +186,8 @@ def scale_numbers(values: pl.Series) -> tuple[pl.Series, int] | None:
             scaled = (values * 10**places).round()
             if scaled.abs().max() >= _MOST_DIGITS:
                 return None
-            if (scaled / 10**places == values).all():
+            # By a column and not by a number: the engine multiplies by the inverse of a number, which is not exact.
+            if (scaled / polars.repeat(10.0**places, len(values), eager=True) == values).all():
                 units = scaled.cast(polars.Int64)
                 break
         else:
@@ -230,20 +235,21 @@ def join_tables(
 
 
 def _join_keys(left: Table, right: Table, on: str, decimals: DecimalMark | None) -> tuple[pl.Series, pl.Series]:
-    """Numbers that equal cells of both tables share; null for an empty cell."""
+    """Values that equal cells of both tables share; null for an empty cell."""
     polars = columnar_engine()
     sides = (left, right)
-    if all(table.is_numeric(on) and table.values(on).dtype == polars.Int64 for table in sides):
+    dtypes = {table.values(on).dtype if table.is_uniform(on) else None for table in sides}
+    if dtypes == {polars.Int64}:
         return left.values(on), right.values(on)
+    keys = [column_key((), decimals, table_kind(table, on, decimals)) for table in sides]
+    cells = [[(cell, key(cell)) for cell in table.distinct(on)[0]] for table, key in zip(sides, keys, strict=True)]
+    if dtypes == {polars.String} and all(found == sort_key(cell) for each in cells for cell, found in each):
+        # No text of either table is equal to another one, so that they are joined as they are.
+        if not any(is_empty_cell(cell) for each in cells for cell, _ in each):
+            return left.values(on), right.values(on)
     known: dict[object, int] = {}
-    made: list[Any] = []
-    for table in sides:
-        key = column_key(table.distinct(on)[0], decimals, table_kind(table, on, decimals))
-        made.append(
-            table.map_cells(
-                on,
-                lambda cell, key=key: None if is_empty_cell(cell) else known.setdefault(key(cell), len(known)),
-                polars.UInt32,
-            )
-        )
+    made: list[pl.Series] = []
+    for table, each in zip(sides, cells, strict=True):
+        numbers = [None if is_empty_cell(cell) else known.setdefault(found, len(known)) for cell, found in each]
+        made.append(polars.Series("", numbers, dtype=polars.UInt32)[table.numbering(on)])
     return made[0], made[1]

@@ -328,8 +328,7 @@ def _table_shape(table: Table, decimals: DecimalMark | None) -> t.Type:
 
     def cell_type(field: t.Field) -> t.Type:
         def find_kind() -> Column:
-            different, _, counts = table.distinct(field.name)
-            return find_counted_kind(different, counts, decimals)
+            return find_counted_kind(*table.distinct(field.name), decimals)
 
         return _cell_type(field, table.cell_types(field.name), find_kind, lambda: table.distinct(field.name)[0])
 

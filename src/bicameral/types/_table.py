@@ -237,27 +237,39 @@ class Table:
         columns = [self._by_name[name] for name in dict.fromkeys(names)]
         return Table(self.frame.select(list(dict.fromkeys(p for column in columns for p in column.parts))), columns)
 
-    def distinct(self, name: str) -> tuple[list[Any], pl.Series, list[int]]:
-        """The different cells of a column in the order of the rows; for each row the number of its cell; their counts.
+    def distinct(self, name: str) -> tuple[list[Any], list[int]]:
+        """The different cells of a column, in the order in which they first occur, and how often each does.
 
         1 and 1.0 are different cells here, and so are 1 and the text "1".
         """
-        found = self.memo.get(("distinct", name))
-        if found is None:
-            polars = columnar_engine()
-            column = self._by_name[name]
+        column = self._by_name[name]
+        found = self._distinct_parts(column)
+        if ("cells", column.key) not in self.memo:
+            self.memo["cells", column.key] = _plain_cells(found, column), found["#count"].to_list()
+        return self.memo["cells", column.key]
+
+    def numbering(self, name: str) -> pl.Series:
+        """For each row the position of its cell among the different cells of a column."""
+        column = self._by_name[name]
+        if ("numbers", column.key) not in self.memo:
+            numbered = self._distinct_parts(column).drop("#count").with_row_index("#cell")
             parts = self.frame.select(column.parts)
-            each = parts.group_by(column.parts, maintain_order=True).agg(polars.len().alias("#count"))
-            numbered = each.drop("#count").with_row_index("#cell")
-            cell = parts.join(numbered, on=column.parts, how="left", nulls_equal=True, maintain_order="left")["#cell"]
-            found = self.memo["distinct", name] = _plain_cells(each, column), cell, each["#count"].to_list()
+            found = parts.join(numbered, on=column.parts, how="left", nulls_equal=True, maintain_order="left")
+            self.memo["numbers", column.key] = found["#cell"]
+        return self.memo["numbers", column.key]
+
+    def _distinct_parts(self, column: TableColumn) -> pl.DataFrame:
+        found = self.memo.get(("distinct", column.key))
+        if found is None:
+            counted = columnar_engine().len().alias("#count")
+            parts = self.frame.select(column.parts)
+            found = self.memo["distinct", column.key] = parts.group_by(column.parts, maintain_order=True).agg(counted)
         return found
 
     def map_cells(self, name: str, value: Callable[[Any], Any], dtype: Any = None) -> pl.Series:
         """The value of a function of each cell of a column, which is called once for each different cell."""
-        different, cell, _ = self.distinct(name)
-        polars = columnar_engine()
-        return polars.Series("", [value(each) for each in different], dtype=dtype)[cell]
+        found = [value(each) for each in self.distinct(name)[0]]
+        return columnar_engine().Series("", found, dtype=dtype)[self.numbering(name)]
 
 
 def _plain_cells(frame: pl.DataFrame, column: TableColumn) -> list[Any]:

@@ -45,6 +45,8 @@ def mismatch(value: object, type_: t.Type, path: str = "value") -> str | None:
             if not isinstance(value, list | tuple):
                 return _mismatch_text(value, type_, path)
             items = cast("list[object]", value)
+            if item == _ANY_ROWS.item and _are_records(items):
+                return None
             return next(filter(None, (mismatch(each, item, f"{path}[{i}]") for i, each in enumerate(items))), None)
         case t.TupleType(items=types):
             if not isinstance(value, list | tuple):
@@ -72,6 +74,11 @@ def mismatch(value: object, type_: t.Type, path: str = "value") -> str | None:
 
 
 _ANY_ROWS = t.ListType(t.DictType(t.ANY))
+
+
+def _are_records(items: Iterable[object]) -> bool:
+    """Whether all items are dicts with texts as keys, whatever is in them: the rows of a table, told quickly."""
+    return all(type(each) is dict and {*map(type, cast("dict[Any, Any]", each))} <= {str} for each in items)
 
 
 def _record_mismatch(value: object, type_: t.RecordType, path: str) -> str | None:
@@ -138,6 +145,9 @@ _JSON_TAGS: dict[str, tuple[type, Callable[[Any], Any]]] = {
 }
 
 
+_JSON_CELLS = {NoneType, bool, int, float, str}
+
+
 def value_to_json(value: object) -> Any:
     """A plain value as JSON from which `value_from_json` restores exactly the same value."""
     match value:
@@ -155,7 +165,9 @@ def value_to_json(value: object) -> Any:
             return [value_to_json(item) for item in cast("list[object]", value)]
         case dict():
             entries = cast("dict[str, object]", value)
-            encoded = {key: value_to_json(item) for key, item in entries.items()}
+            # Most records have cells only, which are JSON as they are.
+            flat = {*map(type, entries.values())} <= _JSON_CELLS
+            encoded = dict(entries) if flat else {key: value_to_json(item) for key, item in entries.items()}
             return {"$dict": encoded} if len(entries) == 1 and next(iter(entries)).startswith("$") else encoded
         case _:
             return value
@@ -223,10 +235,28 @@ class _PlainConverter:
         if depth > MAX_VALUE_DEPTH:
             raise TypeError(f"the value is nested more than {MAX_VALUE_DEPTH} levels deep")
         if kind is dict:
-            return self._convert_entries(value.items(), depth)
+            found = self._copy_record(value)
+            return self._convert_entries(value.items(), depth) if found is None else found
         if kind is list:
             return self._convert_items(value, depth)
         return self._convert_subclass(value, kind, depth)
+
+    def _copy_record(self, value: dict[Any, Any]) -> dict[str, Any] | None:
+        """A copy of a dict of exact cells, told by their types together; None if they must be looked at one by one."""
+        cells = value.values()
+        kinds = {*map(type, cells)}
+        if not kinds <= _JSON_CELLS or not {*map(type, value)} <= {str}:
+            return None
+        text = sum(map(len, value)) + (sum([len(cell) for cell in cells if type(cell) is str]) if str in kinds else 0)
+        if text > min(self.text, MAX_TEXT) or len(value) > self.items:
+            return None
+        if float in kinds and not all([math.isfinite(cell) for cell in cells if type(cell) is float]):
+            return None
+        if int in kinds and any([cell.bit_length() > MAX_BITS for cell in cells if type(cell) is int]):
+            return None
+        self.items -= len(value)
+        self.text -= text
+        return dict(value)
 
     def _convert_subclass(self, value: Any, kind: type[Any], depth: int) -> Any:
         """A value of a subclass of a built-in type becomes a value of that type."""

@@ -170,8 +170,7 @@ def _count_column(table: Table, field: str, notation: str, column: str, *, plain
     """Count the cells of a column that were read, and those that could not be."""
     reader = reader_of(notation)
     read = reader.read_plain if plain else reader.read
-    different, _, counts = table.distinct(field)
-    pairs = zip(different, counts, strict=True)
+    pairs = zip(*table.distinct(field), strict=True)
     unread = sum(count for cell, count in pairs if read(cell) is None and not is_blank(cell))
     count_cells(column, notation, len(table), unread)
 
@@ -337,9 +336,8 @@ def table_function(expr: ir.Apply, compile_: Compile) -> TableFunction | None:
 def _count_by(table: Table, field: str) -> dict[str, int] | None:
     if field not in table:
         return None
-    different, _, counts = table.distinct(field)
     found: dict[str, int] = {}
-    for cell, count in zip(different, counts, strict=True):
+    for cell, count in zip(*table.distinct(field), strict=True):
         name = format_value(cell)
         found[name] = found.get(name, 0) + count
     return found
@@ -349,12 +347,11 @@ def group_tables(table: Table, field: str) -> list[list[Any]] | None:
     """The pairs of `group_by(rows, field).items()`, with a table for each group; None for the plain way."""
     if field not in table:
         return None
-    different, cell, _ = table.distinct(field)
-    names = [format_value(each) for each in different]
+    names = [format_value(each) for each in table.distinct(field)[0]]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     if len(numbers) > _MOST_GROUPS:
         return None
-    groups = columnar_engine().Series("", [numbers[name] for name in names])[cell]
+    groups = columnar_engine().Series("", [numbers[name] for name in names])[table.numbering(field)]
     return [[name, part] for name, part in zip(numbers, table.split(groups), strict=True)]
 
 
@@ -387,10 +384,9 @@ def _sorted_function(key: ir.Lambda, reverse: Code | None, compile_: Compile) ->
         descending = False if reverse is None else reverse(env)
         if type(descending) is not bool:
             return None
-        polars, values = columnar_engine(), table.values(name)
         if direct and table.is_uniform(name):
-            return table.sort_by(values, descending=descending)
-        different, cell, _ = table.distinct(name)
+            return table.sort_by(table.values(name), descending=descending)
+        different, _ = table.distinct(name)
         if counted is not None:
             notation, column, last = counted
             read = reader_of(notation).read_plain
@@ -410,6 +406,7 @@ def _sorted_function(key: ir.Lambda, reverse: Code | None, compile_: Compile) ->
             ranks[at] = ranks[before] if number and keys[at] == keys[before] else number
         if counted is not None:
             _count_column(table, name, counted[0], counted[1], plain=True)
-        return table.sort_by(polars.Series("", ranks)[cell], descending=descending)
+        ranked = columnar_engine().Series("", ranks)[table.numbering(name)]
+        return table.sort_by(ranked, descending=descending)
 
     return run
