@@ -53,7 +53,7 @@ from bicameral.tools import (
     shown_text,
     use_call_key,
 )
-from bicameral.types import Table, Type, mismatch, to_plain, type_to_json, value_to_json
+from bicameral.types import Table, Type, mismatch, table_reference, to_plain, type_to_json, value_to_json
 
 MAX_ATTEMPTS = 3
 TRANSIENT_CODES = ("unreachable", "timeout")
@@ -428,7 +428,10 @@ def _unread_error(outcome: Rejected | NotFound, instruction: str, searched: tupl
 
 def tool_call_facts(tool: Tool, bound: dict[str, Any]) -> dict[str, Any]:
     """What is recorded when a tool is called; a replay must produce the same."""
-    arguments = {name: value_to_json(value) for name, value in bound.items()}
+    # A table is recorded where a step gave it, and not once more with each step that takes it.
+    arguments = {
+        name: table_reference(value) if type(value) is Table else value_to_json(value) for name, value in bound.items()
+    }
     return {"what": tool.name, "effect": tool.effect, "tool": tool.name, "arguments": arguments}
 
 

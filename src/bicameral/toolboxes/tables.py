@@ -209,12 +209,13 @@ class RowTools:
     def filter_rows(self, rows: Rows, column: str, op: CompareOp, value: Any) -> Rows:
         """Keep the rows whose column compares so with a value."""
         _check_columns(rows, column)
-        if isinstance(rows, Table) and rows:
-            found, comparison = filter_table(rows, column, op, value, self.decimals)
+        if (table := _filled_table(rows)) is not None:
+            found, comparison = filter_table(table, column, op, value, self.decimals)
             note_selection(
                 Selection(len(rows), len(found), "rows", comparison.words, comparison.unread, guess=comparison.guess)
             )
             return cast("Rows", found)
+        rows = plain_value(rows)
         comparison = compare_with_column([row.get(column) for row in rows], column, op, value, self.decimals)
         kept = [row for row in rows if comparison.matches(row.get(column))]
         note_selection(
@@ -225,10 +226,11 @@ class RowTools:
     def sort_rows(self, rows: Rows, by: Annotated[str, "column"], descending: bool = False) -> Rows:
         """Sort rows by a column; empty cells come last."""
         _check_columns(rows, by)
-        if isinstance(rows, Table) and rows:
-            found, guess = sort_table(rows, by, self.decimals, descending=descending)
+        if (table := _filled_table(rows)) is not None:
+            found, guess = sort_table(table, by, self.decimals, descending=descending)
             _note_guess(len(rows), guess)
             return cast("Rows", found)
+        rows = plain_value(rows)
         filled = [row for row in rows if not is_empty_cell(row.get(by))]
         empty = [row for row in rows if is_empty_cell(row.get(by))]
         key, guess = order_key([row[by] for row in filled], by, self.decimals)
@@ -240,8 +242,8 @@ class RowTools:
         # Counting rows does not read the column. One column cannot hold both the name of the group and its total.
         _check_columns(rows, by, *(() if how == "count" else (column,)))
         result = how if column == by else column
-        if isinstance(rows, Table) and rows and column in rows:
-            found, guess = group_table(rows, by, column, how, result, self.decimals)
+        if (table := _filled_table(rows)) is not None and column in table:
+            found, guess = group_table(table, by, column, how, result, self.decimals)
             _note_guess(len(rows), guess)
             return cast("Rows", found)
         rows = plain_value(rows)
@@ -257,10 +259,11 @@ class RowTools:
         """Join the rows of two tables that have the same value in a column."""
         _check_columns(left, on)
         _check_columns(right, on)
-        if left and right and (isinstance(left, Table) or isinstance(right, Table)):
-            tables = [rows if isinstance(rows, Table) else table_of_rows(rows) for rows in (left, right)]
-            if tables[0] is not None and tables[1] is not None:
-                found, matched = join_tables(tables[0], tables[1], on, self.decimals, MAX_ROWS)
+        sides = [_filled_table(left), _filled_table(right)]
+        if left and right and sides != [None, None]:
+            one, other = (table or table_of_rows(rows) for table, rows in zip(sides, (left, right), strict=True))
+            if one is not None and other is not None:
+                found, matched = join_tables(one, other, on, self.decimals, MAX_ROWS)
                 note_selection(Selection(len(left), matched, "rows", f"{on} is in the other table, too"))
                 return cast("Rows", found)
         left, right = plain_value(left), plain_value(right)
@@ -286,9 +289,15 @@ class RowTools:
 def select_columns(rows: Rows, columns: list[str]) -> Rows:
     """Keep only these columns."""
     _check_columns(rows, *columns)
-    if isinstance(rows, Table) and rows:
-        return cast("Rows", rows.select(columns))
+    if (table := _filled_table(rows)) is not None:
+        return cast("Rows", table.select(columns))
+    rows = plain_value(rows)
     return [{name: row.get(name) for name in columns} for row in rows]
+
+
+def _filled_table(rows: object) -> Table | None:
+    """The rows, if they are a table by columns and there are any."""
+    return rows if type(rows) is Table and len(rows) else None
 
 
 def _note_guess(rows: int, guess: str) -> None:
@@ -306,7 +315,8 @@ def _check_columns(rows: Rows, *columns: str) -> None:
     """Raise if a named column does not occur; a table without rows has no known columns and passes."""
     if not rows:
         return
-    known = dict.fromkeys(rows.names if isinstance(rows, Table) else (name for row in rows for name in row))
+    table = _filled_table(rows)
+    known = dict.fromkeys((name for row in rows for name in row) if table is None else table.names)
     for column in columns:
         if column not in known:
             same_but_case = next((name for name in known if name.casefold() == column.casefold()), None)

@@ -33,6 +33,7 @@ from bicameral.types._table import (
     columnar_engine as columnar_engine,
     plain_value as plain_value,
     table_from_columns as table_from_columns,
+    table_reference as table_reference,
 )
 from bicameral.types._types import (
     ANY as ANY,

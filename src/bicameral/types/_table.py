@@ -13,6 +13,7 @@ The engine is polars, the extra `tables`. It is loaded with the first large tabl
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -91,7 +92,7 @@ class Table:
         self._by_name = {column.name: column for column in self.columns}
         self._rows: list[dict[str, Any]] | None = None
         self.memo: dict[object, Any] = {}
-        """What was found out about the cells, which never change: the kinds of columns, the table as JSON."""
+        """What was found out about the cells, which never change: the kinds of columns, the digest of the table."""
 
     def __init_subclass__(cls) -> None:
         raise TypeError("a table is trusted to be what it says; Table has no subclasses")
@@ -357,34 +358,96 @@ def _is_lossy_text(text: str) -> bool:
 
 
 def table_to_json(table: Table) -> dict[str, Any] | list[dict[str, Any]]:
-    """A table as JSON: its rows, as the plain way writes them; by columns where the plain way could not hold it."""
-    found = table.memo.get("json")
-    if found is None:
-        if table.part_count > MAX_PLAIN_PARTS:
-            cells = {str(number): table.cells(name) for number, name in enumerate(table.names)}
-            found = {"$table": {"names": table.names, "columns": cells}}
-        elif len(table.names) == 1 and table.names[0].startswith("$"):
-            found = [{"$dict": row} for row in table.rows()]
-        else:
-            found = table.rows()
-        table.memo["json"] = found
-    return found
+    """A table as JSON: its rows, as the plain way writes them; by columns where the plain way could not hold it.
+
+    The cells of a column are the lines of one text, so that a million of them take a moment, known secrets in them are
+    found and masked as in every text of a record, and the record can be read without the engine.
+    """
+    if table.part_count <= MAX_PLAIN_PARTS:
+        single = len(table.names) == 1 and table.names[0].startswith("$")
+        return [{"$dict": row} for row in table.rows()] if single else table.rows()
+    columns: dict[str, Any] = {}
+    hashed = hashlib.sha256()
+    for number, column in enumerate(table.columns):
+        parts = {part.removeprefix(column.key): _part_to_json(table.frame[part]) for part in column.parts}
+        columns[str(number)] = {"name": column.name, "parts": parts}
+        for text in (column.name, *(text for part in parts.values() for text in part)):
+            hashed.update(text.encode() + b"\0")
+    table.memo["digest"] = hashed.hexdigest()
+    return {"$table": {"rows": len(table), "columns": columns}}
+
+
+def table_reference(table: Table) -> Any:
+    """A table as an argument in a record: as JSON, or its digest where it was recorded as the result of a step."""
+    if table.part_count <= MAX_PLAIN_PARTS:
+        return table_to_json(table)
+    if "digest" not in table.memo:
+        table_to_json(table)
+    return {"$table": {"rows": len(table), "digest": table.memo["digest"]}}
+
+
+_NONE_LINE = "\\0"
+_PART_TYPES: Mapping[str, Callable[[str], Any]] = {
+    "String": lambda line: line.replace("\\n", "\n").replace("\\b", "\\") if "\\" in line else line,
+    "Int64": int,
+    "Float64": float,
+    "Boolean": lambda line: line == "true",
+}
+
+
+def _part_to_json(values: pl.Series) -> list[str]:
+    """The type of a part and its values, each on a line; a backslash becomes `\\b`, a line end `\\n`, None `\\0`."""
+    polars = columnar_engine()
+    kind = str(values.dtype)
+    texts = values.cast(polars.String)
+    if kind == "String":
+        if texts.str.contains("\\", literal=True).any():
+            texts = texts.str.replace_all("\\", "\\b", literal=True)
+        if texts.str.contains("\n", literal=True).any():
+            texts = texts.str.replace_all("\n", "\\n", literal=True)
+    if texts.null_count():
+        texts = texts.fill_null(_NONE_LINE)
+    return [kind, cast("str", texts.str.join("\n").item())]
+
+
+def _part_from_json(part: Any, rows: int) -> list[Any]:
+    kind, text = part
+    read = _PART_TYPES[kind]
+
+    def value(line: str) -> Any:
+        try:
+            return None if line == _NONE_LINE else read(line)
+        except ValueError:
+            # A number in which a secret was masked.
+            return line
+
+    values = [value(line) for line in text.split("\n")]
+    if len(values) != rows:
+        raise ValueError("'$table' has columns of different lengths")
+    return values
 
 
 def table_from_json(facts: Mapping[str, Any]) -> Any:
     """The table that was written by columns; as a plain list where there is no engine."""
-    names: object = facts.get("names")
-    columns: object = facts.get("columns")
-    if not isinstance(names, list) or not isinstance(columns, dict):
-        raise ValueError("'$table' has no names or no columns")
-    known = cast("list[Any]", names)
-    cells = [cast("dict[str, Any]", columns).get(str(number)) for number in range(len(known))]
-    if not all(isinstance(name, str) for name in known) or len(set(known)) < len(known):
-        raise ValueError("'$table' has wrong names")
-    if not all(isinstance(each, list) for each in cells) or len({len(each or ()) for each in cells}) > 1:
-        raise ValueError("'$table' has columns of different lengths")
-    lists = cast("list[list[Any]]", cells)
-    table = table_from_columns(known, lists)
+    if "digest" in facts:
+        return {"rows": facts.get("rows"), "digest": facts["digest"]}
+    names: list[str] = []
+    lists: list[list[Any]] = []
+    try:
+        rows = int(facts["rows"])
+        for column in facts["columns"].values():
+            names.append(column["name"])
+            parts = {name: _part_from_json(part, rows) for name, part in column["parts"].items()}
+            cells = parts[""]
+            if "w" in parts:
+                pairs = zip(cells, parts["w"], strict=True)
+                cells = [int(cell) if whole and type(cell) is float else cell for cell, whole in pairs]
+            if "t" in parts:
+                cells = [text if cell is None else cell for cell, text in zip(cells, parts["t"], strict=True)]
+            lists.append(cells)
+    except (KeyError, TypeError, AttributeError, IndexError):
+        raise ValueError("'$table' is no table") from None
+    table = table_from_columns(names, lists)
     if table is not None:
         return table
-    return [dict(zip(known, values, strict=True)) for values in zip(*lists, strict=True)]
+    return [dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True)]
