@@ -113,7 +113,7 @@ _SMTP_SETTING = "Set `smtp` under [toolbox.mail] in bicameral.toml."
 _VARIABLE_SETTING = "Set it, or change `smtp.password_env` under [toolbox.mail]."
 _ADDRESS_SETTING = "Set `address` under [toolbox.mail] in bicameral.toml."
 _SENDING_TOOLS = ("send_mail",)
-_MAILBOX_TOOLS = ("search_mail", "read_mail", "save_attachment")
+_MAILBOX_TOOLS = ("search_mail", "read_mail", "save_attachment", "save_draft", "move_mail", "delete_mail")
 
 
 def _missing_to_send(settings: MailSettings, surroundings: Surroundings) -> Sequence[MissingSetting]:
