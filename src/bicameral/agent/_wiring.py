@@ -126,8 +126,7 @@ class AgentWiring:
             self.absent_tools = absent_tools(self.config, self.registry, surroundings)
         else:
             self.registry = tools if isinstance(tools, Registry) else Registry(tools)
-        self.planning_registry = self.registry.without(each.name for each in self.absent_tools)
-        """The tools that planners and strategies are told of."""
+        self._told: tuple[Registry, Registry] | None = None
         self._models, cascade = _model_pair(self.config, privileged, quarantined, cascade)
         self._stages = [Chambers(each, self._models.quarantined).privileged for each in cascade.values()]
         self.policy = open_policy(self.config, self.registry) if policy is None else policy
@@ -240,6 +239,14 @@ class AgentWiring:
         """
         with use_prices(self.prices), budget_scope(self.budgets) as meter:
             yield meter
+
+    @property
+    def planning_registry(self) -> Registry:
+        """The tools that planners and strategies are told of: those of `registry` that are set up."""
+        if self._told is None or self._told[0] is not self.registry:
+            told = self.registry.without(each.name for each in self.absent_tools)
+            self._told = (self.registry, told)
+        return self._told[1]
 
     @property
     def surroundings(self) -> Surroundings | None:
