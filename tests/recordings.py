@@ -126,6 +126,9 @@ def recorded_reply(request: ModelRequest, weights: str, reply: ModelReply, piece
 # Keys ---------------------------------------------------------------------------------------------------------------
 
 
+_NOT_IN_KEYS = frozenset({"timeout", "adapter", "fixed"})
+
+
 def request_key(job: EngineJob, weights_sha256: str, vocabulary: Vocabulary, engine: str | None = None) -> str:
     """The SHA-256 of everything on which the reply to a request depends, or the error for a request without a reply.
 
@@ -135,7 +138,7 @@ def request_key(job: EngineJob, weights_sha256: str, vocabulary: Vocabulary, eng
     """
     request = job.request
     everything = {
-        "request": {name: value for name, value in asdict(request).items() if name not in ("timeout", "adapter", "fixed")},
+        "request": {name: value for name, value in asdict(request).items() if name not in _NOT_IN_KEYS},
         "prompt": render_prompt(request.messages, request.prefill, vocabulary, request.tools),
         "body": completion_body(request, vocabulary),
         "context": job.context,

@@ -147,7 +147,13 @@ class Agent(AgentPlanning):
         if not self._stages:
             return await run(checked, observer=observer, **_planning_record(what))
         escalation = Escalation(
-            self._delta, what, checked, self.registry, self.policy, self._limits, partial(self.bind, asker=asker)
+            self._delta,
+            what,
+            checked,
+            self.planning_registry,
+            self.policy,
+            self._limits,
+            partial(self.bind, asker=asker),
         )
         return await escalation.run(run, observer, _planning_record(what))
 
@@ -213,7 +219,7 @@ class Agent(AgentPlanning):
         bounds = bounds or bounds_of(self.config)
         reasoner = Reasoner(
             self._delta,
-            self.registry,
+            self.planning_registry,
             self.policy,
             executor=self._executor,
             limits=self._limits,
@@ -297,7 +303,7 @@ class Agent(AgentPlanning):
         )
         return Runtime(
             models,
-            self.registry,
+            self.planning_registry,
             self.policy,
             bounds or STRATEGY_LIMITS,
             self._journal,

@@ -120,6 +120,10 @@ class Extractor:
     def model(self) -> str:
         return self._session.provider.name
 
+    async def prepare(self) -> None:
+        """Let a local model read its fixed prompt, which a provider may keep for later processes."""
+        await self._session.prepare()
+
     async def extract(
         self, source: object, instruction: str, wanted: Type, *, copied: frozenset[str] | None = None
     ) -> ExtractionOutcome:

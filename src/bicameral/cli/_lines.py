@@ -51,6 +51,7 @@ def line_spans(line: str, width: int, rest: int | None = None) -> list[tuple[int
     """
     spans: list[tuple[int, int]] = []
     start, limit = 0, max(width, 1)
+    others = max(width if rest is None else rest, 1)
     while True:
         end = _fitting_end(line, start, limit)
         if end >= len(line):
@@ -61,14 +62,16 @@ def line_spans(line: str, width: int, rest: int | None = None) -> list[tuple[int
             start = end + 1
         else:
             space = line.rfind(" ", start + 1, end)
-            if space > start:
+            # A word that has to be broken anyway begins beside a few letters, such as the number of a list.
+            beside = space > start and space - start <= limit // 2 and _word_end(line, space + 1) - space - 1 > others
+            if space > start and not beside:
                 spans.append((start, space))
                 start = space + 1
             else:
-                at = _word_break(line, start, end)
+                at = _word_break(line, space + 1 if beside else start, end)
                 spans.append((start, at))
                 start = at
-        limit = max(width if rest is None else rest, 1)
+        limit = others
 
 
 def break_line(line: str, width: int) -> list[str]:
@@ -126,6 +129,11 @@ def _fitting_end(line: str, start: int, width: int) -> int:
         if used > width and at > start:
             return at
     return len(line)
+
+
+def _word_end(line: str, start: int) -> int:
+    end = line.find(" ", start)
+    return end if end >= 0 else len(line)
 
 
 def _word_break(line: str, start: int, end: int) -> int:

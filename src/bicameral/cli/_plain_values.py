@@ -154,6 +154,22 @@ def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
+_AGES = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"), (14 * 86_400, 86_400, "d"))
+
+
+def age_text(seconds: float) -> str:
+    """How long ago something was, in one unit.
+
+    Example:
+        >>> age_text(150)
+        '2 min'
+    """
+    for below, unit, name in _AGES:
+        if seconds < below:
+            return f"{max(seconds, 0) // unit:.0f} {name}"
+    return f"{seconds // (7 * 86_400):.0f} w"
+
+
 def local_time_text(moment: dt.datetime) -> str:
     """A moment in local time: the time of day if it is today, else with its date."""
     here = moment.astimezone()

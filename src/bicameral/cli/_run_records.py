@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
+import re
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -286,6 +287,8 @@ class RunRecords:
         """A run by its id, a unique beginning of it, or `last`, among recorded and submitted runs."""
         if run == "last":
             run = await self._last_run()
+        elif self.runs is not None:
+            run = await expand_short_id(self.runs, run)
         names, problem = _match_journals(self.journals, run)
         view = None
         try:
@@ -304,7 +307,25 @@ class RunRecords:
         return max(found)[1]
 
 
-def _match_journals(journals: Iterable[Journal], run: str) -> tuple[dict[str, Journal | None], BicameralError | None]:
+_SHORT_ID = re.compile(r"[0-9a-f]{6}")
+_MAX_SEARCHED = 10_000
+
+
+def short_run_id(run: str) -> str:
+    """The end of an id, which is enough to name the run; the id itself if it is no usual one."""
+    end = run.rpartition("-")[2]
+    return end if _SHORT_ID.fullmatch(end) else run
+
+
+async def expand_short_id(runs: Runs, run: str) -> str:
+    """The id of the submitted run with this short id; anything else as it is."""
+    if not _SHORT_ID.fullmatch(run):
+        return run
+    found = [view.run for view in await runs.list(limit=_VIEW_PAGE) if short_run_id(view.run) == run]
+    return found[0] if len(found) == 1 else run
+
+
+def _match_journals(journals: Sequence[Journal], run: str) -> tuple[dict[str, Journal | None], BicameralError | None]:
     """The runs that an id or its beginning names, with their journals, and the best error of the other journals."""
     names: dict[str, Journal | None] = {}
     problem: BicameralError | None = None
@@ -313,6 +334,13 @@ def _match_journals(journals: Iterable[Journal], run: str) -> tuple[dict[str, Jo
             names[journal.find(run)] = journal
         except JournalError as error:
             problem = _better_error(problem, error)
+    if not names and _SHORT_ID.fullmatch(run):
+        names |= {
+            each.run: journal
+            for journal in journals
+            for each in journal.runs(_MAX_SEARCHED)
+            if short_run_id(each.run) == run
+        }
     return names, problem
 
 

@@ -81,6 +81,11 @@ def _role_weights(config: Config, role: Role) -> list[str]:
     return [name.removeprefix(local) for name in wanted if name.startswith(local) or name == own]
 
 
+def embedded_providers(config: Config, role: Role) -> list[EmbeddedProvider]:
+    """The models on this machine that calls of a chamber can reach, each of its own."""
+    return [EmbeddedProvider(config, role, name) for name in dict.fromkeys(_role_weights(config, role))]
+
+
 def missing_weights(config: Config, roles: Iterable[Role] = BOTH_ROLES) -> list[Weights]:
     """The weights that these roles use and this machine does not have; a damaged file raises `models.damaged`."""
     store = model_store(config)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -133,7 +134,10 @@ class LocalProvider:
         job = EngineJob(constrain_to_step(request), self._context, self._find_adapter(request))
         listener = current_listener()
         if listener is not None:
-            job.on_progress = _in_loop(listener, asyncio.get_running_loop())
+            kept = self._prefixes is not None and self._prefixes.most_bytes > 0
+            threads = self._threads or engine_threads()
+            told = partial(replace, model=self.name, kept=kept, threads=threads)
+            job.on_progress = _in_loop(lambda each: listener(told(each)), asyncio.get_running_loop())
         return job
 
     async def _run_job(self, request: ModelRequest, job: EngineJob) -> ModelReply:

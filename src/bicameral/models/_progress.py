@@ -29,6 +29,9 @@ class ModelProgress:
         total: Tokens of the prompt; 0 where it is not known.
         reused: Tokens of the prompt that did not have to be read.
         seconds: Since the request began.
+        model: The name of the model.
+        kept: Whether what it reads of fixed messages is kept for later processes.
+        threads: The threads that it uses.
     """
 
     stage: ModelStage
@@ -37,6 +40,9 @@ class ModelProgress:
     total: int = 0
     reused: int = 0
     seconds: float = 0.0
+    model: str = ""
+    kept: bool = False
+    threads: int = 0
 
 
 ProgressListener: TypeAlias = Callable[[ModelProgress], None]

@@ -49,6 +49,7 @@ from bicameral.runs._doubts import (
     SelectionLog as SelectionLog,
     find_resting_steps as find_resting_steps,
 )
+from bicameral.runs._effect_execution import interrupt_grace as interrupt_grace
 from bicameral.runs._effects import Asker as Asker, LiveEffectHandler as LiveEffectHandler, RunServices as RunServices
 from bicameral.runs._endings import (
     Ending as Ending,

@@ -270,6 +270,17 @@ class Session:
         )
         return await self._send(request)
 
+    async def prepare(self) -> None:
+        """Let the model read the fixed messages of the setup, so that a provider can keep what it has read.
+
+        Nobody asked for it, so no account pays and no listener hears of it: only for a model on this machine.
+        """
+        messages = (*self.setup[: self._fixed], Message("user", "-"))
+        with call_context(role=self.role, chamber=_chamber_of_role(self.role), trusted=self.role != "quarantined"):
+            await self.provider.generate(
+                ModelRequest(messages, max_tokens=1, timeout=self._timeout, adapter=self._adapter, fixed=self._fixed)
+            )
+
     async def converse(
         self,
         messages: tuple[Message, ...],

@@ -50,9 +50,15 @@ from bicameral.tools._declaration import (
     Settings as Settings,
     Surroundings as Surroundings,
     Toolbox as Toolbox,
+    has_running_calls as has_running_calls,
     tool as tool,
 )
 from bicameral.tools._folders import Folders as Folders
+from bicameral.tools._missing_settings import (
+    AbsentTool as AbsentTool,
+    MissingSetting as MissingSetting,
+    missing_extra as missing_extra,
+)
 from bicameral.tools._origins import Origin as Origin, Origins as Origins, Participants as Participants
 from bicameral.tools._passage_notes import (
     PassageNote as PassageNote,
@@ -60,6 +66,7 @@ from bicameral.tools._passage_notes import (
     note_passages as note_passages,
 )
 from bicameral.tools._path_rules import (
+    SHEET_SUFFIXES as SHEET_SUFFIXES,
     TABLE_SUFFIXES as TABLE_SUFFIXES,
     FindTarget as FindTarget,
     ProtectedPath as ProtectedPath,

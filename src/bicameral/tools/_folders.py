@@ -45,6 +45,10 @@ _NAMES_LOOKED_AT = 10_000
 Access = Literal["read", "write"]
 
 
+SkipFolder = Callable[[Path], object]
+"""Is told of a folder that cannot be listed."""
+
+
 @dataclass(frozen=True, slots=True)
 class ListedFile:
     """A file found while listing a folder."""
@@ -260,14 +264,22 @@ class Folders:
         """The whole file as UTF-8 text."""
         return decode_file(self.read_bytes(path, max_bytes=max_bytes), path)
 
-    def list_files(self, folder: str = ".", *, recursive: bool = False) -> Iterator[ListedFile]:
-        """The files in a folder that may be read, sorted by name; links to folders are not followed."""
+    def list_files(
+        self, folder: str = ".", *, recursive: bool = False, skip: SkipFolder | None = None
+    ) -> Iterator[ListedFile]:
+        """The files in a folder that may be read, sorted by name; links to folders are not followed.
+
+        Args:
+            folder: Where to begin. An error if it cannot be listed.
+            recursive: Whether to look into the folders below it.
+            skip: Called for a folder below it that cannot be listed, which is left out; None: that is an error.
+        """
         top = self._locate(folder, "read")
         pending = [top]
         while pending:
             current = pending.pop()
             folders: list[Path] = []
-            for path, info in self._entries(folder if current == top else self.display_path(current), current):
+            for path, info in self._inner_entries(folder, top, current, skip):
                 if stat.S_ISDIR(info.st_mode):
                     folders.append(path)
                 elif stat.S_ISREG(info.st_mode):
@@ -275,13 +287,16 @@ class Folders:
             if recursive:
                 pending.extend(reversed(folders))
 
-    def list_folders(self, folder: str = ".") -> Iterator[Path]:
-        """All folders in a folder that may be read, at any depth and sorted by name; links are not followed."""
+    def list_folders(self, folder: str = ".", *, skip: SkipFolder | None = None) -> Iterator[Path]:
+        """All folders in a folder that may be read, at any depth and sorted by name; links are not followed.
+
+        `skip` is called for one that cannot be listed, as by `list_files`.
+        """
         top = self._locate(folder, "read")
         pending = [top]
         while pending:
             current = pending.pop()
-            entries = self._entries(folder if current == top else self.display_path(current), current)
+            entries = self._inner_entries(folder, top, current, skip)
             inner = [path for path, info in entries if stat.S_ISDIR(info.st_mode)]
             yield from inner
             pending.extend(reversed(inner))
@@ -321,6 +336,21 @@ class Folders:
                 else:
                     yield path, None
             pending.extend(reversed(folders))
+
+    def _inner_entries(
+        self, folder: str, top: Path, current: Path, skip: SkipFolder | None
+    ) -> list[tuple[Path, os.stat_result]]:
+        """The entries of a folder at or below `top`; none if it is below, cannot be listed, and may be skipped."""
+        if current == top:
+            return self._entries(folder, current)
+        try:
+            return self._entries(self.display_path(current), current)
+        except ToolError:
+            # It may also have been removed meanwhile, or replaced by a link: in any case nothing in it was seen.
+            if skip is None:
+                raise
+            skip(current)
+            return []
 
     def _entries(self, display: str, folder: Path) -> list[tuple[Path, os.stat_result]]:
         entries: list[tuple[Path, os.stat_result]] = []

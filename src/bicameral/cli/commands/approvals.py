@@ -10,7 +10,7 @@ import click
 
 from bicameral.cli._call_text import calls_text
 from bicameral.cli._lines import shorten, terminal_width
-from bicameral.cli._options import CommandFunction, CommonOptions, common_options, complete_approvals
+from bicameral.cli._options import CommandFunction, CommonOptions, DefaultGroup, common_options, complete_approvals
 from bicameral.cli._output import OK
 from bicameral.cli._plain_values import local_time_text, render_table
 from bicameral.cli._run_records import current_user, has_submitted_runs, open_submitted_runs
@@ -117,9 +117,8 @@ def approval_gist(approval: Approval) -> str:
     return ", ".join(dict.fromkeys(make_visible(str(call["tool"])) for call in approval.calls))
 
 
-@click.group(short_help="What submitted runs ask, and your answers.", invoke_without_command=True)
-@click.pass_context
-def command(context: click.Context) -> int | None:
+@click.group(short_help="What submitted runs ask, and your answers.", cls=DefaultGroup)
+def command() -> None:
     """What submitted runs ask: calls that wait for a yes, and questions. Without a subcommand: the list.
 
     \b
@@ -127,7 +126,6 @@ def command(context: click.Context) -> int | None:
     bicameral approvals show 20260301-1a2b
     bicameral approvals approve 20260301-1a2b 1 3
     """
-    return context.invoke(list_approvals) if context.invoked_subcommand is None else None
 
 
 def _approval_argument(function: CommandFunction) -> CommandFunction:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bicameral.cli._command_agent import fetch_missing_weights, open_agent, run_until_terminated
+from bicameral.cli._displays import ProgressDisplay, open_display
 from bicameral.cli._options import CommonOptions, common_options, planning_options, plans_option
-from bicameral.cli._output import EXIT_CODES, FAILED, NO_PLAN, OK, ProgressDisplay, open_display, terminal_people
+from bicameral.cli._output import EXIT_CODES, FAILED, NO_PLAN, OK, terminal_people
 from bicameral.cli._prompts import confirm_yes
 from bicameral.cli._render import (
     checked_json,
@@ -107,6 +108,8 @@ def command(
         raise click.UsageError(f"--strategy {strategy} goes with a request: it has no plan that could be read first.")
     config, wishes = chosen.config(), RunOptions(deterministic, fresh, dry_run, yes, rounds, strategy, plans)
     sitting = RunCommand(chosen, config, wishes)
+    if chosen.model is not None and (plan_file is not None or sitting.is_conversation):
+        raise click.UsageError("--model names the model that writes a plan: it goes with a request that gets one.")
     if plan_file is not None:
         return asyncio.run(run_until_terminated(sitting.run_file(plan_file)))
     sitting.fetch_weights()
@@ -124,6 +127,11 @@ class RunCommand:
         fetch_missing_weights(
             self._out, self._config, ["privileged"] if self._strategy is None else ["privileged", "quarantined"]
         )
+
+    @property
+    def is_conversation(self) -> bool:
+        """Whether no plan is written: tools are called as a conversation goes on."""
+        return self._strategy is not None
 
     @property
     def _strategy(self) -> str | None:
