@@ -36,7 +36,7 @@ def pending(
     body: str = "Hello", to: tuple[str, ...] = ("kim@example.com",), why: str = WHY, **more: Any
 ) -> PendingCall:
     arguments = {"to": list(to), "subject": "Fwd: Invoice 7", "body": body, "cc": []}
-    given = {"rules": ("strangers-text-in-your-name",)} | more
+    given: dict[str, Any] = {"rules": ("strangers-text-in-your-name",), **more}
     return PendingCall(
         "2", "send_mail", "send", arguments, f"hash of {to} {body}", why, (UntrustedPart("body", (BODY,)),), **given
     )
@@ -98,7 +98,7 @@ def test_what_directs_a_call_is_never_cut_in_the_first_view(value: Any) -> None:
     for width in (40, 80):
         lines = calls_text((call,), REGISTRY, width=width).splitlines()
         told = "".join(line.replace("│", "").replace(" ", "") for line in lines)
-        items = value if isinstance(value, list) else value.split("\n")
+        items: list[str] = value if isinstance(value, list) else value.split("\n")
         assert all(item.replace(" ", "") in told.replace("account", "") for item in items)
         assert all(column_width(line) <= width for line in lines)
         assert "more lines, d shows them)" in " ".join(line.strip() for line in lines)

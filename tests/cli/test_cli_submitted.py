@@ -76,14 +76,19 @@ def test_show_says_what_the_question_at_a_terminal_says(office: Office) -> None:
     shown = office.world.call("approvals", "show", id).stdout
     for line in (
         "2 calls need your yes",
-        "  1. post  (sends)",
-        "    to    kim@example.com",
+        "  1. Post to kim@example.com",
         "  ! text  invoice 7 is open",
     ):
         assert line in shown, shown
-    assert "read_lines (step 0)" in shown
-    assert "(! marks what a stranger may have written.)" in shown
+    assert "! others may have written text, and have decided that this is done: read_lines (step 0)" in " ".join(
+        shown.split()
+    )
     assert f"bicameral approvals approve {id}" in shown
+    assert f"bicameral approvals show {id} --full" in shown
+    details = office.world.call("approvals", "show", id, "--full").stdout
+    for line in ("  1. post  (sends)", "    to    kim@example.com", "  ! text  invoice 7 is open"):
+        assert line in details, details
+    assert "(! marks what a stranger may have written.)" in details
 
 
 def test_what_is_offered_for_the_rest_of_the_run_is_shown_and_taken_by_number(office: Office) -> None:

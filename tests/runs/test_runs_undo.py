@@ -454,27 +454,37 @@ def test_a_mode_that_somebody_set_since_stays(office: Office) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_moved_mail_goes_back_with_its_time_and_flags(tmp_path: Path) -> None:
+def test_moved_deleted_and_drafted_mails_are_as_before(tmp_path: Path) -> None:
     folder = tmp_path / "office"
-    folders = Folders(folder, (folder,), (folder,))
-
-    @tool(effect="write", outbound=False, files_only=True, purpose={"name": "selects"})
-    def archive_mail(name: str) -> None:
-        "Move a mail to the archive, as read."
-        folders.move(f"Maildir/new/{name}", f"Maildir/.Archive/cur/{name}:2,S")
-
-    office = Office(tmp_path, archive_mail)
-    mail = office.write("Maildir/new/1700000000.1.host", "From: kim@example.com\nSubject: hi\n\nHello\n")
-    for part in ("cur", "tmp"):
-        (office.folder / "Maildir" / part).mkdir(parents=True)
-    os.utime(mail, (1_700_000_000, 1_700_000_000))
+    names = [f"170000000{number}.1.host" for number in (1, 2)]
+    for part in ("cur", "new", "tmp"):
+        (folder / "Maildir" / part).mkdir(parents=True)
+    for number, name in enumerate(names):
+        mail = folder / "Maildir/new" / name
+        mail.write_text(f"From: kim@example.com\nSubject: hi {number}\nDate: Mon, 2 Mar 2026 10:00:00 +0000\n\nHello\n")
+        os.utime(mail, (1_700_000_000, 1_700_000_000))
+    (folder / "Maildir/.Archive/cur").mkdir(parents=True)
+    (folder / "Maildir/.Archive/new").mkdir()
+    (folder / "Maildir/.Archive/tmp").mkdir()
+    settings = {"mail": {"folder": "Maildir", "address": "me@example.com"}}
+    boxes = load_toolboxes(settings, Surroundings.here(folder))
+    shutil.move(folder, tmp_path / "kept")
+    office = Office(tmp_path, *boxes)
+    office.folder.rmdir()
+    shutil.move(tmp_path / "kept", folder)
     before = office.snapshot()
-    assert isinstance(office.run('archive_mail("1700000000.1.host")'), Finished)
-    assert not mail.exists()
+    outcome = office.run(
+        f'move_mail("INBOX/{names[0]}", "Archive")',
+        f'delete_mail("INBOX/{names[1]}")',
+        'save_draft(["ann@example.com"], "Hello", "Text")',
+    )
+    assert isinstance(outcome, Finished), outcome
+    assert not list((folder / "Maildir/new").iterdir())
     undone = office.undo()
-    assert [each.action for each in undone.restorations] == ["move", "remove-folder", "remove-folder"]
+    assert [each.action for each in undone.restorations[:3]] == ["move", "move", "delete"]
+    assert not undone.lasting
     assert office.snapshot() == before
-    assert mail.stat().st_mtime == 1_700_000_000
+    assert (folder / "Maildir/new" / names[0]).stat().st_mtime == 1_700_000_000
 
 
 def test_a_resumed_run_is_taken_back_whole(office: Office) -> None:

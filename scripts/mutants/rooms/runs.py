@@ -43,15 +43,6 @@ MUTANTS = (
         (f"{UNDOING}::test_a_kept_content_that_was_tampered_with_is_not_written",),
     ),
     Mutant(
-        "undo.through-a-link",
-        "tools/_folders.py",
-        "Folders.open_exact",
-        'if self._locate(name, "write", follow=False) != path:',
-        "if False:",
-        "a link that was put in place of a folder would lead undo elsewhere",
-        (f"{UNDOING}::test_a_link_on_the_way_is_not_followed",),
-    ),
-    Mutant(
         "undo.secret-kept",
         CHANGES,
         "CallChanges._facts",

@@ -16,7 +16,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from bicameral.cli._lines import terminal_width, wrap_text
-from bicameral.cli._plain_values import UNLIMITED
 from bicameral.display import escape_json, make_visible
 from bicameral.errors import BicameralError, ConfigError, IntentError, PolicyError, ToolError
 from bicameral.secrets import mask, mask_json
@@ -116,6 +115,8 @@ class Output:
     @property
     def width(self) -> int:
         """The width of the terminal for answers; practically unlimited without a terminal."""
+        from bicameral.cli._plain_values import UNLIMITED
+
         if not sys.stdout.isatty():
             return UNLIMITED
         return terminal_width()

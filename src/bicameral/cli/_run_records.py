@@ -308,13 +308,13 @@ class RunRecords:
 
 
 _SHORT_ID = re.compile(r"[0-9a-f]{6}")
+_USUAL_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6,}")
 _MAX_SEARCHED = 10_000
 
 
 def short_run_id(run: str) -> str:
     """The end of an id, which is enough to name the run; the id itself if it is no usual one."""
-    end = run.rpartition("-")[2]
-    return end if _SHORT_ID.fullmatch(end) else run
+    return run[-6:] if _USUAL_ID.fullmatch(run) else run
 
 
 async def expand_short_id(runs: Runs, run: str) -> str:

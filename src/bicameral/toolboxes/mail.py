@@ -416,6 +416,7 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
 
     @tool(
         effect="write",
+        files_only=True,
         timeout=60,
         keyed=True,
         # A draft is sent by a person who may not read the address again, so that it is chosen as that of a mail is.
@@ -440,6 +441,7 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
 
     @tool(
         effect="write",
+        files_only=True,
         timeout=60,
         # Which mail disappears from its folder is decided by the id.
         purpose={"id": "directs", "folder": "directs"},
@@ -454,6 +456,7 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
     @tool(
         # It can be taken back, as long as nobody empties the trash: what others do with it is not known here.
         effect="irreversible",
+        files_only=True,
         timeout=60,
         outbound=False,
         refers={"id": "mail"},

@@ -55,7 +55,7 @@ def approval_text(approval: Approval, *, full: bool = False) -> str:
         lines += ["", asked, f"  (the reply is {reply_type(approval)})"]
     else:
         lines.append(_approval_calls_text(approval, full=full))
-    return "\n".join([*lines, *_answer_hints(approval)])
+    return "\n".join([*lines, *_answer_hints(approval, full=full)])
 
 
 def _approval_calls_text(approval: Approval, *, full: bool) -> str:
@@ -84,7 +84,7 @@ def _approval_state_text(approval: Approval) -> str:
     return f"{approval.state}{when}{by}"
 
 
-def _answer_hints(approval: Approval) -> list[str]:
+def _answer_hints(approval: Approval, *, full: bool) -> list[str]:
     if not approval.is_open:
         if approval.kind == "calls" and approval.state == "partly":
             return ["", f"approved: {_call_numbers(approval, approval.approved)}", *_granted_text(approval)]
@@ -99,6 +99,7 @@ def _answer_hints(approval: Approval) -> list[str]:
         yes,
         *([f"{yes} --for-run NUMBER  (and what is offered with it)"] if offers else []),
         f"no:   bicameral approvals deny {approval.id}",
+        *([] if full else [f"all:  bicameral approvals show {approval.id} --full"]),
     ]
 
 
