@@ -18,7 +18,7 @@ from bicameral.toolboxes._mime import MailHeaders, parse_local_date
 from bicameral.toolboxes.mail import Mail
 from bicameral.tools import Folders, Selection, note_selection
 
-_USUAL_PLACES = ("Maildir", "maildir", "Mail", "mail", "mail.in-mbox", "inbox.mbox", "mbox")
+_USUAL_PLACES = ("Maildir", "maildir", "Mail", "mail", "mail.mbox", "inbox.mbox", "mbox")
 _MAX_CACHED_TEXT = 40_000_000
 """How many characters of bodies are kept in memory between searches."""
 _BATCH = 200
@@ -237,6 +237,14 @@ class Mailbox:
         for item, headers in self._with_headers(items):
             if (text := self._load_text(item)) is not None:
                 yield item, headers, headers.date or _fallback_date(item), None if text.problem else text.body
+
+    def problem(self) -> ToolError | None:
+        """Why there is no mailbox; None if there is one."""
+        try:
+            self._mailbox_root()
+        except ToolError as error:
+            return error
+        return None
 
     def _mailbox_root(self) -> Path:
         if self.folder is not None:
