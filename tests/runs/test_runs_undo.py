@@ -46,7 +46,8 @@ class Office:
         self.folder.mkdir()
         self.journal = Journal(tmp / "journal.db")
         around = Surroundings.here(self.folder)
-        boxes = load_toolboxes({"files": {}, "lines": {}, "tables": {}, "calendar": {}}, around)
+        mail = {"address": "me@example.com"}
+        boxes = load_toolboxes({"files": {}, "lines": {}, "tables": {}, "calendar": {}, "mail": mail}, around)
         self.registry = Registry([*boxes, *tools])
         self.folders = around.folders
         self.agent = Agent(
@@ -452,6 +453,24 @@ def test_a_mode_that_somebody_set_since_stays(office: Office) -> None:
     office.undo()
     assert path.read_text() == "one\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        'move_mail("INBOX/1700000000.1.host", "House")',
+        'delete_mail("INBOX/1700000000.1.host")',
+        'save_draft(["kim@example.com"], "Re: hi", "Hello")',
+    ],
+)
+def test_what_the_mail_tools_change_is_taken_back(office: Office, order: str) -> None:
+    office.write("Maildir/new/1700000000.1.host", "From: kim@example.com\nSubject: hi\n\nHello\n")
+    (office.folder / "Maildir/cur").mkdir()
+    before = office.snapshot()
+    assert isinstance(office.run(order), Finished)
+    assert office.snapshot() != before
+    assert office.undo().lasting == ()
+    assert office.snapshot() == before
 
 
 def test_a_moved_mail_goes_back_with_its_time_and_flags(tmp_path: Path) -> None:
