@@ -16,6 +16,7 @@ from bicameral.errors import ToolError
 from bicameral.plans import parse
 from bicameral.policy import Policy
 from bicameral.runs import Finished, run_plan
+from bicameral.runs._change_preview import preview_call
 from bicameral.toolboxes.mail import toolbox
 from bicameral.tools import Folders, Registry, Surroundings, Tool, load_toolboxes, use_call_key
 
@@ -50,6 +51,11 @@ async def ids(have: dict[str, Tool], folder: str = "") -> dict[str, str]:
 def listed(base: Path) -> set[str]:
     """Every file of a mailbox without its flags."""
     return {str(path.relative_to(base)).partition(":")[0] for path in base.rglob("*") if path.is_file()}
+
+
+def entries(base: Path) -> list[Path]:
+    """Every file and folder."""
+    return sorted(base.rglob("*"))
 
 
 async def error_code(tool: Tool, **arguments: Any) -> str:
@@ -230,3 +236,19 @@ async def test_what_the_user_says_is_done(tmp_path: Path) -> None:
         assert isinstance(await run_plan(parse(f"{order}\nanswer('done')\n", have).plan, have, policy=policy), Finished)
     assert len(list((tmp_path / "Maildir/.Drafts/cur").iterdir())) == 1
     assert len(list((tmp_path / "Maildir/.Trash/new").iterdir())) == 1
+
+
+async def test_a_change_of_the_mailbox_can_be_shown_before_it_is_made(tmp_path: Path) -> None:
+    deliver(tmp_path / "Maildir", "Sale", message_id="sale@example.com")
+    have = tools(tmp_path)
+    id = (await ids(have))["Sale"]
+    before = entries(tmp_path)
+    for name, arguments in (
+        ("save_draft", {"to": ["kim@example.com"], "subject": "a", "body": "b", "cc": [], "attachments": []}),
+        ("move_mail", {"id": id, "folder": "House"}),
+        ("delete_mail", {"id": id}),
+    ):
+        preview = await preview_call(have[name], arguments)
+        assert preview is not None
+        assert (preview.problem, bool(preview.text)) == ("", True)
+        assert entries(tmp_path) == before

@@ -1,4 +1,4 @@
-"""The sandbox, and folders: path rules, protected paths, links, atomic writes."""
+"""The sandbox, documents in it, and folders: path rules, protected paths, links, atomic writes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,37 @@ USE = "tests/tools/test_tools_folders_use.py"
 TRUSTED = "tests/tools/test_tools_folders_trusted.py"
 PROTECTED = "tests/tools/test_tools_protected.py"
 EXECUTED = "tests/tools/test_tools_executed.py"
+POOL = "parsing/_pool.py"
+DOCUMENTS = "tests/toolboxes/test_toolboxes_documents.py"
 
 MUTANTS = (
+    Mutant(
+        "sandbox.unconfined-documents",
+        POOL,
+        "ParserPool._require_confinement",
+        "if missing:",
+        "if missing == self:",
+        "native parsers would read documents with all files and the network in reach",
+        (f"{DOCUMENTS}::test_where_the_kernel_cannot_confine_no_document_is_read",),
+    ),
+    Mutant(
+        "sandbox.process-of-several-documents",
+        POOL,
+        "ParserPool.exchange",
+        "if self._isolated:",
+        "if self._isolated is None:",
+        "a document that takes its parser over would choose the text of the next one",
+        (f"{DOCUMENTS}::test_a_document_is_read_in_a_process_of_its_own_that_is_confined",),
+    ),
+    Mutant(
+        "sandbox.zip-size",
+        "toolboxes/_document_parsers.py",
+        "_open_zip",
+        "sum(entry.file_size for entry in entries) > MAX_UNPACKED",
+        "sum(entry.file_size for entry in entries) < 0",
+        "a small file could be unpacked to gigabytes",
+        (f"{DOCUMENTS}::test_a_zip_bomb_is_not_unpacked",),
+    ),
     Mutant(
         "sandbox.environment-of-the-parent",
         BOX,

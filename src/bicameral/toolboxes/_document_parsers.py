@@ -14,6 +14,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import islice
 from typing import Any, Literal, NoReturn, cast
 from xml.parsers import expat
@@ -48,6 +49,11 @@ class _Refused(ToolError):
         super().__init__(f"documents.{reason}", "the document is not read")
 
 
+def _untyped(module: str) -> Any:
+    """A module without types, or of an extra that is not installed everywhere."""
+    return import_module(module)
+
+
 # PDF
 
 
@@ -70,10 +76,9 @@ def read_pdf(raw: bytes) -> dict[str, Any]:
 
 
 def _open_pdf(raw: bytes) -> Any:
-    import pypdfium2
-
+    pypdfium2 = _untyped("pypdfium2")
     try:
-        document = cast("Any", pypdfium2.PdfDocument(raw))
+        document = pypdfium2.PdfDocument(raw)
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower():
             raise _Refused("encrypted") from None
@@ -112,8 +117,8 @@ def _pdf_picture(raw: bytes, number: int) -> tuple[int, Any]:
 
 def _picture(raw: bytes, number: int) -> tuple[int, Any]:
     import numpy
-    from PIL import Image, ImageOps
 
+    Image, ImageOps = _untyped("PIL.Image"), _untyped("PIL.ImageOps")
     # The number of pixels is checked here before they are decoded, with a limit of our own.
     Image.MAX_IMAGE_PIXELS = None
     with Image.open(io.BytesIO(raw), formats=("PNG", "JPEG", "TIFF", "WEBP", "BMP")) as image:
@@ -121,22 +126,18 @@ def _picture(raw: bytes, number: int) -> tuple[int, Any]:
         image.seek(number)
         if image.width * image.height > _MAX_PIXELS:
             raise _Refused("too-large")
-        upright = cast("Any", ImageOps.exif_transpose(image)).convert("RGB")
+        upright = ImageOps.exif_transpose(image).convert("RGB")
     return pages, numpy.asarray(upright)[:, :, ::-1].copy()
 
 
 def _recognise(picture: Any) -> str:
-    from importlib import import_module
-
-    cv2 = import_module("cv2")
-    cv2.setNumThreads(0)
-    rapidocr = import_module("rapidocr")
+    _untyped("cv2").setNumThreads(0)
     one_thread = {
         "EngineConfig.onnxruntime.intra_op_num_threads": 1,
         "EngineConfig.onnxruntime.inter_op_num_threads": 1,
         "Global.log_level": "critical",
     }
-    found = rapidocr.RapidOCR(params=one_thread)(picture)
+    found = _untyped("rapidocr").RapidOCR(params=one_thread)(picture)
     texts, boxes = found.txts, found.boxes
     if texts is None or boxes is None:
         return ""

@@ -29,6 +29,7 @@ _SPECIAL_NAMES: dict[SpecialFolder, frozenset[str]] = {
         }
     ),
 }
+_SPECIAL_KINDS: tuple[SpecialFolder, ...] = ("Drafts", "Trash")
 _MAILDIR_PARTS = ("cur", "new", "tmp")
 _DRAFT_FLAGS = ":2,DS"
 
@@ -83,9 +84,9 @@ class MailFolders:
         same = same or [each for each in known if each.casefold().endswith(f"/{wanted.casefold()}")]
         if len(same) == 1:
             return self._require_maildir_folder(same[0], known[same[0]])
-        special = next((each for each in _SPECIAL_NAMES if wanted.casefold() in _SPECIAL_NAMES[each]), None)
-        if special is not None and not same:
-            return self._special_folder(special)
+        for kind in _SPECIAL_KINDS:
+            if not same and wanted.casefold() in _SPECIAL_NAMES[kind]:
+                return self._special_folder(kind)
         near = nearest_name(wanted, known)
         if same or near or wanted.casefold() == INBOX.casefold():
             raise ToolError(
