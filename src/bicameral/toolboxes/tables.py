@@ -1,4 +1,4 @@
-"""The tables toolbox: read and write CSV and JSON; filter, sort, select, group and join rows.
+"""The tables toolbox: read CSV, JSON and spreadsheets, write CSV and JSON; filter, sort, select, group and join rows.
 
 Cells are compared in the kind of their column (`bicameral.columns`): `no` is False in a column of yes and no, and a
 date is a date in any notation. Cells of any types can be compared with one another; a column of mixed types is never an
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, cast
 
@@ -44,7 +44,9 @@ from bicameral.toolboxes._table_files import (
     value_shape,
 )
 from bicameral.toolboxes._table_reading import LARGE_TEXT, read_csv_table
+from bicameral.toolboxes._text import document_kind
 from bicameral.tools import (
+    SHEET_SUFFIXES,
     TABLE_SUFFIXES,
     Folders,
     Origin,
@@ -94,6 +96,18 @@ class TableTools:
 
     def read_csv(self, path: FilePath) -> Rows:
         """Read a CSV file as rows."""
+        return self.read_sheet(path, "")
+
+    def read_sheet(self, path: FilePath, sheet: Annotated[str, "name or number"]) -> Rows:
+        """Read one sheet of a spreadsheet as rows."""
+        if document_kind(path) is None:
+            return self._read_text_rows(path)
+        from bicameral.toolboxes._documents import read_rows
+
+        raw = self.folders.read_bytes(path, max_bytes=self.settings.max_bytes)
+        return read_rows(raw, path, sheet, self.settings.decimals)
+
+    def _read_text_rows(self, path: str) -> Rows:
         text = self._text(path)
         if self.settings.columnar and len(text) > LARGE_TEXT:
             table = read_csv_table(text, path, self.settings.decimals)
@@ -147,16 +161,19 @@ class FileShape:
         endings: The endings of the paths that it handles.
         trusts: Whether a path lies in a trusted folder.
         decimals: The mark before decimals where no cell of a column decides it.
+        part: The argument that chooses a part of the file, which `read` takes as well; empty if there is none.
     """
 
     def __init__(
         self,
-        read: Callable[[str], object],
+        read: Callable[..., object],
         stamp: Callable[[str], object],
         endings: tuple[str, ...],
         trusts: Callable[[str], bool],
         decimals: DecimalMark | None = None,
+        part: str = "",
     ) -> None:
+        self._part = part
         self._read = read
         self._stamp = stamp
         self.endings = endings
@@ -177,11 +194,14 @@ class FileShape:
         path = literals.get("path")
         if not isinstance(path, str) or not path.lower().endswith(self.endings):
             return None
+        part = (literals.get(self._part),) if self._part else ()
+        if not all(isinstance(each, str) for each in part):
+            return None
         # Trust is part of the key: without it, names of a file that is no longer trusted could reach the planner.
-        stamp = (self._stamp(path), self._trusts(path))
+        stamp = (self._stamp(path), self._trusts(path), part)
         cached = self._cache.get(path)
         if cached is None or cached[0] != stamp:
-            content = self._read(path)
+            content = self._read(path, *part)
             shape = value_shape(content, trusted=stamp[1], decimals=self._decimals)
             cached = self._cache[path] = (stamp, shape, short_texts(content))
         return cached[1:]
@@ -341,7 +361,8 @@ def _build(settings: TablesSettings, surroundings: Surroundings) -> list[Tool]:
     files = TableTools(folders, settings)
     rows = RowTools(settings.decimals)
     shape = partial(FileShape, stamp=files.stamp, trusts=folders.is_trusted, decimals=settings.decimals)
-    csv_shape = shape(files.read_csv, endings=TABLE_SUFFIXES)
+    csv_shape = shape(files.read_csv, endings=(*TABLE_SUFFIXES, *SHEET_SUFFIXES))
+    sheet_shape = shape(files.read_sheet, endings=SHEET_SUFFIXES, part="sheet")
     json_shape = shape(files.read_json, endings=(".json", ".jsonl", ".ndjson"))
     # A table is untrusted unless it lies in a trusted folder: anybody may have written it.
     reading = partial(
@@ -354,11 +375,15 @@ def _build(settings: TablesSettings, surroundings: Surroundings) -> list[Tool]:
         origins=Origin("system"),
         words=_SAVE_WORDS,
         refers={"path": "file"},
-        target=lambda given: folders.target(given.get("path")),
+        target=lambda given: replace(
+            folders.target(given.get("path")), replaces=folders.replaced_files(given.get("path"))
+        ),
+        files_only=True,
     )
     computing = partial(tool, effect="pure", columnar=True)
     return [
         reading(refine=csv_shape, columnar=True)(files.read_csv),
+        reading(refine=sheet_shape, columnar=True)(files.read_sheet),
         reading(refine=json_shape)(files.read_json),
         writing(purpose={"rows": "carries"})(files.write_csv),
         writing(purpose={"value": "carries"})(files.write_json),
