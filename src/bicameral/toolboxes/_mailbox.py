@@ -18,7 +18,7 @@ from bicameral.toolboxes._mime import MailHeaders, parse_local_date
 from bicameral.toolboxes.mail import Mail
 from bicameral.tools import Folders, Selection, note_selection
 
-_USUAL_PLACES = ("Maildir", "maildir", "Mail", "mail", "mail.in-mbox", "inbox.mbox", "mbox")
+_USUAL_PLACES = ("Maildir", "maildir", "Mail", "mail", "mail.mbox", "inbox.mbox", "mbox")
 _MAX_CACHED_TEXT = 40_000_000
 """How many characters of bodies are kept in memory between searches."""
 _BATCH = 200
