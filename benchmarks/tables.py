@@ -1,4 +1,4 @@
-"""How long plans over a large table take, against the same in bare polars, and whether the results are those of the plain way.
+"""How long plans over a large table take, against the same in bare polars, and whether the plain way agrees.
 
 Run it with `python -m benchmarks.tables`. A million rows are read, filtered, grouped, added up, joined and sorted, once
 by the tools of the tables toolbox and once by expressions of a plan. Everything goes through a checked plan and the

@@ -10,10 +10,10 @@ from hypothesis import given, settings, strategies as st
 
 from bicameral.errors import BicameralError
 from bicameral.plans import RUN_WORK_KEY, RunWork, bind_cells, compile_by_columns, parse
-from bicameral.tools import Registry
 from bicameral.toolboxes._table_files import value_shape
+from bicameral.tools import Registry
 from bicameral.types import Table, plain_value, table_from_columns
-from tests.property_examples import examples
+from property_examples import examples
 
 pytest.importorskip("polars")
 

@@ -132,9 +132,7 @@ def find_counted_kind(
     return _find_kind(set(map(type, different)), sum(counts), lambda: _FilledCells(different, counts), decimals)
 
 
-def _find_kind(
-    types: set[type], length: int, fill: Callable[[], _FilledCells], decimals: DecimalMark | None
-) -> Column:
+def _find_kind(types: set[type], length: int, fill: Callable[[], _FilledCells], decimals: DecimalMark | None) -> Column:
     # Most columns have numbers only, and are told by the types of their cells.
     if types <= {int, float, type(None)}:
         return Column("number", length, notation="number") if types - {type(None)} else Column("empty")

@@ -256,7 +256,11 @@ class LocalSteps:
     def choose_branch(
         self, when: When, frame: VariableFrame, at: str, pc: Label = NOTHING
     ) -> tuple[Sequence[Step], str]:
-        return (when.steps, "then") if self.evaluate_by_columns(when.condition, frame, at, pc) else (when.otherwise, "else")
+        return (
+            (when.steps, "then")
+            if self.evaluate_by_columns(when.condition, frame, at, pc)
+            else (when.otherwise, "else")
+        )
 
     def loop_items(self, each: Each, frame: VariableFrame, at: str, pc: Label = NOTHING) -> list[Any]:
         """The items of a loop; raises if all loops of the run together have too many turns."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, localcontext
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from bicameral.columns import Column, DecimalMark, find_counted_kind, parse_number
 from bicameral.errors import ToolError
@@ -29,10 +29,7 @@ from bicameral.toolboxes._table_cells import (
     plain_number,
     sort_key,
 )
-from bicameral.types import Table, TableColumn, columnar_engine, table_from_columns
-
-if TYPE_CHECKING:
-    import polars as pl
+from bicameral.types import Frame, Series, Table, TableColumn, columnar_engine, table_from_columns
 
 Rows = list[dict[str, Any]]
 _MANY_GROUPS = 10_000
@@ -94,7 +91,7 @@ def sort_table(table: Table, by: str, decimals: DecimalMark | None, *, descendin
     return table.sort_by(each, descending=descending), guess
 
 
-def _find_groups(table: Table, by: str, decimals: DecimalMark | None) -> tuple[list[Any], pl.DataFrame]:
+def _find_groups(table: Table, by: str, decimals: DecimalMark | None) -> tuple[list[Any], Frame]:
     """The first cell of each group, and for each row what tells its group: its cell, or the number of the group."""
     polars = columnar_engine()
     different, _ = table.distinct(by)
@@ -145,7 +142,7 @@ def group_table(
     return [{by: first, result: total} for first, total in zip(firsts, totals, strict=True)], guess
 
 
-def _aggregate(groups: pl.DataFrame, values: pl.Series | None, how: str) -> list[Any]:
+def _aggregate(groups: Frame, values: Series | None, how: str) -> list[Any]:
     """An aggregate of values for each group, in the order in which the groups first occur."""
     polars = columnar_engine()
     frame = groups.with_columns((groups.to_series(0) if values is None else values).alias("#value"))
@@ -153,7 +150,7 @@ def _aggregate(groups: pl.DataFrame, values: pl.Series | None, how: str) -> list
     return frame.group_by(groups.columns, maintain_order=True).agg(chosen.alias("#value"))["#value"].to_list()
 
 
-def _aggregate_numbers(table: Table, groups: pl.DataFrame, name: str, how: Aggregate) -> list[Any] | None:
+def _aggregate_numbers(table: Table, groups: Frame, name: str, how: Aggregate) -> list[Any] | None:
     """An exact aggregate of a column of numbers for each group; None if the plain way must compute it."""
     if not table.is_numeric(name):
         return None
@@ -173,7 +170,7 @@ def _aggregate_numbers(table: Table, groups: pl.DataFrame, name: str, how: Aggre
         return [plain_number(total) for total in sums]
 
 
-def scale_numbers(values: pl.Series) -> tuple[pl.Series, int] | None:
+def scale_numbers(values: Series) -> tuple[Series, int] | None:
     """Numbers as whole numbers of their smallest decimal place, and how many places these are; None if not exact.
 
     A float of fewer than 16 digits has one decimal form of so many digits, which is the one that it is written as.
@@ -232,7 +229,7 @@ def join_tables(left: Table, right: Table, on: str, decimals: DecimalMark | None
     return Table(polars.DataFrame(kept), columns.values()), len(matches)
 
 
-def _join_keys(left: Table, right: Table, on: str, decimals: DecimalMark | None) -> tuple[pl.Series, pl.Series]:
+def _join_keys(left: Table, right: Table, on: str, decimals: DecimalMark | None) -> tuple[Series, Series]:
     """Values that equal cells of both tables share; null for an empty cell."""
     polars = columnar_engine()
     sides = (left, right)
@@ -241,13 +238,17 @@ def _join_keys(left: Table, right: Table, on: str, decimals: DecimalMark | None)
         return left.values(on), right.values(on)
     keys = [column_key((), decimals, table_kind(table, on, decimals)) for table in sides]
     cells = [[(cell, key(cell)) for cell in table.distinct(on)[0]] for table, key in zip(sides, keys, strict=True)]
-    if dtypes == {polars.String} and all(found == sort_key(cell) for each in cells for cell, found in each):
+    if dtypes == {polars.String} and all(_is_its_own_key(*pair) for each in cells for pair in each):
         # No text of either table is equal to another one, so that they are joined as they are.
-        if not any(is_empty_cell(cell) for each in cells for cell, _ in each):
-            return left.values(on), right.values(on)
+        return left.values(on), right.values(on)
     known: dict[object, int] = {}
-    made: list[pl.Series] = []
+    made: list[Series] = []
     for table, each in zip(sides, cells, strict=True):
         numbers = [None if is_empty_cell(cell) else known.setdefault(found, len(known)) for cell, found in each]
         made.append(polars.Series("", numbers, dtype=polars.UInt32)[table.numbering(on)])
     return made[0], made[1]
+
+
+def _is_its_own_key(cell: object, key: object) -> bool:
+    """Whether a text is equal only to itself."""
+    return key == sort_key(cell) and not is_empty_cell(cell)

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bicameral.columns import DecimalMark, is_twofold_number
 from bicameral.errors import Place, ToolError
@@ -31,10 +31,7 @@ from bicameral.toolboxes._table_files import (
     parse_column,
     unescape_formulas,
 )
-from bicameral.types import MAX_EXACT, Table, TableColumn, column_parts, columnar_engine
-
-if TYPE_CHECKING:
-    import polars as pl
+from bicameral.types import MAX_EXACT, Frame, Series, Table, TableColumn, column_parts, columnar_engine
 
 LARGE_TEXT = 256 * 1024
 """A shorter text is read in the plain way: loading the engine would take longer."""
@@ -52,7 +49,7 @@ _NUMBER = r"^(?:-?[1-9][0-9]*|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+][0-9]{1
 _MAYBE_VALUE = rf"^{_BLANK}[-0-9tTfF]"
 _VALUE = rf"^{_BLANK}(?:{_NUMBER[1:-1]}|[tT][rR][uU][eE]|[fF][aA][lL][sS][eE]){_BLANK}$"
 
-Parts = tuple[TableColumn, "list[pl.Series]"]
+Parts = tuple[TableColumn, list[Series]]
 
 
 def read_csv_table(text: str, path: str, decimals: DecimalMark | None = None) -> Table | None:
@@ -128,7 +125,7 @@ def _check_cells(rows: int, width: float, path: str) -> None:
         )
 
 
-def _split_plain(text: str, path: str, delimiter: str, width: int) -> pl.DataFrame | None:
+def _split_plain(text: str, path: str, delimiter: str, width: int) -> Frame | None:
     """All cells as texts, of a CSV text without quotes; None if its rows differ in length."""
     polars = columnar_engine()
     try:
@@ -158,14 +155,14 @@ def _split_plain(text: str, path: str, delimiter: str, width: int) -> pl.DataFra
     return frame if delimiters == frame.height * (width - 1) else None
 
 
-def _split_quoted(text: str, path: str, delimiter: str, *, spaced: bool) -> pl.DataFrame | None:
+def _split_quoted(text: str, path: str, delimiter: str, *, spaced: bool) -> Frame | None:
     """All cells as texts, of a CSV text with quotes; None if something is wrong with it."""
     polars = columnar_engine()
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=spaced)
     frames: list[Any] = []
     try:
         records: Iterator[list[str]] = (record for record in reader if record)
-        width = len(next(records, []))
+        width = len(next(records, ()))
         while chunk := list(islice(records, _CHUNK)):
             if set(map(len, chunk)) != {width}:
                 return None
@@ -177,9 +174,7 @@ def _split_quoted(text: str, path: str, delimiter: str, *, spaced: bool) -> pl.D
     return polars.concat(frames) if frames else None
 
 
-def _typed_column(
-    name: str, key: str, texts: pl.Series, decimals: DecimalMark | None, *, escaped: bool
-) -> Parts | None:
+def _typed_column(name: str, key: str, texts: Series, decimals: DecimalMark | None, *, escaped: bool) -> Parts | None:
     """A column with the values of its cells, as `parse_column` has them."""
     polars = columnar_engine()
     if escaped:
@@ -200,13 +195,13 @@ def _typed_column(
     return _number_column(name, key, texts) or _column_of_few(name, key, texts, decimals)
 
 
-def _unescape(texts: pl.Series) -> pl.Series:
+def _unescape(texts: Series) -> Series:
     marked = texts.filter(texts.str.contains("'", literal=True)).unique().to_list()
     changed = {text: plain for text in marked if (plain := unescape_formulas(text)) != text}
     return texts.replace(list(changed), list(changed.values())) if changed else texts
 
 
-def _number_column(name: str, key: str, texts: pl.Series) -> Parts | None:
+def _number_column(name: str, key: str, texts: Series) -> Parts | None:
     """A column of numbers, maybe with texts among them; None if a cell needs a closer look."""
     polars = columnar_engine()
     is_number = texts.str.contains(_NUMBER)
@@ -224,7 +219,7 @@ def _number_column(name: str, key: str, texts: pl.Series) -> Parts | None:
     # An infinite number is a text of the file, and minus zero equals zero: neither can be stored here.
     if not found.is_finite().all() or ((found == 0) & written.str.starts_with("-")).any():
         return None
-    is_whole = ~(texts.str.contains(".", literal=True) | texts.str.contains(r"[eE]"))
+    is_whole: Series = ~texts.str.contains(".", literal=True) & ~texts.str.contains(r"[eE]")
     parts = [numbers]
     if not all_numbers:
         is_whole = polars.select(polars.when(is_number).then(is_whole)).to_series()
@@ -240,14 +235,14 @@ def _number_column(name: str, key: str, texts: pl.Series) -> Parts | None:
     return TableColumn(name, key, some_whole and not all_whole, not all_numbers), parts
 
 
-def _has_twofold(numbers: pl.Series) -> bool:
+def _has_twofold(numbers: Series) -> bool:
     """Whether the point of a number may stand between thousands."""
     point = numbers.str.find(".", literal=True)
     doubtful = numbers.filter((numbers.str.len_bytes() - point == 4).fill_null(value=False))
     return any(map(is_twofold_number, doubtful.unique().to_list()))
 
 
-def _column_of_few(name: str, key: str, texts: pl.Series, decimals: DecimalMark | None) -> Parts | None:
+def _column_of_few(name: str, key: str, texts: Series, decimals: DecimalMark | None) -> Parts | None:
     """A column that the plain way converts: each different text once, unless the texts decide about each other."""
     polars = columnar_engine()
     different = texts.unique(maintain_order=True)

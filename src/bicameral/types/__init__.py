@@ -27,6 +27,8 @@ from bicameral.types._conversion import (
 from bicameral.types._formats import FORMATS as FORMATS, TextFormat as TextFormat, format_problem as format_problem
 from bicameral.types._table import (
     MAX_EXACT as MAX_EXACT,
+    Frame as Frame,
+    Series as Series,
     Table as Table,
     TableColumn as TableColumn,
     column_parts as column_parts,

@@ -20,12 +20,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from types import NoneType
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import Any, cast, final
 
 from bicameral.errors import RunError
 
-if TYPE_CHECKING:
-    import polars as pl
+Series = Any
+"""A series of the engine, which need not be installed."""
+Frame = Any
+"""A frame of the engine."""
 
 MAX_PLAIN_PARTS = 1_000_000
 """The most parts of a value that is a plain list: its rows and their cells together."""
@@ -86,7 +88,7 @@ class Table:
 
     __slots__ = ("_by_name", "_rows", "columns", "frame", "memo")
 
-    def __init__(self, frame: pl.DataFrame, columns: Iterable[TableColumn]) -> None:
+    def __init__(self, frame: Frame, columns: Iterable[TableColumn]) -> None:
         self.frame = frame
         self.columns = tuple(columns)
         self._by_name = {column.name: column for column in self.columns}
@@ -145,7 +147,7 @@ class Table:
         """The cells of a column, exactly as the plain way has them."""
         return _plain_cells(self.frame, self._by_name[name])
 
-    def values(self, name: str) -> pl.Series:
+    def values(self, name: str) -> Series:
         """The numbers, truth values or texts of a column; null where a cell is something else."""
         return self.frame[self._by_name[name].key]
 
@@ -166,7 +168,7 @@ class Table:
         empty = values.is_null()
         if column.whole and len(filled):
             whole = self.frame[f"{column.key}w"].drop_nulls()
-            types = ({int} if whole.any() else set()) | (set() if whole.all() else {float})
+            types = {kind for kind, some in ((int, whole.any()), (float, not whole.all())) if some}
         if column.texts:
             texts = self.frame[f"{column.key}t"]
             types |= {str} if texts.null_count() < len(texts) else set()
@@ -177,7 +179,7 @@ class Table:
         """Whether all cells of a column are numbers."""
         return self.is_uniform(name) and self.values(name).dtype.is_numeric()
 
-    def compare(self, name: str, op: str, value: object) -> pl.Series | None:
+    def compare(self, name: str, op: str, value: object) -> Series | None:
         """In which rows a number or text compares so with a value of the same type; None if that is not exact.
 
         Up to 2**53 a number of the engine compares with a number of a plan as Python compares them, and as their
@@ -201,13 +203,13 @@ class Table:
             values = values.cast(polars.Float64)
         return compare(values, value)
 
-    def sort_by(self, values: pl.Series, *, descending: bool = False) -> Table:
+    def sort_by(self, values: Series, *, descending: bool = False) -> Table:
         """The rows in the order of some values, equal ones as before, and those without a value last."""
         keyed = self.frame.with_columns(values.alias("#key"))
         frame = keyed.sort("#key", descending=descending, nulls_last=True, maintain_order=True)
         return Table(frame.drop("#key"), self.columns)
 
-    def split(self, groups: pl.Series) -> list[Table]:
+    def split(self, groups: Series) -> list[Table]:
         """The rows of each group, in the order in which the groups first occur."""
         frames = self.frame.with_columns(groups.alias("#group")).partition_by(
             "#group", maintain_order=True, include_key=False
@@ -219,7 +221,7 @@ class Table:
         columns = [replace(self._by_name[old], name=new) for new, old in names.items()]
         return Table(self.frame, columns)
 
-    def where(self, mask: pl.Series) -> Table:
+    def where(self, mask: Series) -> Table:
         """The rows for which a mask is true."""
         return Table(self.frame.filter(mask), self.columns)
 
@@ -249,7 +251,7 @@ class Table:
             self.memo["cells", column.key] = _plain_cells(found, column), found["#count"].to_list()
         return self.memo["cells", column.key]
 
-    def numbering(self, name: str) -> pl.Series:
+    def numbering(self, name: str) -> Series:
         """For each row the position of its cell among the different cells of a column."""
         column = self._by_name[name]
         if ("numbers", column.key) not in self.memo:
@@ -259,7 +261,7 @@ class Table:
             self.memo["numbers", column.key] = found["#cell"]
         return self.memo["numbers", column.key]
 
-    def _distinct_parts(self, column: TableColumn) -> pl.DataFrame:
+    def _distinct_parts(self, column: TableColumn) -> Frame:
         found = self.memo.get(("distinct", column.key))
         if found is None:
             counted = columnar_engine().len().alias("#count")
@@ -267,13 +269,13 @@ class Table:
             found = self.memo["distinct", column.key] = parts.group_by(column.parts, maintain_order=True).agg(counted)
         return found
 
-    def map_cells(self, name: str, value: Callable[[Any], Any], dtype: Any = None) -> pl.Series:
+    def map_cells(self, name: str, value: Callable[[Any], Any], dtype: Any = None) -> Series:
         """The value of a function of each cell of a column, which is called once for each different cell."""
         found = [value(each) for each in self.distinct(name)[0]]
         return columnar_engine().Series("", found, dtype=dtype)[self.numbering(name)]
 
 
-def _plain_cells(frame: pl.DataFrame, column: TableColumn) -> list[Any]:
+def _plain_cells(frame: Frame, column: TableColumn) -> list[Any]:
     cells = frame[column.key].to_list()
     if column.whole:
         whole = frame[f"{column.key}w"].to_list()
@@ -395,7 +397,7 @@ _PART_TYPES: Mapping[str, Callable[[str], Any]] = {
 }
 
 
-def _part_to_json(values: pl.Series) -> list[str]:
+def _part_to_json(values: Series) -> list[str]:
     """The type of a part and its values, each on a line; a backslash becomes `\\b`, a line end `\\n`, None `\\0`."""
     polars = columnar_engine()
     kind = str(values.dtype)

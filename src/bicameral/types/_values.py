@@ -250,9 +250,9 @@ class _PlainConverter:
         text = sum(map(len, value)) + (sum([len(cell) for cell in cells if type(cell) is str]) if str in kinds else 0)
         if text > min(self.text, MAX_TEXT) or len(value) > self.items:
             return None
-        if float in kinds and not all([math.isfinite(cell) for cell in cells if type(cell) is float]):
+        if float in kinds and not all(math.isfinite(cell) for cell in cells if type(cell) is float):
             return None
-        if int in kinds and any([cell.bit_length() > MAX_BITS for cell in cells if type(cell) is int]):
+        if int in kinds and any(cell.bit_length() > MAX_BITS for cell in cells if type(cell) is int):
             return None
         self.items -= len(value)
         self.text -= text

@@ -10,7 +10,7 @@ runs wherever an expression uses a row as a whole, or needs the rows one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -157,7 +157,7 @@ def _matches_mask(args: Sequence[Any], variable: str, compile_: Compile) -> Mask
 
 
 @contextmanager
-def _without_counts() -> Iterator[None]:
+def _without_counts() -> Generator[None]:
     """Within this nothing is counted for the run: what is done once for each different cell is counted by rows."""
     before, CURRENT_RUN.run = CURRENT_RUN.run, None
     try:
@@ -257,9 +257,11 @@ class TableComprehension:
             return kept.renamed(self.columns), len(kept)
         if self.cell is not None:
             return check_size(kept.cells(self.cell)), len(kept)
-        rows = (kept if self.fields is None else kept.select(sorted(self.fields))).rows() if kept else []
+        rows: list[dict[str, Any]] = []
         if self.fields is not None and not self.fields:
             rows = [{}] * len(kept)
+        elif kept:
+            rows = (kept if self.fields is None else kept.select(sorted(self.fields))).rows()
         work.spend(len(rows))
         items: list[Any] = []
         for row in rows:
@@ -326,9 +328,9 @@ def table_function(expr: ir.Apply, compile_: Compile) -> TableFunction | None:
             return lambda table, env: table.cut(-1, None, None).rows()[0] if table else None
         case "count_by", (ir.Const(value=str() as field),) if not named:
             return lambda table, env: _count_by(table, field)
-        case "sorted", () if isinstance(named.get("key"), ir.Lambda) and named.keys() <= {"key", "reverse"}:
+        case "sorted", () if isinstance(key := named.get("key"), ir.Lambda) and named.keys() <= {"key", "reverse"}:
             reverse = named.get("reverse")
-            return _sorted_function(named["key"], None if reverse is None else compile_(reverse), compile_)
+            return _sorted_function(key, None if reverse is None else compile_(reverse), compile_)
         case _:
             return None
 
@@ -362,13 +364,16 @@ def _sorted_function(key: ir.Lambda, reverse: Code | None, compile_: Compile) ->
     body = key.body
     counted: tuple[str, str, bool] | None = None
     match body:
-        case ir.Apply(function="cell_order", args=(cell, ir.Const(value=str() as notation), column, *last), named=()):
-            if not isinstance(column, ir.Const) or not isinstance(column.value, str):
-                return None
-            if last and not (len(last) == 1 and isinstance(last[0], ir.Const) and type(last[0].value) is bool):
+        case ir.Apply(
+            function="cell_order",
+            args=(cell, ir.Const(value=str() as notation), ir.Const(value=str() as column), *rest),
+            named=(),
+        ):
+            last = [each.value for each in rest if isinstance(each, ir.Const) and type(each.value) is bool]
+            if len(rest) > 1 or len(last) < len(rest):
                 return None
             field = cell_field(cell, variable)
-            counted = notation, column.value, bool(last[0].value) if last else True
+            counted = notation, column, bool(last[0]) if last else True
         case _:
             fields = used_fields(body, variable)
             if fields is None or len(fields) != 1 or not _can_map(body):
@@ -388,9 +393,9 @@ def _sorted_function(key: ir.Lambda, reverse: Code | None, compile_: Compile) ->
             return table.sort_by(table.values(name), descending=descending)
         different, _ = table.distinct(name)
         if counted is not None:
-            notation, column, last = counted
+            notation, _, last = counted
             read = reader_of(notation).read_plain
-            keys = [order_key(read(each), last) for each in different]
+            keys: list[Any] = [order_key(read(each), last) for each in different]
         else:
             keys = []
             for each in different:
