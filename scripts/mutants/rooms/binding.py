@@ -228,7 +228,7 @@ MUTANTS = (
     Mutant(
         "binding.file-that-cannot-be-read",
         BINDER,
-        "Binder.bind",
+        "Binder._bind",
         "if endings:",
         "if endings == words:",
         "a tool would be given a file that it cannot read",
