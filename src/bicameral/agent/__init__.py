@@ -13,6 +13,7 @@ from bicameral.agent._automatic_rounds import (
     rounds_led_to_nothing as rounds_led_to_nothing,
 )
 from bicameral.agent._escalation import Planned as Planned
+from bicameral.agent._plan_preview import CallPreview as CallPreview
 from bicameral.agent._preparation import prepare_models as prepare_models
 from bicameral.agent._requests import (
     Endorsement as Endorsement,

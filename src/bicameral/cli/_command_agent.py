@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, cast
 import click
 
 from bicameral.cli._output import Output, Terminated
+from bicameral.errors import BicameralError, PlanError
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -47,10 +48,22 @@ async def open_agent(config: Config) -> AsyncGenerator[Agent]:
         agent = make(config) if make else Agent.from_config(config)
         try:
             yield agent
+        except PlanError as error:
+            note_larger_models(error, config)
+            raise
         finally:
             await agent.aclose()
     for problem in problems:
         Output().say(f"telemetry: {problem}")
+
+
+def note_larger_models(error: BicameralError, config: Config) -> None:
+    """Note in the error of a request without a plan which models may find one, unless code knows that none can."""
+    from bicameral.config import larger_planning_models
+    from bicameral.planning import NoPlanError
+
+    if isinstance(error, NoPlanError) and not error.is_founded:
+        error.larger_models = larger_planning_models(config)
 
 
 def fetch_missing_weights(out: Output, config: Config, roles: Iterable[Role]) -> None:
@@ -89,7 +102,7 @@ def prepare_prompts(out: Output, config: Config, only: Collection[str] | None = 
         async with open_agent(config) as agent:
             with open_display(out) as shown:
                 shown.phase("preparing the models")
-                return await prepare_models(config, agent.registry, only=only)
+                return await prepare_models(config, agent.planning_registry, only=only)
 
     return asyncio.run(prepare())
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bicameral.cli._command_agent import exit_despite_tools
+from bicameral.cli._failed_plans import report_failure
 from bicameral.cli._output import (
     FAILED,
     INTERRUPTED,
@@ -49,6 +50,7 @@ COMMANDS = {
     "models": "The models on this machine, and the names they go by.",
     "route": "Which model answered which call of a run, and why.",
     "runs": "What was run, and running it again from its record.",
+    "undo": "Take back what a run changed in files, calendar and mail folders.",
     "submit": "Hand a request or a plan to the workers, now or for later.",
     "worker": "Do submitted runs, until told to stop.",
     "workers": "The workers that do submitted runs.",
@@ -136,7 +138,7 @@ class LazyCommands(click.Group):
         try:
             code = super().main(words, prog_name or "bicameral", complete_var, standalone_mode=False, **extra)
         except Exception as error:
-            code = _report_error(error, out)
+            code = _report_error(error, out, words)
         except KeyboardInterrupt:
             out.say("stopped")
             code = INTERRUPTED
@@ -154,7 +156,7 @@ def _report_lost_output(error: OSError, code: int) -> int:
     return OUTPUT_LOST if code == OK else code
 
 
-def _report_error(error: Exception, out: Output) -> int:
+def _report_error(error: Exception, out: Output, words: Sequence[str]) -> int:
     """Write an error in one line, or as JSON, and return its exit code."""
     if os.environ.get("BICAMERAL_DEBUG"):
         import traceback
@@ -162,7 +164,7 @@ def _report_error(error: Exception, out: Output) -> int:
         sys.stderr.write(mask("".join(traceback.format_exception(error))))
     match error:
         case BicameralError():
-            out.error(error.to_json(), str(error), command_ending(error))
+            report_failure(out, error, words, command_ending(error))
             return exit_code(error)
         case click.exceptions.Abort():
             out.say("stopped")

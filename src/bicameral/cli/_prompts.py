@@ -20,7 +20,7 @@ from bicameral.cli._lines import terminal_width, wrap_text
 from bicameral.cli._output import Output
 from bicameral.cli._values import question_text
 from bicameral.errors import RunError
-from bicameral.runs import Answers
+from bicameral.runs import REPLACE_RULE, Answers, read_preview
 
 if TYPE_CHECKING:
     from bicameral.runs import ApprovalQuestion, Grant, PendingCall
@@ -142,7 +142,7 @@ class TerminalApprover:
         registry: The tools, which say which arguments carry content.
         quiet: A context in which nothing else is drawn.
         request: The request of the run, which is why the calls are made.
-        preview: What a call would change, shown with the details.
+        preview: What a call would change, shown with the details; by default the call is rehearsed.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class TerminalApprover:
         preview: Preview | None = None,
     ) -> None:
         self._out, self._registry, self._quiet = out, registry, quiet
-        self._request, self._preview = request, preview
+        self._request, self._preview = request, preview or self._rehearse
 
     async def approve(self, question: ApprovalQuestion) -> Answers:
         with self._quiet():
@@ -203,6 +203,19 @@ class TerminalApprover:
             preview=self._preview,
         )
         self._out.say(text)
+        for call in calls if not whole else ():
+            for line in self._replaced_lines(call):
+                self._out.say(line)
+
+    def _rehearse(self, call: PendingCall) -> list[str]:
+        """The lines of the difference that a call would make in files."""
+        preview = read_preview(call, self._registry)
+        return [] if preview is None else preview.text.split("\n")
+
+    def _replaced_lines(self, call: PendingCall) -> list[str]:
+        """What the file holds that a call would replace, if that is why it is asked about."""
+        preview = read_preview(call, self._registry) if REPLACE_RULE in call.rules else None
+        return [] if preview is None else [f"  {line}" for line in preview.replaced]
 
     async def _reply(self, prompt: str) -> str:
         _discard_typed_input()

@@ -35,7 +35,10 @@ NO_WORKER = "no worker is there: `bicameral worker` starts one"
 
 
 def event_json(event: Event) -> dict[str, Any]:
-    return {"number": event.number, "at": event.at, "kind": event.kind, "step": event.step, "body": event.body}
+    from bicameral.runs import public_event
+
+    body = public_event(event).body
+    return {"number": event.number, "at": event.at, "kind": event.kind, "step": event.step, "body": body}
 
 
 def event_line(event: Event, *, full: bool = False) -> str:
@@ -47,7 +50,7 @@ def event_line(event: Event, *, full: bool = False) -> str:
     head = f"{clock}  {event.kind:<13} {event.step:<8}"
     doubts: list[dict[str, Any]] = event.body.get("doubts", []) if event.kind in _ENDS else []
     if full:
-        return f"{head}\n{json.dumps(event.body, ensure_ascii=False, indent=2)}"
+        return f"{head}\n{json.dumps(event_json(event)['body'], ensure_ascii=False, indent=2)}"
     before = "".join(f"{clock}  doubt: {doubt['text']}\n" for doubt in doubts)
     return before + f"{head} {_event_gist(event)}".rstrip()
 
@@ -64,6 +67,8 @@ def _event_gist(event: Event) -> str:
         case "step-failed" | "run-failed":
             error: dict[str, Any] = body.get("error", {})
             text = f"{_alert_count_text(body)}{error.get('message', '')} [{error.get('code', '')}]"
+        case "file-change":
+            text = ", ".join(str(each.get("path", "")) for each in body.get("changes", []))
         case "run-finished":
             text = json.dumps(body.get("answer"), ensure_ascii=False)
         case "approval":

@@ -5,6 +5,7 @@ journal and cache. `doctor` checks all of it and the machine, and says how to fi
 """
 
 from bicameral.cache import user_folder as user_folder
+from bicameral.config._absent_tools import absent_tools as absent_tools, unready_tools as unready_tools
 from bicameral.config._acceptance import (
     Confirm as Confirm,
     UnacceptedConfig as UnacceptedConfig,
@@ -58,6 +59,11 @@ from bicameral.config._models import (
     prefixes_folder as prefixes_folder,
     routing_notes as routing_notes,
     size_text as size_text,
+)
+from bicameral.config._planning_model import (
+    larger_planning_models as larger_planning_models,
+    planning_models as planning_models,
+    with_planning_model as with_planning_model,
 )
 from bicameral.config._resources import (
     bounds_of as bounds_of,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol, TypedDict, Unpack
@@ -29,6 +29,7 @@ from bicameral.runs._approvals import (
     ask_approver,
 )
 from bicameral.runs._call_policy import StepLabels, label_tree_json
+from bicameral.runs._changes import CallChanges, ChangeHistory
 from bicameral.runs._citations import CitationLog
 from bicameral.runs._doubts import NO_LABEL, SelectionLog
 from bicameral.runs._effect_execution import (
@@ -50,10 +51,11 @@ from bicameral.tools import (
     collect_passages,
     collect_selections,
     derive_call_key,
+    report_changes,
     shown_text,
     use_call_key,
 )
-from bicameral.types import Type, mismatch, to_plain, type_to_json, value_to_json
+from bicameral.types import Table, Type, mismatch, table_reference, to_plain, type_to_json, value_to_json
 
 MAX_ATTEMPTS = 3
 TRANSIENT_CODES = ("unreachable", "timeout")
@@ -117,6 +119,7 @@ class LiveEffectHandler:
         record: Where effects are recorded.
         meter: Counts what the run takes.
         may_wait: Whether the run may be suspended: somebody must be able to resume it.
+        changes: What earlier attempts at the run have changed.
         services: See `RunServices`.
     """
 
@@ -126,6 +129,7 @@ class LiveEffectHandler:
         *,
         meter: Meter | None = None,
         may_wait: bool = False,
+        changes: ChangeHistory | None = None,
         **services: Unpack[RunServices],
     ) -> None:
         self._may_wait = may_wait
@@ -133,6 +137,8 @@ class LiveEffectHandler:
         self.effects: list[EffectDone] = []
         self.in_flight: set[str] = set()
         self.monitor = RunMonitor()
+        self.changes = changes or ChangeHistory()
+        """What the run has changed so far."""
         self.selections = SelectionLog()
         self.citations = CitationLog()
         self._record = record
@@ -152,7 +158,7 @@ class LiveEffectHandler:
                 return await self._call_tool(step, tool, bound, labels)
 
     async def _call_tool(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None) -> Any:
-        facts = tool_call_facts(tool, bound)
+        facts = tool_call_facts(tool, bound) if self._record.is_enabled else _shown_facts(tool, bound)
         # Before anything is recorded: a call beyond the caps is not begun.
         self.meter.count_tool_call()
         found: dict[str, Any] = {}
@@ -313,7 +319,9 @@ class LiveEffectHandler:
             self.activity.end()
         self.in_flight.discard(step)
         seconds = time.perf_counter() - started
-        ended: dict[str, Any] = {"result": value_to_json(value), "seconds": round(seconds, 6), **found}
+        # Only for the record: a large result takes a while to write.
+        result = value_to_json(value) if self._record.is_enabled else None
+        ended: dict[str, Any] = {"result": result, "seconds": round(seconds, 6), **found}
         if labels is not None:
             ended["shade"] = label_tree_json(labels.result_labels(value))
         write("step-finished", step, ended)
@@ -339,7 +347,12 @@ class LiveEffectHandler:
         attempt, key = 1, derive_call_key(self._record.run, step, tool.name)
         while True:
             try:
-                with use_call_key(key), collect_selections() as selections, collect_passages() as passages:
+                with (
+                    use_call_key(key),
+                    collect_selections() as selections,
+                    collect_passages() as passages,
+                    self._recording_changes(step, tool),
+                ):
                     value = await call_with_timeout(tool, bound)
                 if passages:
                     found["passages"] = [passage.to_json() for passage in passages]
@@ -355,6 +368,19 @@ class LiveEffectHandler:
                 self._notify("retrying", step, tool.name, facts={"error": str(error), "attempt": attempt})
             await asyncio.sleep(0.2 * 2**attempt)
             attempt += 1
+
+    @contextmanager
+    def _recording_changes(self, step: str, tool: Tool) -> Generator[None]:
+        """Record the files that a call changes, each before it is changed; afterwards it can change no more."""
+        if not tool.changes:
+            yield
+            return
+        log = CallChanges(self._record, step, self.changes)
+        try:
+            with report_changes(log):
+                yield
+        finally:
+            log.close()
 
     def _notify(
         self, kind: ProgressKind, step: str, what: str, seconds: float = 0.0, facts: dict[str, Any] | None = None
@@ -426,8 +452,18 @@ def _unread_error(outcome: Rejected | NotFound, instruction: str, searched: tupl
 
 def tool_call_facts(tool: Tool, bound: dict[str, Any]) -> dict[str, Any]:
     """What is recorded when a tool is called; a replay must produce the same."""
-    arguments = {name: value_to_json(value) for name, value in bound.items()}
+    # A table is recorded where a step gave it, and not once more with each step that takes it.
+    arguments = {
+        name: table_reference(value) if type(value) is Table else value_to_json(value) for name, value in bound.items()
+    }
     return {"what": tool.name, "effect": tool.effect, "tool": tool.name, "arguments": arguments}
+
+
+def _shown_facts(tool: Tool, bound: dict[str, Any]) -> dict[str, Any]:
+    """The same for an observer alone; of a large table only how many rows it has."""
+    return tool_call_facts(
+        tool, {name: f"{len(value):,} rows" if type(value) is Table else value for name, value in bound.items()}
+    )
 
 
 def extraction_facts(source: Any, instruction: str, wanted: Type) -> dict[str, Any]:

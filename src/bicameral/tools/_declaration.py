@@ -24,6 +24,7 @@ from bicameral.tools._argument import EFFECTS, PURPOSES, REQUIRED, UNDECLARED, A
 from bicameral.tools._call_identity import function_code_hash
 from bicameral.tools._call_labels import AttachedOrigins, attached_origins
 from bicameral.tools._folders import Folders
+from bicameral.tools._missing_settings import MissingSetting
 from bicameral.tools._origins import Origin, Origins
 from bicameral.tools._path_rules import FindTarget
 from bicameral.tools._tool import OwnershipTest, RefineResult, Tool
@@ -56,9 +57,11 @@ class ToolFacts(TypedDict, total=False):
     hosts: tuple[str, ...]
     keeps: str | None
     itemised: str | None
+    columnar: bool
     owned: OwnershipTest | None
     attached_in: Folders | None
     target: FindTarget | None
+    files_only: bool
     toolbox: str
     version: str
 
@@ -310,11 +313,17 @@ def _no_kept_paths(_settings: Settings) -> Sequence[str]:
     return ()
 
 
+def _nothing_missing(_settings: Settings, _surroundings: Surroundings) -> Sequence[MissingSetting]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Toolbox(Generic[SettingsT]):
     """A named group of tools. An entry point or a Python file offers one of these.
 
     `keeps` are the files and folders that its tools keep themselves, from its settings: no other tool may change them.
+    `lacks` says which of its tools cannot work with its settings, and `unready` which cannot since what the settings
+    name is not there now.
 
     Example:
         >>> toolbox = Toolbox("greetings", "Say hello.", Settings, lambda settings, surroundings: [hello])
@@ -325,6 +334,8 @@ class Toolbox(Generic[SettingsT]):
     settings: type[SettingsT]
     build: Callable[[SettingsT, Surroundings], Sequence[Tool]]
     keeps: Callable[[SettingsT], Sequence[str]] = _no_kept_paths
+    lacks: Callable[[SettingsT, Surroundings], Sequence[MissingSetting]] = _nothing_missing
+    unready: Callable[[SettingsT, Surroundings], Sequence[MissingSetting]] = _nothing_missing
 
     def open(self, surroundings: Surroundings, settings: Mapping[str, Any] | None = None) -> list[Tool]:
         """The toolbox's tools with these settings; pydantic's ValidationError says what is wrong with them."""

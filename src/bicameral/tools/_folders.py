@@ -162,6 +162,19 @@ class Folders:
             return WriteTarget(False, copied, error.message if error.code == "tools.protected" else None)
         return WriteTarget(is_executed_name(real, self.base) or is_executable_file(real), copied)
 
+    def replaced_files(self, path: object) -> tuple[str, ...] | None:
+        """The file whose content writing to a path would replace, if it has any; None if the path is not known yet."""
+        if not isinstance(path, str):
+            return None
+        try:
+            real = self._locate(path, "write")
+            with open_entry(real) as at:
+                info = entry_stat(at)
+        except (ToolError, OSError):
+            # Writing there fails, or creates the folder first.
+            return ()
+        return (str(real),) if info is not None and stat.S_ISREG(info.st_mode) and info.st_size else ()
+
     def is_program(self, path: str) -> bool:
         """Whether a file is executable or a script: a copy of it is one, too."""
         try:
@@ -421,6 +434,27 @@ class Folders:
         real = self._locate(path, "write")
         with self._translating_errors(path, real, "write"), self._open_for_write(real) as at:
             writes.make_folder(at, path)
+
+    @contextmanager
+    def open_exact(self, path: Path, *, create: bool = False) -> Generator[FolderEntry]:
+        """The entry at exactly this path, which must lie in the folders that may be written.
+
+        For what is taken back: a path of a record is not believed. It is checked as that of a plan is, and refused if
+        a link stands on the way to it now.
+
+        Args:
+            path: The real path, as it was when it was recorded.
+            create: Whether missing folders are created on the way.
+        """
+        name = str(path)
+        if self._locate(name, "write", follow=False) != path:
+            raise self._outside_error(name, "write")
+        root, guard = self._allowed_root(path, "write"), ProtectionGuard(self._protected)
+        with (
+            self._translating_errors(name, path, "write"),
+            open_entry(path, create_from=root if create else None, guard=guard) as at,
+        ):
+            yield at
 
     # Checks and errors
 
