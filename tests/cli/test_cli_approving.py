@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, strategies as st
@@ -99,7 +99,7 @@ def test_what_directs_a_call_is_never_cut_in_the_first_view(value: Any) -> None:
     for width in (40, 80):
         lines = calls_text((call,), REGISTRY, width=width).splitlines()
         told = "".join(line.replace("│", "").replace(" ", "") for line in lines)
-        items: list[str] = value if isinstance(value, list) else value.split("\n")
+        items = value.split("\n") if isinstance(value, str) else cast("list[str]", value)
         assert all(item.replace(" ", "") in told.replace("account", "") for item in items)
         assert all(column_width(line) <= width for line in lines)
         assert "d shows them)" in " ".join(line.strip() for line in lines)
