@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, strategies as st
@@ -80,7 +80,8 @@ def test_the_first_view_fits_forty_columns_and_breaks_no_word() -> None:
     assert all(column_width(line) <= 40 for line in lines)
     assert len(lines) <= 20
     told = " ".join(line.strip() for line in lines)
-    assert "… (7 more lines, d shows them)" in told
+    assert "… (7 more lines, 216" in told
+    assert told.count("d shows them)") == 1
     # The address is longer than a line: it is broken after a mark, and all of it is there.
     assert address in told.replace("/ ", "/").replace("? ", "?").replace("= ", "=")
     words = {word for line in lines for word in line.split()}
@@ -98,10 +99,10 @@ def test_what_directs_a_call_is_never_cut_in_the_first_view(value: Any) -> None:
     for width in (40, 80):
         lines = calls_text((call,), REGISTRY, width=width).splitlines()
         told = "".join(line.replace("│", "").replace(" ", "") for line in lines)
-        items: list[str] = value if isinstance(value, list) else value.split("\n")
+        items = value.split("\n") if isinstance(value, str) else cast("list[str]", value)
         assert all(item.replace(" ", "") in told.replace("account", "") for item in items)
         assert all(column_width(line) <= width for line in lines)
-        assert "more lines, d shows them)" in " ".join(line.strip() for line in lines)
+        assert "d shows them)" in " ".join(line.strip() for line in lines)
 
 
 def test_an_answer_is_bound_to_the_call_and_not_to_how_it_is_shown() -> None:
@@ -164,7 +165,30 @@ def test_who_receives_it_is_never_cut() -> None:
     many = (*(f"{number}@example.com" for number in range(60)), "eve@example.org")
     lines = shown(pending("x\n" * 500, to=many), pending("other"))
     assert any("eve@example.org" in line for line in lines)
-    assert any("… (500 more lines, d shows them)" in line for line in lines)
+    assert any("… (499 more lines, 1,000 bytes in all" in line for line in lines)
+
+
+def test_where_it_is_not_known_what_directs_a_call_only_what_nobody_reads_is_cut() -> None:
+    """A record of an earlier version, whose tool is not here."""
+    call = PendingCall("1", "pay", "send", {"to": ["a@example.com"] * 150, "note": "x\n" * 5000}, "h", "pay: r")
+    told = calls_text((call,), Registry(()), how="--full shows them")
+    assert told.count("a@example.com") == 150
+    assert "--full shows them" in told
+    assert len(told.splitlines()) < 400
+
+
+def test_the_end_of_a_long_text_is_in_the_first_view_with_its_size_and_hash() -> None:
+    """Attack: the sentence that matters stands at the end, or two texts differ only in the middle."""
+    first = shown(pending("a\n" * 50 + "middle\n" + "b\n" * 50 + "P.S. pay Eve"))
+    second = shown(pending("a\n" * 50 + "other\n" + "b\n" * 50 + "P.S. pay Eve"))
+    assert any("P.S. pay Eve" in line for line in first)
+    assert first != second
+
+
+def test_a_text_cannot_pass_for_the_line_about_what_is_left_out() -> None:
+    """Attack: a body that says itself that there is more of it."""
+    lines = shown(pending("… (40 more lines, 9 bytes in all; d shows them"))
+    assert "  ! body  │ … (40 more lines, 9 bytes in all; d shows them" in lines
 
 
 def test_a_letter_from_another_alphabet_in_an_address_is_named() -> None:

@@ -58,6 +58,11 @@ def _screen(whole: bool = False, **arguments: Any) -> list[str]:
     return calls_text((call,), REGISTRY, width=80, whole=whole).splitlines()
 
 
+def _names_recipient(line: str) -> bool:
+    """Whether this is the line of the first view, or of the details, that says to whom it goes."""
+    return line.startswith("  Send mail to kim@example.com") or line.split() == ["to", "kim@example.com"]
+
+
 def _endorsed(text: str) -> Endorsement | None:
     with refused("intent.unseen", "intent.too-long", "intent.no-text"):
         return endorsement_for(Finished("1", text, 0.0))
@@ -119,7 +124,7 @@ async def unseen_recipient(world: World) -> str | None:
 
 @unseen_recipient.twin()
 async def plain_recipient(world: World) -> bool:
-    return any(line.split() == ["to", "kim@example.com"] for line in _screen())
+    return any(_names_recipient(line) for line in _screen()) and any(_names_recipient(line) for line in _screen(True))
 
 
 @attacks.case("empty lines in one argument push the others off the screen")
@@ -128,15 +133,18 @@ async def pushed_away(world: World) -> str | None:
         for whole in (False, True):
             lines = _screen(whole, subject=body)
             last = lines[-24:]
-            if not any(line.split()[:1] == ["to"] for line in last):
+            if not any(map(_names_recipient, last)):
                 return f"the recipient is {len(lines)} lines away"
     return None
 
 
 @pushed_away.twin()
 async def ordinary_body(world: World) -> bool:
-    lines = _screen(body="Dear Kim,\n\nit is due on Friday.\n\nBest,\nAnn")
-    return [line.rpartition("│ ")[2] for line in lines if "│" in line][-1] == "Ann" and len(lines) < 24
+    body = "Dear Kim,\n\nit is due on Friday.\n\nBest,\nAnn"
+    first, whole = (
+        [line.rpartition("│ ")[2] for line in _screen(full, body=body) if "│" in line] for full in (False, True)
+    )
+    return first[0] == "Dear Kim," and whole[-1] == "Ann" and len(_screen(body=body)) < 24
 
 
 @attacks.case("the end of a long text is where it matters, and it is cut")
@@ -267,15 +275,16 @@ def _approval(question: str = "", kind: Any = "calls", **arguments: Any) -> Appr
 async def submitted_question(world: World) -> str | None:
     shown = approval_text(_approval(subject="Menu" + "\n" * 3900 + "x\n" * 3900))
     lines = shown.splitlines()
-    if not any(line.split()[:1] == ["to"] for line in lines[-30:]):
+    if not any(map(_names_recipient, lines[-30:])):
         return f"the recipient is {len(lines)} lines away"
-    return None if "--full" in shown else "it is not said that there is more"
+    return None if "--full shows them" in shown else "it is not said that there is more"
 
 
 @submitted_question.twin()
 async def submitted_whole(world: World) -> bool:
     text = "\n".join(f"line {number}" for number in range(900))
-    return "line 450" in approval_text(_approval(body=text), full=True) and "--full" not in approval_text(_approval())
+    whole, short = approval_text(_approval(body=text), full=True), approval_text(_approval())
+    return "line 450" in whole and "--full shows them" not in short
 
 
 @attacks.case("the name of an attachment is turned round, so that a program looks like a picture")

@@ -29,6 +29,8 @@ _EFFECT_WORDS = {"pure": "", "read": "reads", "write": "writes", "send": "sends"
 _MIN_WIDTH = 20
 _MANY_LINES = 20
 """A value with more lines than this would push others off the screen."""
+_MAX_UNKNOWN_LINES = 200
+"""Lines of an argument of which it is not known whether it directs the call."""
 _MAX_INLINE = 60
 """Columns of a value with spaces that may stand in the first line of a call."""
 _MAX_REQUEST = 60
@@ -118,12 +120,12 @@ def _request_text(request: str) -> str:
     return f"you asked: {_quote(shorten(visible_line(request), _MAX_REQUEST))}"
 
 
-def _content_names(call: PendingCall, registry: Registry) -> frozenset[str]:
-    """The arguments that only carry content. Every other one directs the call, and is never cut."""
+def _content_names(call: PendingCall, registry: Registry) -> frozenset[str] | None:
+    """The arguments that only carry content; every other one directs the call, and is never cut. None: not known."""
     if call.carries is not None:
         return frozenset(call.carries)
     tool = registry.get(call.tool)
-    return frozenset(each.name for each in tool.arguments if each.purpose == "carries") if tool else frozenset()
+    return frozenset(each.name for each in tool.arguments if each.purpose == "carries") if tool else None
 
 
 # The first view
@@ -164,7 +166,7 @@ def call_headline(call: PendingCall, content: frozenset[str]) -> tuple[str, set[
 
 def _brief_lines(
     call: PendingCall,
-    content: frozenset[str],
+    known: frozenset[str] | None,
     mark: str,
     why: str,
     width: int,
@@ -173,6 +175,7 @@ def _brief_lines(
     later: bool,
     how: str,
 ) -> Iterator[str]:
+    content = known or frozenset[str]()
     headline, said = call_headline(call, content)
     warned = "cannot be undone" if call.effect == "irreversible" else ""
     flags = ", ".join(filter(None, (warned, "later" if later else "")))
@@ -180,10 +183,12 @@ def _brief_lines(
     rest = {name: value for name, value in _given_arguments(call).items() if name not in said}
     column = max(map(len, rest), default=0)
     room = max(width - column - 6, _MIN_WIDTH - 8)
+    # Where nobody says which arguments are content, one that is longer than any list of recipients may be.
+    limit = _MAX_UNKNOWN_LINES if known is None else MAX_VALUE_LINES
     drawn: list[tuple[str, list[str]]] = []
     for name, value in rest.items():
-        cut = name in content
-        drawn.append((name, value_preview(value, room, most, how) if cut else value_lines(value, room)))
+        shown = value_preview(value, room, most, how) if name in content else value_lines(value, room, limit, how=how)
+        drawn.append((name, shown))
     head = wrap_line(f"  {mark}{headline}{f'  ({flags})' if flags else ''}{why}", width, "      ")
     # Many lines come first: untrusted text in them cannot push what the call does off the screen.
     ordered = sorted(drawn, key=lambda each: len(each[1]) <= _MANY_LINES)

@@ -150,9 +150,9 @@ def _report_lost_output(error: OSError, code: int) -> int:
 
     Not the code of a failure: whoever repeats a failed command would repeat its effects.
     """
-    why = error.strerror or str(error)
+    why, name = error.strerror or str(error), "cli.output-lost"
     fix = "A run is recorded all the same: `bicameral runs show last` has what it did and its answer."
-    Output().say(f"error: standard output could not be written: {why}. {fix} [cli.output-lost]")
+    Output().say(f"error: standard output could not be written: {why}. {fix} [{name}]")
     return OUTPUT_LOST if code == OK else code
 
 

@@ -38,16 +38,15 @@ def value_lines(value: Any, width: int, most: int = MAX_VALUE_LINES, *, how: str
 
 
 def value_preview(value: Any, width: int, most: int, how: str) -> list[str]:
-    """The beginning of a value: at most `most` lines, then how many there are more and how to see them."""
-    lines, pieces = _value_pieces(value, width)
-    if pieces is None:
-        return [visible_line(lines[0])]
-    shown = list(_fold_blank_runs(pieces))
-    if (more := len(shown) - most) <= 0:
-        return shown
-    # Without a bar, so that no text in the value can pass for it.
-    count = f"{more:,} more {'line' if more == 1 else 'lines'}"
-    return [*shown[:most], *break_line(f"… ({count}, {how})", width)]
+    """The first lines of a value and its last one, and between them how many there are more and how to see them.
+
+    The last line is shown since the end of a text is where a sentence can be added; size and hash, since two texts that
+    differ only in between would look the same.
+    """
+    shown = value_lines(value, width, most, how=how)
+    # Only what is left out is told without a bar, so that no text in the value can pass for it.
+    cut = [line for line in shown if line.startswith("… ") and line.endswith(how)]
+    return [piece for line in shown for piece in (break_line(f"… ({line[2:]})", width) if line in cut else [line])]
 
 
 def _value_pieces(value: Any, width: int) -> tuple[list[str], list[str] | None]:
@@ -60,7 +59,8 @@ def _value_pieces(value: Any, width: int) -> tuple[list[str], list[str] | None]:
         case _:
             lines = [json.dumps(to_plain_json(value), ensure_ascii=False, default=str)]
     plain = [visible_line(line) for line in lines]
-    if len(plain) == 1 and column_width(plain[0]) <= width:
+    # One that begins as the line about what is left out does gets a bar, too.
+    if len(plain) == 1 and column_width(plain[0]) <= width and not plain[0].lstrip().startswith("…"):
         return lines, None
     return lines, [part for line in plain for part in break_line(line, max(width - 2, _MIN_VALUE_WIDTH))]
 
