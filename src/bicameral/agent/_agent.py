@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from bicameral.agent._escalation import Escalation, Planned
 from bicameral.agent._planning import AgentPlanning
+from bicameral.agent._run_events import NOBODY_TOLD, EventCallbacks, RunEvent, RunOptions, stream_events
 from bicameral.agent._sync import SyncAgent
+from bicameral.agent._typed_output import OutputType, TypedOutcome
 from bicameral.agent._wiring import within_budget
 from bicameral.binding import binding_doubts
 from bicameral.errors import PlanError
@@ -18,6 +20,7 @@ from bicameral.limits import STRATEGY_LIMITS, Limits
 from bicameral.planning import Intent
 from bicameral.plans import Plan
 from bicameral.runs import (
+    ApproveFunction,
     Approver,
     Asker,
     CheckBasis,
@@ -28,6 +31,7 @@ from bicameral.runs import (
     Replayed,
     RunOutcome,
     StartState,
+    approver_from,
     recheck,
     replay,
     resume_plan,
@@ -35,9 +39,13 @@ from bicameral.runs import (
 )
 
 if TYPE_CHECKING:
+    from bicameral.agent._material import Material
     from bicameral.patterns import Outcome
     from bicameral.patterns.reasoner import ReasoningCallbacks, ResumableRounds
     from bicameral.patterns.strategies import ConversationObserver, Runtime, StrategyParams
+
+
+T = TypeVar("T")
 
 
 class Agent(AgentPlanning):
@@ -47,7 +55,7 @@ class Agent(AgentPlanning):
     cannot be both.
 
     Args:
-        tools: A registry or tools; by default those of the configuration.
+        tools: A registry, or tools and typed functions; by default those of the configuration.
         config: By default that of `Config.defaults`. It has everything that is not given here.
         privileged: The model that plans. It never reads untrusted text.
         quarantined: The model that reads untrusted text. It calls no tools.
@@ -78,17 +86,49 @@ class Agent(AgentPlanning):
         """The same agent for code that does not await."""
         return SyncAgent(self)
 
+    @overload
+    async def run(
+        self,
+        what: Plan | Planned | Checked | str | Labelled[str],
+        *,
+        output: type[T],
+        asker: Asker | None = None,
+        approver: Approver | ApproveFunction | None = None,
+        observer: Observer | None = None,
+        deterministic: bool = False,
+        caps: Limits | None = None,
+        doubts: Sequence[Doubt] = (),
+        material: Material | Labelled[str] | str | None = None,
+    ) -> TypedOutcome[T]: ...
+
+    @overload
+    async def run(
+        self,
+        what: Plan | Planned | Checked | str | Labelled[str],
+        *,
+        output: None = None,
+        asker: Asker | None = None,
+        approver: Approver | ApproveFunction | None = None,
+        observer: Observer | None = None,
+        deterministic: bool = False,
+        caps: Limits | None = None,
+        doubts: Sequence[Doubt] = (),
+        material: Material | Labelled[str] | str | None = None,
+    ) -> RunOutcome: ...
+
     @within_budget
     async def run(
         self,
         what: Plan | Planned | Checked | str | Labelled[str],
         *,
+        output: type[Any] | None = None,
         asker: Asker | None = None,
-        approver: Approver | None = None,
+        approver: Approver | ApproveFunction | None = None,
         observer: Observer | None = None,
         deterministic: bool = False,
         caps: Limits | None = None,
         doubts: Sequence[Doubt] = (),
+        material: Material | Labelled[str] | str | None = None,
     ) -> RunOutcome:
         """Run a plan, or plan a request and run it. A plan with errors is refused before anything happens.
 
@@ -101,22 +141,95 @@ class Agent(AgentPlanning):
         Args:
             what: A request, or a plan. The result of a plan's check is reused, unless it is of another plan, for
                 another intent, or with other tools, policies or limits than this agent has now.
+            output: The type of the answer: a pydantic model, a dataclass, `str`, `int`, `date` and the like, or a list
+                of these. The outcome is then a `TypedFinished` with a `value` of that type, or says why there is none.
             asker: Answers questions of the request and of the plan.
-            approver: Asked about calls that policy does not allow on its own. Without one the answer is no.
-            observer: Gets the progress of each step.
+            approver: Asked about calls that policy does not allow on its own: an object with `approve`, or a function
+                of the question, which may be async. Without one the answer is no.
+            observer: Gets the progress of each step, and the result of one that has ended.
             deterministic: As in `plan`.
             caps: How much the run may take, by default as configured.
             doubts: What is not sure about a plan that was bound before.
+            material: As in `plan`; only with a request.
         """
+        options = RunOptions(asker, approver_from(approver), observer, caps, tuple(doubts))
+        wanted = None if output is None else OutputType(output)
+        outcome = await self._run(what, options, wanted, NOBODY_TOLD, deterministic=deterministic, material=material)
+        return outcome if wanted is None else wanted.convert(outcome)
+
+    async def stream(
+        self,
+        what: Plan | Planned | Checked | str | Labelled[str],
+        *,
+        output: type[Any] | None = None,
+        asker: Asker | None = None,
+        approver: Approver | ApproveFunction | None = None,
+        deterministic: bool = False,
+        caps: Limits | None = None,
+        doubts: Sequence[Doubt] = (),
+        material: Material | Labelled[str] | str | None = None,
+    ) -> AsyncGenerator[RunEvent, None]:
+        """What `run` does, event by event: statements of the plan, the plan, the steps, and at last the outcome.
+
+        A finished step has its result with its labels. Whoever leaves the loop stops the run, and closes the connection
+        to a remote model.
+
+        Example:
+            >>> async for event in agent.stream("Which lines of mail.txt mention invoices?"):
+            ...     match event:
+            ...         case StepProgress(kind="finished"):
+            ...             print(event.step, event.value, event.result.label)
+            ...         case Finished():
+            ...             print(event.answer)
+        """
+        wanted = None if output is None else OutputType(output)
+
+        async def work(told: EventCallbacks, observer: Observer) -> RunOutcome:
+            options = RunOptions(asker, approver_from(approver), observer, caps, tuple(doubts))
+            with self.spending():
+                outcome = await self._run(what, options, wanted, told, deterministic=deterministic, material=material)
+            return outcome if wanted is None else wanted.convert(outcome)
+
+        events = stream_events(work)
+        try:
+            async for event in events:
+                yield event
+        finally:
+            await events.aclose()
+
+    async def _run(
+        self,
+        what: Plan | Planned | Checked | str | Labelled[str],
+        options: RunOptions,
+        output: OutputType[Any] | None,
+        told: EventCallbacks,
+        *,
+        deterministic: bool,
+        material: Material | Labelled[str] | str | None,
+    ) -> RunOutcome:
         if isinstance(what, str | Labelled):
             from bicameral.agent._automatic_rounds import RequestRun
 
-            whole = RequestRun(self, asker, approver, observer, caps)
+            whole = RequestRun(self, options, output, told, material)
             return await whole.run(what, deterministic=deterministic)
+        if material is not None:
+            raise PlanError(
+                "plan.material-without-request",
+                "material goes with a request: a plan names what it reads",
+                fix="Give the material to `Agent.plan`.",
+            )
+        return await self.run_checked(what, options, output)
+
+    async def run_checked(
+        self, what: Plan | Planned | Checked, options: RunOptions, output: OutputType[Any] | None = None
+    ) -> RunOutcome:
+        """Run a plan, with answers of a type if one is given."""
+        asker, approver, observer, doubts = options.asker, options.approver, options.observer, options.doubts
         if isinstance(what, Plan):
             bound = await self.bind(what, asker=asker)
             bound.require()
             what, doubts = bound.plan, (*doubts, *binding_doubts(bound.bindings))
+        what = what if output is None else self._shaped(what, output)
         checked = self._recheck(what)
         checked.require()
         intent = checked.basis.intent
@@ -129,17 +242,32 @@ class Agent(AgentPlanning):
             intent=intent,
             policy=self.policy,
             approver=approver,
-            caps=caps or self.config.caps,
+            caps=options.caps or self.config.caps,
             start=None if checked.basis.start == StartState() else checked.basis.start,
         )
         if not isinstance(what, Planned):
             return await run(checked, observer=observer, doubts=doubts)
-        if not self._stages:
+        # A larger model's plan would have to be written for the same material.
+        if not self._stages or what.start.variables:
             return await run(checked, observer=observer, **_planning_record(what))
         escalation = Escalation(
             self._delta, what, checked, self.registry, self.policy, self._limits, partial(self.bind, asker=asker)
         )
         return await escalation.run(run, observer, _planning_record(what))
+
+    def _shaped(self, what: Plan | Planned | Checked, output: OutputType[Any]) -> Plan | Planned | Checked:
+        """The same with a plan that answers with the type; it is checked again if that changed anything."""
+        start = (
+            what.start if isinstance(what, Planned) else StartState() if isinstance(what, Plan) else what.basis.start
+        )
+        plan = what if isinstance(what, Plan) else what.plan
+        shaped = output.shape_plan(plan, self.registry, start.types)
+        if shaped is plan:
+            return what
+        if isinstance(what, Planned):
+            return replace(what, plan=shaped)
+        # A check is of one plan: that of another one says nothing of this.
+        return shaped if isinstance(what, Plan) else self.check(shaped, intent=what.basis.intent, start=start)
 
     def _recheck(self, what: Plan | Planned | Checked) -> Checked:
         """The result of a plan's check, made anew unless it comes with one that holds for this agent as it is now."""
@@ -149,9 +277,10 @@ class Agent(AgentPlanning):
         # replaced them, the check does not hold.
         checked = what.checked if isinstance(what, Planned) else what
         intent = what.intent if isinstance(what, Planned) else what.basis.intent
-        # The label of what was read to choose the plan is kept, or the choice would count for nothing. The variables of
-        # earlier rounds are not: a run of this agent starts without any.
-        start = StartState(read=(what.start if isinstance(what, Planned) else what.basis.start).read)
+        # The label of what was read to choose the plan is kept, or the choice would count for nothing. So is the
+        # material of a request, which its plan reads. The variables of earlier rounds are not: no run of this agent
+        # has any.
+        start = what.start if isinstance(what, Planned) else StartState(read=what.basis.start.read)
         basis = CheckBasis(
             what.plan, self.registry, self.policy, self._limits, start, intent, against_intent=intent is not None
         )
@@ -166,7 +295,7 @@ class Agent(AgentPlanning):
         bounds: Limits | None = None,
         company: ReasoningCallbacks | None = None,
         asker: Asker | None = None,
-        approver: Approver | None = None,
+        approver: Approver | ApproveFunction | None = None,
         observer: Observer | None = None,
         deterministic: bool = False,
         fresh: bool = False,
@@ -198,7 +327,10 @@ class Agent(AgentPlanning):
 
         given = company or ReasoningCallbacks()
         given = replace(
-            given, asker=asker or given.asker, approver=approver or given.approver, observer=observer or given.observer
+            given,
+            asker=asker or given.asker,
+            approver=approver_from(approver) or given.approver,
+            observer=observer or given.observer,
         )
         bounds = bounds or bounds_of(self.config)
         reasoner = Reasoner(
@@ -225,7 +357,7 @@ class Agent(AgentPlanning):
         strategy: str | None = None,
         params: StrategyParams | None = None,
         bounds: Limits | None = None,
-        approver: Approver | None = None,
+        approver: Approver | ApproveFunction | None = None,
         asker: Asker | None = None,
         observer: Observer | None = None,
         audience: ConversationObserver | None = None,
@@ -254,7 +386,7 @@ class Agent(AgentPlanning):
 
         name = strategy_by_name(strategy or configured_strategy(self.config)[0])
         if name == "compiled":
-            options: dict[str, Any] = {"asker": asker, "approver": approver, "observer": observer}
+            options: dict[str, Any] = {"asker": asker, "approver": approver_from(approver), "observer": observer}
             return await run_compiled(self, request, deterministic=deterministic, **options)
         runtime = self.runtime(
             params=params, bounds=bounds, approver=approver, observer=observer, audience=audience, careful=careful
@@ -266,7 +398,7 @@ class Agent(AgentPlanning):
         *,
         params: StrategyParams | None = None,
         bounds: Limits | None = None,
-        approver: Approver | None = None,
+        approver: Approver | ApproveFunction | None = None,
         observer: Observer | None = None,
         audience: ConversationObserver | None = None,
         careful: bool = False,
@@ -291,7 +423,7 @@ class Agent(AgentPlanning):
             self.policy,
             bounds or STRATEGY_LIMITS,
             self._journal,
-            approver,
+            approver_from(approver),
             observer,
             audience or ConversationObserver(),
             careful,
@@ -304,7 +436,7 @@ class Agent(AgentPlanning):
         run: str,
         *,
         asker: Asker | None = None,
-        approver: Approver | None = None,
+        approver: Approver | ApproveFunction | None = None,
         observer: Observer | None = None,
         caps: Limits | None = None,
     ) -> RunOutcome:
@@ -313,7 +445,8 @@ class Agent(AgentPlanning):
         Recorded steps are not done again. It is refused with `run.other-code` if tools or policies are not those it was
         begun with; its caps are by default those it was begun with.
         """
-        options: dict[str, Any] = {"asker": asker, "approver": approver, "observer": observer, "caps": caps}
+        people: dict[str, Any] = {"asker": asker, "approver": approver_from(approver)}
+        options: dict[str, Any] = {**people, "observer": observer, "caps": caps}
         return await resume_plan(
             self._required_journal, run, self.registry, policy=self.policy, extractor=self._executor, **options
         )

@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bicameral.agent._escalation import Planned, record_planned
+from bicameral.agent._material import Material, read_material, with_material
 from bicameral.agent._requests import Endorser, endorse_text, endorsement_for
 from bicameral.agent._wiring import AgentWiring, within_budget
 from bicameral.binding import PlanBinding, planning_doubts
 from bicameral.errors import BicameralError, Place, PlanError
-from bicameral.labels import Labelled, join, user_input
+from bicameral.labels import NOTHING, Labelled, join, user_input
 from bicameral.limits import Ledger, open_ledger
 from bicameral.planning import (
     MAX_TURNS,
@@ -114,6 +115,7 @@ class AgentPlanning(AgentWiring):
         watch: Callable[[str], None] | None = None,
         plans: int | None = None,
         understood: Callable[[Intent], None] | None = None,
+        material: Material | Labelled[str] | str | None = None,
     ) -> Planned:
         """A checked plan for a request; nothing is done yet.
 
@@ -125,7 +127,12 @@ class AgentPlanning(AgentWiring):
             watch: Called with each statement as it is written.
             plans: How many more plans are drawn if the first is doubtful, by default as configured; 0 for none.
             understood: Called with the intent, before the plan is written.
+            material: A text that the request is about, see `Material`. The planner never reads it.
         """
+        if material is not None:
+            return await self._plan_with_material(
+                request, Material.of(material), deterministic, asker, fresh=fresh, watch=watch, understood=understood
+            )
         started = time.perf_counter()
         with span("plan", "", {"gen_ai.operation.name": "plan"}) as trace, open_ledger() as ledger:
             if isinstance(request, Intent):
@@ -149,6 +156,49 @@ class AgentPlanning(AgentWiring):
                 choice = await self._choose_plan(compiled, intent, binder, asker, plans)
                 choice, bound = await self._bind_choice(choice, intent, binder, fresh=True, watch=watch)
                 checked = self._check_choice(intent, choice, bound)
+            seconds = time.perf_counter() - started
+            planned = self._build_planned(intent, choice, bound, checked, seconds, ledger)
+            record_planned(trace, planned)
+        return planned
+
+    async def _plan_with_material(
+        self,
+        request: str | Labelled[str] | Intent,
+        material: Material,
+        deterministic: bool,
+        asker: Asker | None,
+        *,
+        fresh: bool,
+        watch: Callable[[str], None] | None,
+        understood: Callable[[Intent], None] | None,
+    ) -> Planned:
+        """A plan that reads the material from the variables that its run starts with."""
+        from bicameral.agent._plan_choice import PlanChoice
+
+        started = time.perf_counter()
+        if isinstance(request, Intent):
+            raise PlanError("plan.bad-material", "material goes with a request, and not with an intent")
+        with span("plan", "", {"gen_ai.operation.name": "plan"}) as trace, open_ledger() as ledger:
+            words = trusted_request_text(request)
+            name = material.name_for(words)
+            # The name is the program's own and the words are the user's: neither is text of the world.
+            whole = user_input(with_material(words, name))
+            intent = await self.intent(whole, deterministic=deterministic, asker=asker)
+            if understood is not None:
+                understood(intent)
+            try:
+                compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
+            except UnaskedEffectError as error:
+                intent, compiled = await self._compile_as_allowed(intent, error, asker, fresh=fresh, watch=watch)
+            read, start = await read_material(compiled.plan, material, name, self.config.toolbox)
+            bound = await self._bind_with(self._plan_binder(asker), read, start.types)
+            bound.require()
+            checked = self.check(bound.plan, intent=intent, start=start)
+            compiled = replace(compiled, plan=read)
+            choice = PlanChoice(compiled, start=start)
+            if not start.variables:
+                unread = Doubt("unread-material", "the plan does not read the text that came with the request", NOTHING)
+                choice = replace(choice, doubts=(unread,))
             seconds = time.perf_counter() - started
             planned = self._build_planned(intent, choice, bound, checked, seconds, ledger)
             record_planned(trace, planned)

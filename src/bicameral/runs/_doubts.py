@@ -49,6 +49,7 @@ DoubtCode = Literal[
     "refused-before",
     "misread-file",
     "looked-elsewhere",
+    "unread-material",
 ]
 DOUBT_CODES: tuple[DoubtCode, ...] = get_args(DoubtCode)
 
@@ -74,6 +75,7 @@ _WITHOUT_DETAILS: Mapping[DoubtCode, str] = {
     "refused-before": "the planner first said that there is no tool for the request",
     "misread-file": "a table is read as text, or a text as a table",
     "looked-elsewhere": "nothing is called what the request says, so that it was looked for elsewhere",
+    "unread-material": "the plan does not read the text that came with the request",
 }
 
 _ORDER: Mapping[DoubtCode, int] = {"uncited-fact": 0, "weak-evidence": 1, "rival-evidence": 2}

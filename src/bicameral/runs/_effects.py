@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypedDict, Unpack
 from bicameral.boundary import Executor, Filled, NotFound, Rejected
 from bicameral.errors import BicameralError, Place, RunError, ToolError
 from bicameral.journal import EventKind
+from bicameral.labels import UNKNOWN, Labelled, make_labelled
 from bicameral.limits import RUN_LIMITS, Meter, has_quotas, open_ledger, quota_slot
 from bicameral.runs._approvals import (
     ApprovalQuestion,
@@ -284,7 +285,7 @@ class LiveEffectHandler:
         # A change must be on the disk before it begins: after a power cut nobody else could tell that it may have
         # happened. A read can be repeated, so that it does not wait for the disk.
         write = self._record.write_later if changing is None else partial(self._record.write, sync=True)
-        labels = labels if self._record.is_enabled else None
+        known, labels = labels, labels if self._record.is_enabled else None
         write("step-started", step, facts if labels is None else facts | labels.start_facts())
         self._notify("started", step, what, facts=facts)
         self.in_flight.add(step)
@@ -317,7 +318,10 @@ class LiveEffectHandler:
         if labels is not None:
             ended["shade"] = label_tree_json(labels.result_labels(value))
         write("step-finished", step, ended)
-        self._notify("finished", step, what, seconds)
+        if self._observer is not None:
+            # A copy: an observer must not be able to change what the next step reads.
+            tree = UNKNOWN if known is None else known.result_labels(value)
+            self._notify("finished", step, what, seconds, result=make_labelled(to_plain(value), tree))
         if stopped:
             raise asyncio.CancelledError
         return value
@@ -357,13 +361,19 @@ class LiveEffectHandler:
             attempt += 1
 
     def _notify(
-        self, kind: ProgressKind, step: str, what: str, seconds: float = 0.0, facts: dict[str, Any] | None = None
+        self,
+        kind: ProgressKind,
+        step: str,
+        what: str,
+        seconds: float = 0.0,
+        facts: dict[str, Any] | None = None,
+        result: Labelled[Any] | None = None,
     ) -> None:
         if self._observer is None:
             return
         # An observer cannot change what happens: a broken display must not end a run in the middle.
         with suppress(Exception):
-            self._observer(StepProgress(kind, step, what, seconds, facts or {}))
+            self._observer(StepProgress(kind, step, what, seconds, facts or {}, result))
 
 
 def note_result(

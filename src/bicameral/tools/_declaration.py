@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import copy_context
@@ -26,7 +27,15 @@ from bicameral.tools._folders import Folders
 from bicameral.tools._origins import Origin, Origins
 from bicameral.tools._path_rules import FindTarget
 from bicameral.tools._tool import OwnershipTest, RefineResult, Tool
-from bicameral.types import Type, annotation_doc, mismatch, signature_hints, to_plain, type_from_annotation
+from bicameral.types import (
+    Type,
+    annotation_doc,
+    mismatch,
+    nearest_annotation,
+    signature_hints,
+    to_plain,
+    type_from_annotation,
+)
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -98,6 +107,7 @@ def tool(
 
 
 def _tool_from_function(function: Callable[..., Any], facts: dict[str, Any]) -> Tool:
+    _check_function(function)
     effect, name = facts.pop("effect", "irreversible"), facts.pop("name", "") or function.__name__
     purpose, field_of = facts.pop("purpose", {}), facts.pop("field_of", {})
     refers: Mapping[str, ReferenceKind] = facts.pop("refers", {})
@@ -123,17 +133,29 @@ def _tool_from_function(function: Callable[..., Any], facts: dict[str, Any]) -> 
         if kind not in PURPOSES:
             raise ToolError("tools.unknown-purpose", f"{name!r}: {kind!r}", expected=", ".join(PURPOSES))
     arguments: list[Argument] = []
+    documented = docstring_arguments(function)
     for parameter in parameters.values():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise ToolError("tools.bad-signature", f"{name!r}: {parameter} cannot be an argument of a tool")
+            raise ToolError(
+                "tools.bad-signature",
+                f"{name!r}: {parameter} cannot be an argument of a tool",
+                expected="arguments that can be given by their names",
+                fix=f"Take a list: `{parameter.name}: list[str]`."
+                if parameter.kind is parameter.VAR_POSITIONAL
+                else None,
+            )
         if parameter.name not in hints:
-            raise ToolError("tools.untyped", f"{name!r}: the argument {parameter.name!r} has no type")
+            raise ToolError(
+                "tools.untyped",
+                f"{name!r}: the argument {parameter.name!r} has no type",
+                fix=f"Annotate it, such as `{parameter.name}: str`.",
+            )
         type_ = _argument_type(hints[parameter.name], name, parameter.name)
         arguments.append(
             Argument(
                 parameter.name,
                 type_,
-                annotation_doc(hints[parameter.name]),
+                annotation_doc(hints[parameter.name]) or documented.get(parameter.name, ""),
                 REQUIRED if parameter.default is parameter.empty else _check_default(parameter, type_, name),
                 purpose.get(parameter.name, UNDECLARED),
                 field_of.get(parameter.name),
@@ -154,6 +176,55 @@ def _tool_from_function(function: Callable[..., Any], facts: dict[str, Any]) -> 
     )
 
 
+def _check_function(function: object) -> None:
+    """Refuse what has no name or no signature of its own: a class, a `partial`, some functions written in C."""
+    if not inspect.isroutine(function):
+        raise ToolError(
+            "tools.bad-signature",
+            f"{type(function).__name__} {getattr(function, '__name__', '')!r} is no function",
+            expected="a typed function",
+            fix="Write a function that calls it.",
+        )
+    try:
+        inspect.signature(cast("Callable[..., Any]", function))
+    except (TypeError, ValueError):
+        raise ToolError(
+            "tools.bad-signature",
+            f"the signature of {getattr(function, '__name__', '')!r} cannot be read",
+            fix="Write a typed function that calls it.",
+        ) from None
+
+
+_SECTION = re.compile(r"^(\s*)(?:Args|Arguments|Parameters):\s*$")
+_DOCUMENTED = re.compile(r"^(\*{0,2}\w+)\s*(?:\([^)]*\))?:\s+(.*)$")
+
+
+def docstring_arguments(function: Callable[..., Any]) -> dict[str, str]:
+    """What the section `Args:` of a docstring says of each argument.
+
+    Example:
+        >>> docstring_arguments(book)
+        {'room': 'Its number.'}
+    """
+    lines = iter((inspect.getdoc(function) or "").splitlines())
+    section = next((found for line in lines if (found := _SECTION.match(line))), None)
+    if section is None:
+        return {}
+    outer, inner, name, said = len(section[1]), None, "", dict[str, str]()
+    for line in lines:
+        depth = len(line) - len(line.lstrip())
+        if not line.strip():
+            continue
+        if depth <= outer:
+            break
+        inner = depth if inner is None else inner
+        if depth <= inner and (entry := _DOCUMENTED.match(line.strip())):
+            name, said[entry[1]] = entry[1], entry[2].strip()
+        elif name:
+            said[name] = f"{said[name]} {line.strip()}"
+    return said
+
+
 def _resolve_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
     try:
         return signature_hints(function)
@@ -165,7 +236,9 @@ def _argument_type(annotation: object, tool_name: str, argument: str) -> Any:
     try:
         return type_from_annotation(annotation)
     except (TypeError, NameError) as error:
-        raise ToolError("tools.untyped", f"{tool_name!r}, {argument!r}: {error}") from None
+        raise ToolError(
+            "tools.untyped", f"{tool_name!r}, {argument!r}: {error}", nearest=nearest_annotation(annotation)
+        ) from None
 
 
 def _check_default(parameter: inspect.Parameter, type_: Type, tool_name: str) -> Any:
@@ -332,15 +405,19 @@ _RESERVED_NAMES = frozenset({"request", "ask", "extract", "endorsed", "unknown"}
 class Registry:
     """An immutable set of tools with unique names.
 
+    A plain typed function is taken as `@tool` takes it without any fact: as irreversible, with arguments that direct it
+    and a result that nobody vouches for. So each of its calls must be asked for or approved.
+
     Example:
         >>> registry = Registry([grep, sort])
         >>> registry["grep"].signature
         'grep(lines: list[str], pattern: str) -> list[str]'
     """
 
-    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+    def __init__(self, tools: Iterable[Tool | Callable[..., Any]] = ()) -> None:
         self._tools: dict[str, Tool] = {}
-        for tool in tools:
+        for given in tools:
+            tool = given if isinstance(given, Tool) else _tool_from_function(given, {})
             if not _is_callable_name(tool.name):
                 raise ToolError(
                     "tools.bad-name",
@@ -355,8 +432,8 @@ class Registry:
             if other := self._tools.get(tool.name):
                 raise ToolError(
                     "tools.duplicate",
-                    f"two tools are named {tool.name!r}: one of {other.toolbox!r}, one of {tool.toolbox!r}",
-                    fix="Rename one or leave one toolbox out.",
+                    f"two tools are named {tool.name!r}: {_where_from(other)}, {_where_from(tool)}",
+                    fix="Rename one, such as with @tool(name=…), or leave one out.",
                 )
             self._tools[tool.name] = tool
 
@@ -401,6 +478,10 @@ class Registry:
     def fingerprint(self) -> str:
         """A hash over every tool's description."""
         return hashlib.sha256("".join(tool.fingerprint for tool in self).encode()).hexdigest()
+
+
+def _where_from(tool: Tool) -> str:
+    return f"one of {tool.toolbox!r}" if tool.toolbox else "one of no toolbox"
 
 
 def _is_callable_name(name: str) -> bool:

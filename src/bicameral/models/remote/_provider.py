@@ -26,7 +26,13 @@ from bicameral.models._protocol import (
 )
 from bicameral.models._schema import check_schema
 from bicameral.models.remote._servers import Key, build_model, find_family, open_client, server_address
-from bicameral.models.remote._translation import ModelClassCall, translate_error, translate_reply, translate_request
+from bicameral.models.remote._translation import (
+    ModelClassCall,
+    StreamShaper,
+    translate_error,
+    translate_reply,
+    translate_request,
+)
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -129,19 +135,20 @@ class RemoteProvider:
         """The reply as it is written; leaving the loop early closes the connection."""
         began, deadline = perf_counter(), self._checked_deadline(request)
         model, ask = await self._await_within(self._prepare(request), deadline, request)
-        # Text that is checked or cut at its end is sent on only when the reply is complete.
-        hold_text = request.json_schema is not None or bool(request.prefill or request.stop)
+        shaper = StreamShaper(request)
         opening = model.request_stream(ask.messages, ask.settings, ask.parameters)  # pyright: ignore[reportArgumentType]
         response = await self._await_within(opening.__aenter__(), deadline, request)
         try:
             events = aiter(response)
             while (event := await self._await_within(anext(events, None), deadline, request, begun=True)) is not None:
-                if not hold_text and (text := _event_text(event)):
+                if text := shaper.feed(_event_text(event)):
                     yield TextChunk(text)
             reply = translate_reply(response.get(), request, self.name, perf_counter() - began)
         finally:
             await opening.__aexit__(None, None, None)
-        for chunk in reply_chunks(reply, text_sent=not hold_text):
+        if rest := reply.text[len(shaper.sent) :]:
+            yield TextChunk(rest)
+        for chunk in reply_chunks(reply, text_sent=True):
             yield chunk
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[str, None]:
