@@ -76,9 +76,27 @@ class Material:
         return next(name for name in names if name not in request)
 
 
+_REFERS_BACK = re.compile(r"\b(?:it|this|that|these|das|dies|es|ihn|sie|ça|cela|ceci|lo|esto|eso)$", re.IGNORECASE)
+_SHORT_ORDER = 2
+
+
 def with_material(request: str, name: str) -> str:
-    """The request as it is planned. The name stands where the answer to "Which file or text is meant?" would stand."""
-    return f"{request}\n({name})"
+    """The request with the name of the material in it, as somebody would write who had the text in a file.
+
+    Example:
+        >>> with_material("summarise", "input.txt"), with_material("How many lines mention rope?", "input.txt")
+        ('summarise input.txt', 'How many lines mention rope in input.txt?')
+    """
+    words = request.strip()
+    body = words.rstrip("?!. ")
+    mark = words[len(body) :].strip()
+    if referring := _REFERS_BACK.search(body):
+        return f"{body[: referring.start()]}{name}{mark}"
+    if "?" in mark:
+        return f"{body} in {name}{mark}"
+    if len(body.split()) <= _SHORT_ORDER:
+        return f"{body} {name}{mark}"
+    return f"In {name}: {words}"
 
 
 async def read_material(

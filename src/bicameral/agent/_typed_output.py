@@ -67,41 +67,52 @@ class OutputType(Generic[T]):
     def shape_plan(self, plan: Plan, registry: Registry, known: dict[str, Type] | None = None) -> Plan:
         """The plan with answers of this type, as far as this is known before it runs.
 
+        A branch that answers with something else, such as the words "nothing was found", is left as it is. If that goes
+        for every answer of the plan, it is a PlanError.
+
         Args:
             plan: The plan; its references are bound.
             registry: The tools that it calls.
             known: The types of the variables before its first step.
         """
-        steps = self._shape_steps(plan.steps, Scope.from_types(known or {}), registry, plan)
+        misfits: list[Type] = []
+        steps = self._shape_steps(plan.steps, Scope.from_types(known or {}), registry, plan, misfits)
+        answers = sum(isinstance(step, Answer) for _, step in walk(plan.steps))
+        if misfits and len(misfits) == answers:
+            raise PlanError(
+                "plan.wrong-output",
+                f"the plan answers with {misfits[0]}, in which no {self.wanted} can be read",
+                expected=str(self.wanted),
+                fix="Ask for another type, or say in the request what is wanted.",
+            )
         return plan if steps == plan.steps else plan.model_copy(update={"steps": steps})
 
-    def _shape_steps(self, steps: tuple[Any, ...], scope: Scope, registry: Registry, plan: Plan) -> tuple[Any, ...]:
+    def _shape_steps(
+        self, steps: tuple[Any, ...], scope: Scope, registry: Registry, plan: Plan, misfits: list[Type]
+    ) -> tuple[Any, ...]:
         shaped: list[Any] = []
         for step in steps:
             match step:
                 case Answer():
-                    shaped += self._shape_answer(step, scope, plan)
+                    shaped += self._shape_answer(step, scope, plan, misfits)
+                    continue
                 case When():
-                    inner = [self._shape_steps(each, scope, registry, plan) for each in (step.steps, step.otherwise)]
+                    blocks = (step.steps, step.otherwise)
+                    inner = [self._shape_steps(each, scope, registry, plan, misfits) for each in blocks]
                     shaped.append(step.model_copy(update={"steps": inner[0], "otherwise": inner[1]}))
                 case _:
-                    # A loop may not answer.
+                    # No answer stands in a loop.
                     shaped.append(step)
-            if not isinstance(step, Answer):
-                _, scope = check_step(step, scope, registry, "")
+            _, scope = check_step(step, scope, registry, "")
         return tuple(shaped)
 
-    def _shape_answer(self, step: Answer, scope: Scope, plan: Plan) -> list[Any]:
+    def _shape_answer(self, step: Answer, scope: Scope, plan: Plan, misfits: list[Type]) -> list[Any]:
         given = type_of(step.value, scope) or ANY
         if is_compatible(given, self.wanted):
             return [step]
         if not any(isinstance(each, StrType | AnyType) for each in iter_types(given)):
-            raise PlanError(
-                "plan.wrong-output",
-                f"the plan answers with {given}, in which no {self.wanted} can be read",
-                expected=str(self.wanted),
-                fix="Ask for another type, or say in the request what is wanted.",
-            )
+            misfits.append(given)
+            return [step]
         taken = {*(getattr(each, "name", None) for _, each in walk(plan.steps)), *scope.variables}
         name = next(each for each in ("output", *(f"output_{n}" for n in range(2, 1000))) if each not in taken)
         # The goal of a plan is the user's request, or the author's own text: nobody else wrote the instruction.
@@ -118,8 +129,8 @@ class OutputType(Generic[T]):
         try:
             value = self._adapter.validate_python(outcome.answer)
         except Exception as error:
-            # What the type itself demands, such as a number above zero, or whatever else its own code raises: the run has
-            # ended, and what it did must be told. Only places are, since a message would quote the answer.
+            # What the type itself demands, such as a number above zero, or whatever else its own code raises: the run
+            # has ended, and what it did must be told. Of the fault only places are: a message would quote the answer.
             places = [".".join(map(str, each["loc"])) for each in _faults(error)]
             where = ", ".join(dict.fromkeys(filter(None, places))) or type(error).__name__
             return self._failed(outcome, f"the answer does not keep the rules of the type ({where})")

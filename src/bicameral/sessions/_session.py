@@ -265,7 +265,7 @@ class Session:
             temperature=temperature,
             seed=seed,
         )
-        return await self._send(request, hear=hear)
+        return await self._send(request, None, hear)
 
     async def converse(
         self,
