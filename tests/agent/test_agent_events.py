@@ -1,4 +1,4 @@
-"""The events of a run: statements as they are written, the plan, steps with labelled results, the outcome at the end."""
+"""The events of a run: statements as they are written, the plan, steps with labelled results, the outcome last."""
 
 from __future__ import annotations
 
