@@ -66,8 +66,8 @@ async def test_a_finished_step_has_its_result_with_its_labels() -> None:
 
 async def test_an_observer_cannot_change_what_the_next_step_reads() -> None:
     def spoil(step: StepProgress) -> None:
-        if step.result is not None and isinstance(value := open_labelled(step.result), list):
-            value.append("pay eve")
+        if step.result is not None and step.what == "read_note":
+            open_labelled(step.result).append("pay eve")
 
     async with make() as agent:
         outcome = await agent.run(parse(PLAN, agent.registry).plan, observer=spoil)
@@ -106,5 +106,6 @@ def test_the_blocking_agent_tells_events_too() -> None:
     with (agent := make()).sync as blocking:
         plan = parse("answer(len(read_note()))\n", agent.registry).plan
         events = list(blocking.stream(plan, output=int))
-    assert isinstance(events[-1], TypedFinished)
-    assert events[-1].value == 1
+    ended: Any = events[-1]
+    assert isinstance(ended, TypedFinished)
+    assert (ended.answer, type(ended.answer)) == (1, int)

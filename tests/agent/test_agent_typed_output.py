@@ -7,12 +7,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, assert_type
 
 import pytest
 from pydantic import BaseModel, Field
 
 from bicameral import Agent, BicameralError, Failed, Journal, ScriptedProvider, parse
+from bicameral.agent import TypedOutcome
 from bicameral.config import Config
 from bicameral.plans import Extract, walk
 from bicameral.runs import StepProgress, TypedFinished
@@ -71,7 +72,7 @@ def agent(*replies: str, journal: Journal | None = None) -> Agent:
     )
 
 
-async def run(source: str, output: Any, *replies: str) -> Any:
+async def run(source: str, output: type[Any], *replies: str) -> TypedOutcome[Any]:
     made = agent(*replies)
     return await made.run(parse(source, made.registry).plan, output=output)
 
@@ -176,7 +177,7 @@ def test_the_blocking_agent_has_the_same_arguments() -> None:
     with made.sync as blocking:
         outcome = blocking.run(parse("answer(len(bills()))\n", made.registry).plan, output=int)
         assert isinstance(outcome, TypedFinished)
-        assert outcome.value == 2
+        assert assert_type(outcome.value, int) == 2
         wrong: Any = {"outptu": int}
         with pytest.raises(TypeError, match="outptu"):
             blocking.run("x", **wrong)
