@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DOJO := $(VENV)/.agentdojo
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help install agentdojo routing models minilm demo test recordings mutants lint types check explore prices schemas docs lock clean
+.PHONY: help install agentdojo routing weights models minilm demo test recordings mutants lint types check explore prices schemas docs wheel lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -29,14 +29,17 @@ agentdojo: $(DOJO) ## what benchmarks/agentdojo needs (46 packages, 131 MB), int
 routing: $(READY) ## what benchmarks/routing compares with (LiteLLM; 16 packages, 92 MB), into .venv
 	$(PIP) install --quiet --require-hashes -r requirements-routing.lock
 
-models: $(READY) ## fetch and verify the two embedded models (1.6 GB, once)
-	$(BIN)/bicameral models pull 0.5b 1.5b
+weights: $(READY)
+	$(BIN)/bicameral models pull --no-prepare 0.5b 1.5b
+
+models: weights ## fetch and verify the two embedded models (1.6 GB, once), and let them read the tools
+	cd examples/world && ../../$(BIN)/bicameral models prepare --config bicameral.toml
 
 demo: models ## say it, see the plan, check it, run it, on a small world
 	cd examples/world && ../../$(BIN)/bicameral run --config bicameral.toml "Remove duplicates from mail.txt and find lines mentioning invoices"
 
-minilm: models
-	$(BIN)/bicameral models pull minilm
+minilm: weights
+	$(BIN)/bicameral models pull --no-prepare minilm
 
 test: minilm agentdojo ## the whole test suite, with recorded replies of the models
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not slow"
@@ -71,6 +74,9 @@ docs: $(READY) ## the documentation as a site, into site/; a dead link fails the
 	$(BIN)/python -m scripts.links
 	$(BIN)/zensical build --config-file mkdocs.yml --clean --strict
 
+wheel: $(READY) ## the package as a wheel (93 MB: it holds the adapters) and as sources, into dist/
+	$(BIN)/python -m hatchling build -d dist
+
 lock: ## resolve the dependencies again (needs uv)
 	uv pip compile --no-strip-extras --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--group dev --group docs --extra standard --extra telemetry --extra server --extra retrieval pyproject.toml -o requirements.lock --quiet
@@ -80,4 +86,4 @@ lock: ## resolve the dependencies again (needs uv)
 		--group routing --constraints requirements.lock -o requirements-routing.lock --quiet
 
 clean: ## remove what make made
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis site .cache
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis site .cache dist

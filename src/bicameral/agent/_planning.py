@@ -49,6 +49,7 @@ class AgentPlanning(AgentWiring):
         deterministic: bool = False,
         asker: Asker | None = None,
         partial: bool = False,
+        thorough: bool = True,
     ) -> Intent:
         """The intent of a request.
 
@@ -59,9 +60,11 @@ class AgentPlanning(AgentWiring):
             deterministic: Understand the request by rules alone, without a model.
             asker: Answers the open questions.
             partial: Return the intent with the questions that nobody answers, instead of the error.
+            thorough: Ask the model for the steps of the request also where it leaves nothing open.
         """
         request, today = trusted_request_text(request), self._now().date()
-        intent = await self._echo.intent(request, self.registry, today, deterministic=deterministic)
+        how = {"deterministic": deterministic, "thorough": thorough}
+        intent = await self._echo.intent(request, self.registry, today, **how)
         answers: tuple[GivenAnswer, ...] = ()
         for _ in range(MAX_TURNS):
             if not intent.questions:
@@ -75,9 +78,7 @@ class AgentPlanning(AgentWiring):
             answers = (*answers, GivenAnswer(about=question.about, question=question.question, answer=reply))
             # The whole request is understood again, by Echo's model too: an answer may change what the rest means.
             completed = f"{intent.request}\n({reply})"
-            intent = await self._echo.intent(
-                completed, self.registry, today, deterministic=deterministic, answers=answers
-            )
+            intent = await self._echo.intent(completed, self.registry, today, answers=answers, **how)
         # Nothing is planned from an intent with open questions, however often somebody was asked.
         if intent.questions and not partial:
             raise questions_error(intent.questions)
@@ -138,7 +139,7 @@ class AgentPlanning(AgentWiring):
             if isinstance(request, Intent):
                 intent = request
             else:
-                intent = await self.intent(request, deterministic=deterministic, asker=asker)
+                intent = await self.intent(request, deterministic=deterministic, asker=asker, thorough=False)
             if understood is not None:
                 understood(intent)
             try:

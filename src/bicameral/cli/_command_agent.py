@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable
 from contextlib import ExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
@@ -63,7 +63,32 @@ def fetch_missing_weights(out: Output, config: Config, roles: Iterable[Role]) ->
         return
     for weights in missing:
         out.say(f"{weights.title} is not on this machine yet: fetching {size_text(weights.bytes)}, once.")
+    out.say("Ctrl-C stops it; what was fetched is kept, and the next command goes on from there.")
     fetch_weights(config, wanted, progress=SilentProgress() if out.as_json else terminal_progress())
+
+
+def prepare_prompts(out: Output, config: Config, only: Collection[str] | None = None) -> list[str]:
+    """Let the local models of a configuration read their prompts, and keep what they read; return their names.
+
+    Args:
+        out: Where the progress goes.
+        config: The configuration.
+        only: The SHA-256 of the weights to prepare; without it, all that are used.
+    """
+    if _injected_agent() is not None or config.models.kept_mb == 0:
+        return []
+    import asyncio
+
+    from bicameral.agent import prepare_models
+    from bicameral.cli._displays import open_display
+
+    async def prepare() -> list[str]:
+        async with open_agent(config) as agent:
+            with open_display(out) as shown:
+                shown.phase("preparing the models")
+                return await prepare_models(config, agent.registry, only=only)
+
+    return asyncio.run(prepare())
 
 
 T = TypeVar("T")

@@ -238,11 +238,18 @@ class _LineWatch:
     def __init__(self, watch: Callable[[str], None]) -> None:
         self._watch = watch
         self._rest = ""
-        self._told = 0
+        self._told = self._empty = 0
 
     def hear(self, text: str) -> None:
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
+            # Empty lines wait for the next one: at the end of a plan there are none.
+            if not line.strip():
+                self._empty += 1
+                continue
+            for _ in range(self._empty if self._told else 0):
+                self._tell("")
+            self._empty = 0
             self._tell(line)
 
     def finish(self, code: str) -> None:
