@@ -247,7 +247,7 @@ class _LineWatch:
             if not line.strip():
                 self._empty += 1
                 continue
-            for _ in range(self._empty if self._told else 0):
+            for _ in range(self._empty):
                 self._tell("")
             self._empty = 0
             self._tell(line)
@@ -258,9 +258,6 @@ class _LineWatch:
             self._tell(line)
 
     def _tell(self, line: str) -> None:
-        # The fence that some models repeat is no line of the plan.
-        if line.startswith(FENCE) and not self._told:
-            return
         self._told += 1
         self._watch(line)
 

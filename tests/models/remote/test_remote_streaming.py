@@ -11,7 +11,7 @@ from remote_world import DONE, USAGE, Loopback, ask, piece, remote, streamed
 from bicameral import Agent, Finished, ScriptedProvider
 from bicameral.agent import StatementWritten
 from bicameral.config import Config
-from bicameral.models import Usage
+from bicameral.models import ModelProgress, Usage, watch_model
 from bicameral.models.remote._translation import StreamShaper, shape_text
 from bicameral.tools import tool
 
@@ -50,6 +50,23 @@ async def test_the_first_line_comes_before_the_reply_is_complete_and_leaving_clo
             assert await anext(events) == StatementWritten("first = double(2)")
             await events.aclose()
             await server.left.wait()
+
+
+async def test_the_progress_of_a_reply_is_told_in_tokens_and_a_broken_listener_changes_nothing() -> None:
+    written = [piece({"content": text}) for text in ("twelve chars", "and twelve more")]
+    told: list[ModelProgress] = []
+
+    def listen(progress: ModelProgress) -> None:
+        told.append(progress)
+        raise ValueError("broken")
+
+    async with Loopback(streamed(*written, piece({}, "stop"), USAGE, DONE)) as server:
+        model = remote(server)
+        with watch_model(listen):
+            assert "".join([text async for text in model.stream(ask())]) == "twelve charsand twelve more"
+        await model.aclose()
+    assert {(each.stage, each.model) for each in told} == {("writing", model.name)}
+    assert sorted({each.done for each in told}) == [3, 6]
 
 
 async def test_a_stop_string_in_pieces_is_never_told() -> None:

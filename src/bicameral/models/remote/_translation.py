@@ -32,7 +32,8 @@ _PREFILL_INSTRUCTION = (
     "Your reply has already begun with the text below. Write only what comes right after it, without repeating it."
 )
 _MAX_QUOTE = 200
-_CHARACTERS_PER_TOKEN = 4
+CHARACTERS_PER_TOKEN = 4
+"""An estimate, where a server does not count."""
 _FENCES = ("```json", "```")
 
 
@@ -325,4 +326,4 @@ def _read_usage(response: ModelResponse, request: ModelRequest, text: str) -> Us
         return Usage(reported.input_tokens, reported.cache_read_tokens, reported.output_tokens)
     # Estimated from the lengths of the texts: a reply without reported usage must not count as free.
     prompt = sum(len(message.text) for message in request.messages) + len(request.prefill)
-    return Usage(prompt=prompt // _CHARACTERS_PER_TOKEN, output=len(text) // _CHARACTERS_PER_TOKEN)
+    return Usage(prompt=prompt // CHARACTERS_PER_TOKEN, output=len(text) // CHARACTERS_PER_TOKEN)
