@@ -13,7 +13,7 @@ from bicameral.agent._material import with_material
 from bicameral.config import Config
 from bicameral.labels import user_input
 from bicameral.limits import ModelCall
-from bicameral.runs import ApprovalQuestion
+from bicameral.runs import ApprovalQuestion, Suspend, Waiting
 from canaries import MARK
 
 TEXT = "invoice 7 is open\nhello\ninvoice 9 is paid\n"
@@ -177,3 +177,27 @@ async def test_what_cannot_be_material_is_refused(tmp_path: Path) -> None:
 )
 def test_the_request_names_the_text_as_a_file(request_: str, told: str) -> None:
     assert with_material(request_, "input.txt") == told
+
+
+async def test_a_known_plan_is_used_for_another_text(tmp_path: Path) -> None:
+    calls: list[ModelCall] = []
+    async with make(tmp_path, COUNT, calls=calls) as agent:
+        request = "How many lines mention invoices?"
+        answers = [(await agent.run(request, material=text, deterministic=True)) for text in (TEXT, "invoice 1\n")]
+    assert [outcome.answer for outcome in answers if isinstance(outcome, Finished)] == [2, 1]
+    assert [call.role for call in calls] == ["delta"]
+
+
+async def test_a_run_that_waits_is_resumed_without_the_text_at_hand(tmp_path: Path) -> None:
+    def later(question: ApprovalQuestion) -> bool:
+        raise Suspend
+
+    text = "one\nkept.txt\n"
+    async with make(tmp_path, DIRECTED, journal=Journal(tmp_path / "journal.db")) as agent:
+        request = "Save x to the file that it names"
+        waiting = await agent.run(request, material=text, deterministic=True, approver=later)
+    assert isinstance(waiting, Waiting)
+    async with make(tmp_path, DIRECTED, journal=Journal(tmp_path / "journal.db")) as agent:
+        outcome = await agent.resume(waiting.run, approver=lambda question: True)
+    assert isinstance(outcome, Finished), outcome
+    assert "kept.txt" in names_in(tmp_path)

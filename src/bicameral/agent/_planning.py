@@ -174,8 +174,6 @@ class AgentPlanning(AgentWiring):
         understood: Callable[[Intent], None] | None,
     ) -> Planned:
         """A plan that reads the material from the variables that its run starts with."""
-        from bicameral.agent._plan_choice import PlanChoice
-
         started = time.perf_counter()
         if isinstance(request, Intent):
             raise PlanError("plan.bad-material", "material goes with a request, and not with an intent")
@@ -191,19 +189,33 @@ class AgentPlanning(AgentWiring):
                 compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
             except UnaskedEffectError as error:
                 intent, compiled = await self._compile_as_allowed(intent, error, asker, fresh=fresh, watch=watch)
-            read, start = await read_material(compiled.plan, material, name, self.config.toolbox)
-            bound = await self._bind_with(self._plan_binder(asker), read, start.types)
-            bound.require()
-            checked = self.check(bound.plan, intent=intent, start=start)
-            compiled = replace(compiled, plan=read)
-            choice = PlanChoice(compiled, start=start)
-            if not start.variables:
-                unread = Doubt("unread-material", "the plan does not read the text that came with the request", NOTHING)
-                choice = replace(choice, doubts=(unread,))
+            binder = self._plan_binder(asker)
+            choice, bound = await self._bind_material(compiled, material, name, binder)
+            checked = self.check(bound.plan, intent=intent, start=choice.start)
+            if compiled.cached and not checked.ok:
+                # A cached plan is checked by the current policies, like one that is written now.
+                compiled = await self._delta.compile(intent, self.registry, fresh=True, watch=watch)
+                choice, bound = await self._bind_material(compiled, material, name, binder)
+                checked = self.check(bound.plan, intent=intent, start=choice.start)
             seconds = time.perf_counter() - started
             planned = self._build_planned(intent, choice, bound, checked, seconds, ledger)
             record_planned(trace, planned)
         return planned
+
+    async def _bind_material(
+        self, compiled: CompiledPlan, material: Material, name: str, binder: PlanBinder
+    ) -> tuple[PlanChoice, PlanBinding]:
+        """The plan with the material in place of the file of this name, and with its words bound."""
+        from bicameral.agent._plan_choice import PlanChoice
+
+        plan, start = await read_material(compiled.plan, material, name, self.config.toolbox)
+        bound = await self._bind_with(binder, plan, start.types)
+        bound.require()
+        choice = PlanChoice(replace(compiled, plan=plan), start=start)
+        if not start.variables:
+            unread = Doubt("unread-material", "the plan does not read the text that came with the request", NOTHING)
+            choice = replace(choice, doubts=(unread,))
+        return choice, bound
 
     async def _compile_as_allowed(
         self,
