@@ -138,7 +138,8 @@ async def test_a_plan_that_would_pass_it_on_as_a_file_is_refused(tmp_path: Path)
 async def test_a_planned_request_runs_with_its_material_later(tmp_path: Path) -> None:
     async with make(tmp_path, COUNT) as agent:
         planned = await agent.plan("How many lines mention invoices?", material=TEXT, deterministic=True)
-        assert "input_lines" in planned.source
+        assert planned.source.splitlines()[:2] == ['"""How many lines mention invoices?"""', "lines = input_lines"]
+        assert (planned.intent.request, planned.report.findings) == ("How many lines mention invoices?", ())
         outcome = await agent.run(planned)
         assert isinstance(outcome, Finished)
         assert outcome.answer == 2
@@ -163,6 +164,13 @@ async def test_what_cannot_be_material_is_refused(tmp_path: Path) -> None:
         with pytest.raises(BicameralError) as raised:
             await agent.run(planned, material=TEXT)
     assert raised.value.code == "plan.material-without-request"
+
+
+async def test_the_intent_of_a_plan_is_that_of_the_persons_words(tmp_path: Path) -> None:
+    async with make(tmp_path, KEPT) as agent:
+        planned = await agent.plan("Save the lines that mention invoices to found.txt", material=TEXT)
+    assert [planned.intent.request[each.start : each.end] for each in planned.intent.mentions] == ["found.txt"]
+    assert planned.checked.ok
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from typing import Any
 from bicameral.boundary import HandleContent
 from bicameral.errors import PlanError
 from bicameral.labels import USER, Label, Labelled, LabelTree, Source, open_labelled
+from bicameral.planning import Intent
 from bicameral.plans import Call, Compute, Const, Plan, Ref, Reference, children, rewrite_steps, walk
 from bicameral.runs import StartState
 from bicameral.tools import Surroundings, Tool
@@ -97,6 +98,22 @@ def with_material(request: str, name: str) -> str:
     if len(body.split()) <= _SHORT_ORDER:
         return f"{body} {name}{mark}"
     return f"In {name}: {words}"
+
+
+def as_requested(intent: Intent, told: str, words: str) -> Intent:
+    """The intent with the words of the person again, for the plan in which no file of the material is left.
+
+    Args:
+        intent: The intent of the request as it was planned; answers of the person may stand after it.
+        told: The request as it was planned.
+        words: What the person said.
+    """
+    request = words + intent.request.removeprefix(told) if intent.request.startswith(told) else words
+    places = [(each, request.find(each.words)) for each in intent.mentions]
+    mentions = tuple(
+        each.model_copy(update={"start": at, "end": at + len(each.words)}) for each, at in places if at >= 0
+    )
+    return intent.model_copy(update={"request": request, "mentions": mentions})
 
 
 async def read_material(

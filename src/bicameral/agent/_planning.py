@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bicameral.agent._escalation import Planned, record_planned
-from bicameral.agent._material import Material, read_material, with_material
+from bicameral.agent._material import Material, as_requested, read_material, with_material
 from bicameral.agent._requests import Endorser, endorse_text, endorsement_for
 from bicameral.agent._wiring import AgentWiring, within_budget
 from bicameral.binding import PlanBinding, planning_doubts
@@ -181,34 +181,35 @@ class AgentPlanning(AgentWiring):
             words = trusted_request_text(request)
             name = material.name_for(words)
             # The name is the program's own and the words are the user's: neither is text of the world.
-            whole = user_input(with_material(words, name))
-            intent = await self.intent(whole, deterministic=deterministic, asker=asker)
+            told = with_material(words, name)
+            intent = await self.intent(user_input(told), deterministic=deterministic, asker=asker)
             if understood is not None:
                 understood(intent)
             try:
                 compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
             except UnaskedEffectError as error:
                 intent, compiled = await self._compile_as_allowed(intent, error, asker, fresh=fresh, watch=watch)
-            binder = self._plan_binder(asker)
-            choice, bound = await self._bind_material(compiled, material, name, binder)
-            checked = self.check(bound.plan, intent=intent, start=choice.start)
+            binder, own = self._plan_binder(asker), as_requested(intent, told, words)
+            choice, bound = await self._bind_material(compiled, material, name, own, binder)
+            checked = self.check(bound.plan, intent=own, start=choice.start)
             if compiled.cached and not checked.ok:
                 # A cached plan is checked by the current policies, like one that is written now.
                 compiled = await self._delta.compile(intent, self.registry, fresh=True, watch=watch)
-                choice, bound = await self._bind_material(compiled, material, name, binder)
-                checked = self.check(bound.plan, intent=intent, start=choice.start)
+                choice, bound = await self._bind_material(compiled, material, name, own, binder)
+                checked = self.check(bound.plan, intent=own, start=choice.start)
             seconds = time.perf_counter() - started
-            planned = self._build_planned(intent, choice, bound, checked, seconds, ledger)
+            planned = self._build_planned(own, choice, bound, checked, seconds, ledger)
             record_planned(trace, planned)
         return planned
 
     async def _bind_material(
-        self, compiled: CompiledPlan, material: Material, name: str, binder: PlanBinder
+        self, compiled: CompiledPlan, material: Material, name: str, intent: Intent, binder: PlanBinder
     ) -> tuple[PlanChoice, PlanBinding]:
         """The plan with the material in place of the file of this name, and with its words bound."""
         from bicameral.agent._plan_choice import PlanChoice
 
         plan, start = await read_material(compiled.plan, material, name, self.config.toolbox)
+        plan = plan.model_copy(update={"goal": intent.request})
         bound = await self._bind_with(binder, plan, start.types)
         bound.require()
         choice = PlanChoice(replace(compiled, plan=plan), start=start)
