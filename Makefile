@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DOJO := $(VENV)/.agentdojo
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help install agentdojo routing weights models minilm demo test recordings mutants lint types check explore prices schemas docs wheel lock clean
+.PHONY: help install agentdojo routing weights models minilm demo tmux test recordings mutants lint types check explore prices schemas docs wheel lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -41,7 +41,12 @@ demo: models ## say it, see the plan, check it, run it, on a small world
 minilm: weights
 	$(BIN)/bicameral models pull --no-prepare minilm
 
-test: minilm agentdojo ## the whole test suite, with recorded replies of the models
+# The tests of a real terminal use tmux where it is, and a small terminal of their own elsewhere.
+tmux:
+	@command -v tmux >/dev/null || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] \
+		|| { apt-get update -qq && apt-get install -y -qq tmux; } >/dev/null 2>&1 || echo "no tmux: the tests use their own terminal"
+
+test: minilm agentdojo tmux ## the whole test suite, with recorded replies of the models
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 recordings: minilm agentdojo ## record the replies of the models anew, for the test suite
@@ -58,7 +63,7 @@ lint: $(READY) ## style, and the direction of imports
 types: $(READY) ## pyright, strict
 	$(BIN)/basedpyright
 
-check: lint types docs minilm agentdojo ## what a change must pass: the suite asks the models, and tries thousands of examples
+check: lint types docs minilm agentdojo tmux ## what a change must pass: the suite asks the models, and tries thousands of examples
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --live --hypothesis-profile explore --hypothesis-seed 1 --timeout 3600
 
 explore: minilm agentdojo ## the properties of the suite with examples that were never tried; what fails is a finding
@@ -79,7 +84,7 @@ wheel: $(READY) ## the package as a wheel (93 MB: it holds the adapters) and as 
 
 lock: ## resolve the dependencies again (needs uv)
 	uv pip compile --no-strip-extras --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		--group dev --group docs --extra standard --extra telemetry --extra server --extra retrieval pyproject.toml -o requirements.lock --quiet
+		--group dev --group docs --extra standard --extra telemetry --extra server --extra retrieval --extra documents pyproject.toml -o requirements.lock --quiet
 	uv pip compile --no-strip-extras --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--group agentdojo --constraints requirements.lock -o requirements-agentdojo.lock --quiet
 	uv pip compile --no-strip-extras --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -145,6 +145,13 @@ async def test_a_planned_request_runs_with_its_material_later(tmp_path: Path) ->
         assert outcome.answer == 2
 
 
+async def test_what_a_plan_for_a_text_would_change_can_be_asked(tmp_path: Path) -> None:
+    async with make(tmp_path, KEPT) as agent:
+        planned = await agent.plan("Save the lines that mention invoices to found.txt", material=TEXT)
+        previews = await agent.preview(planned)
+    assert [each.tool for each in previews] == ["write_lines"]
+
+
 async def test_a_replay_needs_no_material(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.db")
     async with make(tmp_path, COUNT, journal=journal) as agent:

@@ -18,6 +18,7 @@ from bicameral.agent._material import (
     MAX_MATERIAL as MAX_MATERIAL,
     Material as Material,
 )
+from bicameral.agent._plan_preview import CallPreview as CallPreview
 from bicameral.agent._preparation import prepare_models as prepare_models
 from bicameral.agent._requests import (
     Endorsement as Endorsement,

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+import asyncio
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any
 
-from bicameral.agent._escalation import Escalation, Planned
-from bicameral.agent._planning import AgentPlanning
-from bicameral.agent._run_events import NOBODY_TOLD, EventCallbacks, RunEvent, RunOptions, stream_events
+from bicameral.agent._escalation import Planned
+from bicameral.agent._plan_preview import CallPreview, preview_plan
+from bicameral.agent._running import AgentRunning
 from bicameral.agent._sync import SyncAgent
-from bicameral.agent._typed_output import OutputType, TypedOutcome
 from bicameral.agent._wiring import within_budget
-from bicameral.binding import binding_doubts
 from bicameral.errors import PlanError
 from bicameral.labels import Labelled
 from bicameral.limits import STRATEGY_LIMITS, Limits
@@ -23,32 +20,27 @@ from bicameral.runs import (
     ApproveFunction,
     Approver,
     Asker,
-    CheckBasis,
     Checked,
-    Doubt,
     Journal,
     Observer,
     Replayed,
     RunOutcome,
-    StartState,
+    Undo,
+    apply_undo,
     approver_from,
-    recheck,
+    plan_undo,
     replay,
     resume_plan,
-    run_plan,
 )
+from bicameral.tools import Folders
 
 if TYPE_CHECKING:
-    from bicameral.agent._material import Material
     from bicameral.patterns import Outcome
     from bicameral.patterns.reasoner import ReasoningCallbacks, ResumableRounds
     from bicameral.patterns.strategies import ConversationObserver, Runtime, StrategyParams
 
 
-T = TypeVar("T")
-
-
-class Agent(AgentPlanning):
+class Agent(AgentRunning):
     """Turns requests into checked plans and runs them. Async first; `agent.sync` has the same methods, blocking.
 
     Policy checks every plan before it runs, and every call while it runs. The two models are kept apart: one object
@@ -85,206 +77,6 @@ class Agent(AgentPlanning):
     def sync(self) -> SyncAgent:
         """The same agent for code that does not await."""
         return SyncAgent(self)
-
-    @overload
-    async def run(
-        self,
-        what: Plan | Planned | Checked | str | Labelled[str],
-        *,
-        output: type[T],
-        asker: Asker | None = None,
-        approver: Approver | ApproveFunction | None = None,
-        observer: Observer | None = None,
-        deterministic: bool = False,
-        caps: Limits | None = None,
-        doubts: Sequence[Doubt] = (),
-        material: Material | Labelled[str] | str | None = None,
-    ) -> TypedOutcome[T]: ...
-
-    @overload
-    async def run(
-        self,
-        what: Plan | Planned | Checked | str | Labelled[str],
-        *,
-        output: None = None,
-        asker: Asker | None = None,
-        approver: Approver | ApproveFunction | None = None,
-        observer: Observer | None = None,
-        deterministic: bool = False,
-        caps: Limits | None = None,
-        doubts: Sequence[Doubt] = (),
-        material: Material | Labelled[str] | str | None = None,
-    ) -> RunOutcome: ...
-
-    @within_budget
-    async def run(
-        self,
-        what: Plan | Planned | Checked | str | Labelled[str],
-        *,
-        output: type[Any] | None = None,
-        asker: Asker | None = None,
-        approver: Approver | ApproveFunction | None = None,
-        observer: Observer | None = None,
-        deterministic: bool = False,
-        caps: Limits | None = None,
-        doubts: Sequence[Doubt] = (),
-        material: Material | Labelled[str] | str | None = None,
-    ) -> RunOutcome:
-        """Run a plan, or plan a request and run it. A plan with errors is refused before anything happens.
-
-        A request that cannot be planned at once, because a first look decides the next step, is worked on in rounds:
-        at most as many as `rounds` in `[planning]` says.
-
-        In a cascade, a plan that fails before it has changed anything is replaced by the plan of the next larger model,
-        once, and everything that plan does carries the label of the failure.
-
-        Args:
-            what: A request, or a plan. The result of a plan's check is reused, unless it is of another plan, for
-                another intent, or with other tools, policies or limits than this agent has now.
-            output: The type of the answer: a pydantic model, a dataclass, `str`, `int`, `date` and the like, or a list
-                of these. The outcome is then a `TypedFinished` with a `value` of that type, or says why there is none.
-            asker: Answers questions of the request and of the plan.
-            approver: Asked about calls that policy does not allow on its own: an object with `approve`, or a function
-                of the question, which may be async. Without one the answer is no.
-            observer: Gets the progress of each step, and the result of one that has ended.
-            deterministic: As in `plan`.
-            caps: How much the run may take, by default as configured.
-            doubts: What is not sure about a plan that was bound before.
-            material: As in `plan`; only with a request.
-        """
-        options = RunOptions(asker, approver_from(approver), observer, caps, tuple(doubts))
-        wanted = None if output is None else OutputType(output)
-        outcome = await self._run(what, options, wanted, NOBODY_TOLD, deterministic=deterministic, material=material)
-        return outcome if wanted is None else wanted.convert(outcome)
-
-    async def stream(
-        self,
-        what: Plan | Planned | Checked | str | Labelled[str],
-        *,
-        output: type[Any] | None = None,
-        asker: Asker | None = None,
-        approver: Approver | ApproveFunction | None = None,
-        deterministic: bool = False,
-        caps: Limits | None = None,
-        doubts: Sequence[Doubt] = (),
-        material: Material | Labelled[str] | str | None = None,
-    ) -> AsyncGenerator[RunEvent, None]:
-        """What `run` does, event by event: statements of the plan, the plan, the steps, and at last the outcome.
-
-        A finished step has its result with its labels. Whoever leaves the loop stops the run, and closes the connection
-        to a remote model.
-
-        Example:
-            >>> async for event in agent.stream("Which lines of mail.txt mention invoices?"):
-            ...     match event:
-            ...         case StepProgress(kind="finished"):
-            ...             print(event.step, event.value, event.result.label)
-            ...         case Finished():
-            ...             print(event.answer)
-        """
-        wanted = None if output is None else OutputType(output)
-
-        async def work(told: EventCallbacks, observer: Observer) -> RunOutcome:
-            options = RunOptions(asker, approver_from(approver), observer, caps, tuple(doubts))
-            with self.spending():
-                outcome = await self._run(what, options, wanted, told, deterministic=deterministic, material=material)
-            return outcome if wanted is None else wanted.convert(outcome)
-
-        events = stream_events(work)
-        try:
-            async for event in events:
-                yield event
-        finally:
-            await events.aclose()
-
-    async def _run(
-        self,
-        what: Plan | Planned | Checked | str | Labelled[str],
-        options: RunOptions,
-        output: OutputType[Any] | None,
-        told: EventCallbacks,
-        *,
-        deterministic: bool,
-        material: Material | Labelled[str] | str | None,
-    ) -> RunOutcome:
-        if isinstance(what, str | Labelled):
-            from bicameral.agent._automatic_rounds import RequestRun
-
-            whole = RequestRun(self, options, output, told, material)
-            return await whole.run(what, deterministic=deterministic)
-        if material is not None:
-            raise PlanError(
-                "plan.material-without-request",
-                "material goes with a request: a plan names what it reads",
-                fix="Give the material to `Agent.plan`.",
-            )
-        return await self.run_checked(what, options, output)
-
-    async def run_checked(
-        self, what: Plan | Planned | Checked, options: RunOptions, output: OutputType[Any] | None = None
-    ) -> RunOutcome:
-        """Run a plan, with answers of a type if one is given."""
-        asker, approver, observer, doubts = options.asker, options.approver, options.observer, options.doubts
-        if isinstance(what, Plan):
-            bound = await self.bind(what, asker=asker)
-            bound.require()
-            what, doubts = bound.plan, (*doubts, *binding_doubts(bound.bindings))
-        what = what if output is None else self._shaped(what, output)
-        checked = self._recheck(what)
-        checked.require()
-        intent = checked.basis.intent
-        run = partial(
-            run_plan,
-            registry=self.registry,
-            journal=self._journal,
-            extractor=self._executor,
-            asker=asker,
-            intent=intent,
-            policy=self.policy,
-            approver=approver,
-            caps=options.caps or self.config.caps,
-            start=None if checked.basis.start == StartState() else checked.basis.start,
-        )
-        if not isinstance(what, Planned):
-            return await run(checked, observer=observer, doubts=doubts)
-        # A larger model's plan would have to be written for the same material.
-        if not self._stages or what.start.variables:
-            return await run(checked, observer=observer, **_planning_record(what))
-        escalation = Escalation(
-            self._delta, what, checked, self.registry, self.policy, self._limits, partial(self.bind, asker=asker)
-        )
-        return await escalation.run(run, observer, _planning_record(what))
-
-    def _shaped(self, what: Plan | Planned | Checked, output: OutputType[Any]) -> Plan | Planned | Checked:
-        """The same with a plan that answers with the type; it is checked again if that changed anything."""
-        start = (
-            what.start if isinstance(what, Planned) else StartState() if isinstance(what, Plan) else what.basis.start
-        )
-        plan = what if isinstance(what, Plan) else what.plan
-        shaped = output.shape_plan(plan, self.registry, start.types)
-        if shaped is plan:
-            return what
-        if isinstance(what, Planned):
-            return replace(what, plan=shaped)
-        # A check is of one plan: that of another one says nothing of this.
-        return shaped if isinstance(what, Plan) else self.check(shaped, intent=what.basis.intent, start=start)
-
-    def _recheck(self, what: Plan | Planned | Checked) -> Checked:
-        """The result of a plan's check, made anew unless it comes with one that holds for this agent as it is now."""
-        if isinstance(what, Plan):
-            return self.check(what)
-        # The plan and the intent are those of `Planned`, since they are run, and not those of its check: if somebody
-        # replaced them, the check does not hold.
-        checked = what.checked if isinstance(what, Planned) else what
-        intent = what.intent if isinstance(what, Planned) else what.basis.intent
-        # The label of what was read to choose the plan is kept, or the choice would count for nothing. So is the
-        # material of a request, which its plan reads. The variables of earlier rounds are not: no run of this agent
-        # has any.
-        start = what.start if isinstance(what, Planned) else StartState(read=what.basis.start.read)
-        basis = CheckBasis(
-            what.plan, self.registry, self.policy, self._limits, start, intent, against_intent=intent is not None
-        )
-        return recheck(checked, basis)
 
     @within_budget
     async def reason(
@@ -335,7 +127,7 @@ class Agent(AgentPlanning):
         bounds = bounds or bounds_of(self.config)
         reasoner = Reasoner(
             self._delta,
-            self.registry,
+            self.planning_registry,
             self.policy,
             executor=self._executor,
             limits=self._limits,
@@ -419,7 +211,7 @@ class Agent(AgentPlanning):
         )
         return Runtime(
             models,
-            self.registry,
+            self.planning_registry,
             self.policy,
             bounds or STRATEGY_LIMITS,
             self._journal,
@@ -457,6 +249,56 @@ class Agent(AgentPlanning):
             raise PlanError("journal.none", "this agent has no journal", fix="Give it one, or use Agent.from_config().")
         return self._journal
 
+    async def preview(self, what: Plan | Planned | Checked) -> tuple[CallPreview, ...]:
+        """What a bound plan would change in files, call by call, before it runs; nothing is changed.
+
+        Calls whose arguments depend on a model, a person or an effect have no preview yet. A preview has text from the
+        world in it: show it to a person, and give it to no model.
+
+        Example:
+            >>> for call in await agent.preview(planned):
+            ...     print(call.text)
+        """
+        plan = what if isinstance(what, Plan) else what.plan
+        return await preview_plan(plan, self.registry, self.policy, self._limits)
+
+    async def plan_undo(self, run: str = "last", *, folders: Folders | None = None) -> Undo:
+        """What taking back a run would do: the files that it would put back, and what cannot be taken back.
+
+        Nothing is changed. The arguments are those of `undo`.
+        """
+        journal, folders = self._required_journal, self._undo_folders(folders)
+        return await asyncio.to_thread(plan_undo, journal, run, folders, self.registry)
+
+    async def undo(self, run: str = "last", *, folders: Folders | None = None) -> Undo:
+        """Take back what a run changed in files, calendars and mail folders; all of it or nothing.
+
+        It is refused with `run.undo-conflict` if anything else has changed one of the files since, and with
+        `run.undone` if the run was taken back before. What was sent cannot be taken back: `lasting` names it.
+
+        Args:
+            run: The id of the run, its unique beginning, or `last`.
+            folders: The folders in which files may be put back, by default those that the configuration lets tools
+                write to now.
+
+        Example:
+            >>> undone = await agent.undo("last")
+            >>> [diff.title for diff in undone.diffs]
+        """
+        journal, folders = self._required_journal, self._undo_folders(folders)
+
+        def take_back() -> Undo:
+            found = plan_undo(journal, run, folders, self.registry)
+            apply_undo(journal, found, folders)
+            return found
+
+        return await asyncio.to_thread(take_back)
+
+    def _undo_folders(self, given: Folders | None) -> Folders:
+        from bicameral.config import surroundings_of
+
+        return given or self._folders or surroundings_of(self.config).folders
+
     async def replay(self, run: str) -> Replayed:
         """Run a recorded run again with the recorded answers of models and tools."""
         journal = self._required_journal
@@ -465,9 +307,3 @@ class Agent(AgentPlanning):
         if is_conversation(journal, run):
             return await replay_conversation(journal, run, self.registry, self.policy)
         return await replay(journal, run, self.registry)
-
-
-def _planning_record(planned: Planned) -> dict[str, Any]:
-    """What planning knows of a plan, for its run: the model calls that wrote it, what they cost, and doubts."""
-    record: dict[str, Any] = {"planning": planned.spent, "planned_by": planned.calls, "doubts": planned.doubts}
-    return record | {"choice": planned.choice}

@@ -43,6 +43,7 @@ class RunOptions:
     observer: Observer | None = None
     caps: Limits | None = None
     doubts: tuple[Doubt, ...] = ()
+    may_replace: bool = False
 
 
 async def stream_events(

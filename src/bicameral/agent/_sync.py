@@ -69,6 +69,9 @@ class SyncAgent:
         self.work = blocking(agent.work)
         self.resume = blocking(agent.resume)
         self.replay = blocking(agent.replay)
+        self.preview = blocking(agent.preview)
+        self.plan_undo = blocking(agent.plan_undo)
+        self.undo = blocking(agent.undo)
         self.close = blocking(agent.aclose)
 
     def __enter__(self) -> SyncAgent:

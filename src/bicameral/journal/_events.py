@@ -27,6 +27,7 @@ EventKind = Literal[
     "step-retried",
     "step-finished",
     "step-failed",
+    "file-change",
     "call-waits",
     "call-denied",
     "approval",
@@ -39,9 +40,16 @@ EventKind = Literal[
     "reason-planned",
     "reason-round",
     "reason-ended",
+    "undo-started",
+    "undo-finished",
+    "undo-failed",
 ]
-END_KINDS: frozenset[EventKind] = frozenset({"run-finished", "run-failed", "run-stopped", "reason-ended"})
+END_KINDS: frozenset[EventKind] = frozenset(
+    {"run-finished", "run-failed", "run-stopped", "reason-ended", "undo-finished", "undo-failed"}
+)
 ERASED_KIND: EventKind = "run-erased"
+UNDO_SUFFIX = ".undo"
+"""What follows the id of a run in the id under which taking it back is recorded."""
 
 
 @dataclass(frozen=True, slots=True)

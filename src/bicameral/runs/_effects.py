@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol, TypedDict, Unpack
@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypedDict, Unpack
 from bicameral.boundary import Executor, Filled, NotFound, Rejected
 from bicameral.errors import BicameralError, Place, RunError, ToolError
 from bicameral.journal import EventKind
-from bicameral.labels import UNKNOWN, Labelled, make_labelled
+from bicameral.labels import UNKNOWN, make_labelled
 from bicameral.limits import RUN_LIMITS, Meter, has_quotas, open_ledger, quota_slot
 from bicameral.runs._approvals import (
     ApprovalQuestion,
@@ -30,6 +30,7 @@ from bicameral.runs._approvals import (
     ask_approver,
 )
 from bicameral.runs._call_policy import StepLabels, label_tree_json
+from bicameral.runs._changes import CallChanges, ChangeHistory
 from bicameral.runs._citations import CitationLog
 from bicameral.runs._doubts import NO_LABEL, SelectionLog
 from bicameral.runs._effect_execution import (
@@ -39,7 +40,7 @@ from bicameral.runs._effect_execution import (
     run_with_typed_errors,
 )
 from bicameral.runs._observability import EventWriter, approval_span, record_approval, record_extraction, tool_span
-from bicameral.runs._outcome import EffectDone, Observer, ProgressKind, RunMonitor, StepProgress
+from bicameral.runs._outcome import EffectDone, Observer, RunMonitor, StepProgress
 from bicameral.runs._scheduler import Activity
 from bicameral.telemetry import span
 from bicameral.tools import (
@@ -51,10 +52,11 @@ from bicameral.tools import (
     collect_passages,
     collect_selections,
     derive_call_key,
+    report_changes,
     shown_text,
     use_call_key,
 )
-from bicameral.types import Type, mismatch, to_plain, type_to_json, value_to_json
+from bicameral.types import Table, Type, mismatch, table_reference, to_plain, type_to_json, value_to_json
 
 MAX_ATTEMPTS = 3
 TRANSIENT_CODES = ("unreachable", "timeout")
@@ -118,6 +120,7 @@ class LiveEffectHandler:
         record: Where effects are recorded.
         meter: Counts what the run takes.
         may_wait: Whether the run may be suspended: somebody must be able to resume it.
+        changes: What earlier attempts at the run have changed.
         services: See `RunServices`.
     """
 
@@ -127,6 +130,7 @@ class LiveEffectHandler:
         *,
         meter: Meter | None = None,
         may_wait: bool = False,
+        changes: ChangeHistory | None = None,
         **services: Unpack[RunServices],
     ) -> None:
         self._may_wait = may_wait
@@ -134,6 +138,8 @@ class LiveEffectHandler:
         self.effects: list[EffectDone] = []
         self.in_flight: set[str] = set()
         self.monitor = RunMonitor()
+        self.changes = changes or ChangeHistory()
+        """What the run has changed so far."""
         self.selections = SelectionLog()
         self.citations = CitationLog()
         self._record = record
@@ -153,7 +159,7 @@ class LiveEffectHandler:
                 return await self._call_tool(step, tool, bound, labels)
 
     async def _call_tool(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None) -> Any:
-        facts = tool_call_facts(tool, bound)
+        facts = tool_call_facts(tool, bound) if self._record.is_enabled else _shown_facts(tool, bound)
         # Before anything is recorded: a call beyond the caps is not begun.
         self.meter.count_tool_call()
         found: dict[str, Any] = {}
@@ -287,7 +293,7 @@ class LiveEffectHandler:
         write = self._record.write_later if changing is None else partial(self._record.write, sync=True)
         known, labels = labels, labels if self._record.is_enabled else None
         write("step-started", step, facts if labels is None else facts | labels.start_facts())
-        self._notify("started", step, what, facts=facts)
+        self._notify(StepProgress("started", step, what, facts=facts))
         self.in_flight.add(step)
         self.activity.begin()
         started = time.perf_counter()
@@ -306,7 +312,7 @@ class LiveEffectHandler:
             self.in_flight.discard(step)
             error.place = error.place or Place(step=step)
             write("step-failed", step, {"error": error.to_json(), **found})
-            self._notify("failed", step, what, time.perf_counter() - started, {"error": str(error)})
+            self._notify(StepProgress("failed", step, what, time.perf_counter() - started, {"error": str(error)}))
             if stopped:
                 raise asyncio.CancelledError from None
             raise
@@ -314,14 +320,16 @@ class LiveEffectHandler:
             self.activity.end()
         self.in_flight.discard(step)
         seconds = time.perf_counter() - started
-        ended: dict[str, Any] = {"result": value_to_json(value), "seconds": round(seconds, 6), **found}
+        # Only for the record: a large result takes a while to write.
+        result = value_to_json(value) if self._record.is_enabled else None
+        ended: dict[str, Any] = {"result": result, "seconds": round(seconds, 6), **found}
         if labels is not None:
             ended["shade"] = label_tree_json(labels.result_labels(value))
         write("step-finished", step, ended)
         if self._observer is not None:
             # A copy: an observer must not be able to change what the next step reads.
             tree = UNKNOWN if known is None else known.result_labels(value)
-            self._notify("finished", step, what, seconds, result=make_labelled(to_plain(value), tree))
+            self._notify(StepProgress("finished", step, what, seconds, {}, make_labelled(to_plain(value), tree)))
         if stopped:
             raise asyncio.CancelledError
         return value
@@ -343,7 +351,12 @@ class LiveEffectHandler:
         attempt, key = 1, derive_call_key(self._record.run, step, tool.name)
         while True:
             try:
-                with use_call_key(key), collect_selections() as selections, collect_passages() as passages:
+                with (
+                    use_call_key(key),
+                    collect_selections() as selections,
+                    collect_passages() as passages,
+                    self._recording_changes(step, tool),
+                ):
                     value = await call_with_timeout(tool, bound)
                 if passages:
                     found["passages"] = [passage.to_json() for passage in passages]
@@ -356,24 +369,29 @@ class LiveEffectHandler:
                 ):
                     raise
                 self._record.write_later("step-retried", step, {"attempt": attempt, "error": error.to_json()})
-                self._notify("retrying", step, tool.name, facts={"error": str(error), "attempt": attempt})
+                again = {"error": str(error), "attempt": attempt}
+                self._notify(StepProgress("retrying", step, tool.name, facts=again))
             await asyncio.sleep(0.2 * 2**attempt)
             attempt += 1
 
-    def _notify(
-        self,
-        kind: ProgressKind,
-        step: str,
-        what: str,
-        seconds: float = 0.0,
-        facts: dict[str, Any] | None = None,
-        result: Labelled[Any] | None = None,
-    ) -> None:
-        if self._observer is None:
+    @contextmanager
+    def _recording_changes(self, step: str, tool: Tool) -> Generator[None]:
+        """Record the files that a call changes, each before it is changed; afterwards it can change no more."""
+        if not tool.changes:
+            yield
             return
+        log = CallChanges(self._record, step, self.changes)
+        try:
+            with report_changes(log):
+                yield
+        finally:
+            log.close()
+
+    def _notify(self, progress: StepProgress) -> None:
         # An observer cannot change what happens: a broken display must not end a run in the middle.
-        with suppress(Exception):
-            self._observer(StepProgress(kind, step, what, seconds, facts or {}, result))
+        if self._observer is not None:
+            with suppress(Exception):
+                self._observer(progress)
 
 
 def note_result(
@@ -436,8 +454,18 @@ def _unread_error(outcome: Rejected | NotFound, instruction: str, searched: tupl
 
 def tool_call_facts(tool: Tool, bound: dict[str, Any]) -> dict[str, Any]:
     """What is recorded when a tool is called; a replay must produce the same."""
-    arguments = {name: value_to_json(value) for name, value in bound.items()}
+    # A table is recorded where a step gave it, and not once more with each step that takes it.
+    arguments = {
+        name: table_reference(value) if type(value) is Table else value_to_json(value) for name, value in bound.items()
+    }
     return {"what": tool.name, "effect": tool.effect, "tool": tool.name, "arguments": arguments}
+
+
+def _shown_facts(tool: Tool, bound: dict[str, Any]) -> dict[str, Any]:
+    """The same for an observer alone; of a large table only how many rows it has."""
+    return tool_call_facts(
+        tool, {name: f"{len(value):,} rows" if type(value) is Table else value for name, value in bound.items()}
+    )
 
 
 def extraction_facts(source: Any, instruction: str, wanted: Type) -> dict[str, Any]:

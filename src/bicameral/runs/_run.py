@@ -36,6 +36,7 @@ from bicameral.runs._outcome import (
     Stopped,
     Waiting,
 )
+from bicameral.runs._replacing import ReplaceRule
 from bicameral.telemetry import Fact
 from bicameral.tools import Registry
 from bicameral.types import value_to_json
@@ -291,6 +292,7 @@ async def run_plan(
     leaving: ShouldLeave | None = None,
     doubts: Sequence[Doubt] = (),
     choice: Mapping[str, Any] | None = None,
+    may_replace: bool = False,
     **services: Unpack[RunServices],
 ) -> RunOutcome:
     """Run a plan that has been checked. Cancelling the task that awaits this gives a truthful `Stopped`.
@@ -317,6 +319,7 @@ async def run_plan(
         leaving: If the task is cancelled while this returns True, the run is not stopped but left to another process.
         doubts: What planning was not sure of: an invented constant, a word that was bound to nothing.
         choice: Recorded: how the plan was chosen among several.
+        may_replace: Whether a plan with an intent may replace files without asking; see `ReplaceRule`.
         services: The extractor, asker, approver and observer, see `RunServices`.
 
     Example:
@@ -333,9 +336,10 @@ async def run_plan(
             may_ask = _conditional_steps(checked)
     else:
         plan, own = what, () if policy is None else policy.me
-        request = None if intent is None else intent.request
-        assembled = (start or StartState()).assembled_values(plan, registry, request, own).calls
+        author = None if intent is None else intent.request
+        assembled = (start or StartState()).assembled_values(plan, registry, author, own).calls
     decider = None if policy is None else PolicyDecider(policy)
+    request = None if intent is None or may_replace else intent.request
     return await run_workload(
         lambda handler: PlanEngine(
             plan,
@@ -348,6 +352,7 @@ async def run_plan(
             may_ask=may_ask,
             assembled=assembled,
             doubts=doubts,
+            replacing=ReplaceRule.for_request(request, plan, registry, handler.changes.touched),
         ),
         lambda: (
             _start_facts(plan, registry, intent, decider)
@@ -356,6 +361,7 @@ async def run_plan(
             | ({"may_ask": sorted(may_ask)} if may_ask else {})
             | ({"doubts": [doubt.to_json() for doubt in doubts]} if doubts else {})
             | ({"plan_choice": dict(choice)} if choice else {})
+            | ({"may_replace": True} if may_replace else {})
         ),
         journal=journal,
         run=run,

@@ -1,4 +1,7 @@
-"""The files toolbox: read, write, list, search, copy, move and delete files inside the configured folders."""
+"""The files toolbox: read, write, list, search, compare, copy, move and delete files inside the configured folders.
+
+The text of PDF, Word and spreadsheet files and of scans is read as that of any other file (`_documents`).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,19 @@ from pydantic import Field
 
 from bicameral.errors import ToolError
 from bicameral.toolboxes._table_files import has_formulas, is_table_path
-from bicameral.tools import Folders, Origin, Settings, Surroundings, Tool, Toolbox, WriteTarget, tool
+from bicameral.toolboxes._text import compare_texts, document_kind
+from bicameral.tools import (
+    Folders,
+    Origin,
+    Selection,
+    Settings,
+    Surroundings,
+    Tool,
+    Toolbox,
+    WriteTarget,
+    note_selection,
+    tool,
+)
 from bicameral.types import FilePath
 
 _LINE_ENDS = re.compile(r"\r\n|\n|\r")
@@ -67,11 +82,19 @@ class FileTools:
 
     def read_text(self, path: FilePath) -> str:
         """Read a whole text file."""
-        return self.folders.read_text(path, max_bytes=self.settings.max_bytes)
+        if document_kind(path) is None:
+            return self.folders.read_text(path, max_bytes=self.settings.max_bytes)
+        from bicameral.toolboxes._documents import read_document
+
+        return read_document(self.folders.read_bytes(path, max_bytes=self.settings.max_bytes), path).text
 
     def read_lines(self, path: FilePath) -> list[str]:
         """Read the lines of a text file."""
         return split_lines(self.read_text(path))
+
+    def diff_files(self, old: FilePath, new: FilePath) -> str:
+        """Compare two text files; gives a unified diff."""
+        return compare_texts(self.read_text(old), self.read_text(new), old, new)
 
     def write_text(self, path: str, text: str) -> None:
         """Write text to a file, replacing it."""
@@ -99,12 +122,17 @@ class FileTools:
         if not text:
             raise ToolError("files.bad-search", "there is no text to search for", expected="at least one character")
         wanted = text.casefold()
-        return [
+        files, documents = self._searched_files(folder, pattern)
+        found = [
             Match(file.path, number, line)
-            for file in self._iter_files(folder, pattern, recursive=True)
+            for file in files
             for number, line in enumerate(self._lines_or_none(file.path), 1)
             if wanted in line.casefold()
         ]
+        if documents:
+            names = tuple(file.path for file in documents)
+            note_selection(Selection(len(files), len(found), "lines", f"contain {text!r}", 0, len(documents), names))
+        return found
 
     def file_exists(self, path: str) -> bool:
         """Whether there is such a file."""
@@ -137,6 +165,10 @@ class FileTools:
         if text is None:
             return replace(target, executed=None)
         return replace(target, executed=has_formulas(text if isinstance(text, str) else "\n".join(text)))
+
+    def replaced_target(self, given: Mapping[str, Any]) -> WriteTarget:
+        """The same for writing a whole file: the content that is there already is lost."""
+        return replace(self.text_target(given), replaces=self.folders.replaced_files(given.get("path")))
 
     def copy_target(self, given: Mapping[str, Any]) -> WriteTarget:
         """The target of a copy. Whether `target` is a folder may change before the call, so both cases count."""
@@ -173,7 +205,10 @@ class FileTools:
         wanted = pattern.replace("**/", "").casefold() or "*"
         top = self.folders.resolve_readable(folder)
         count = 0
-        for found in self.folders.list_files(folder, recursive=recursive):
+        skipped: list[str] = []
+        for found in self.folders.list_files(
+            folder, recursive=recursive, skip=lambda path: skipped.append(self.folders.display_path(path))
+        ):
             inner = found.path.relative_to(top)
             # Hidden files, and files in hidden folders, are listed only if the pattern begins with a dot.
             if any(part.startswith(".") for part in inner.parts) and not wanted.startswith("."):
@@ -195,6 +230,21 @@ class FileTools:
                 size=found.info.st_size,
                 modified=datetime.fromtimestamp(int(found.info.st_mtime)),
             )
+        if skipped:
+            told = f"in {folder!r}, without the folders that may not be read"
+            note_selection(Selection(count, count, "files", told, skipped=len(skipped), names=tuple(skipped)))
+
+    def _searched_files(self, folder: str, pattern: str) -> tuple[list[File], list[File]]:
+        """The files to search, and the documents that are left out.
+
+        Each document takes a process of its own, so that documents are searched only if the pattern names their ending.
+        """
+        listed = list(self._iter_files(folder, pattern, recursive=True))
+        documents = [] if document_kind(pattern.lower()) else [file for file in listed if document_kind(file.path)]
+        left_out = {file.path for file in documents}
+        # Nobody looks for words in a picture.
+        missed = [file for file in documents if document_kind(file.path) != "picture"]
+        return [file for file in listed if file.path not in left_out], missed
 
     def _lines_or_none(self, path: str) -> list[str]:
         """The lines of a file, or none if it cannot be read as text."""
@@ -221,7 +271,13 @@ _LISTING = {"": _UNTRUSTED, "[].size": _SYSTEM, "[].modified": _SYSTEM}
 def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
     folders = surroundings.folders
     files = FileTools(folders, settings)
-    read = tool(effect="read", origins=_UNTRUSTED, owned=lambda given: folders.is_trusted(given["path"]))
+    read = tool(
+        effect="read",
+        # The pages of a scan take ten seconds each.
+        timeout=240,
+        origins=_UNTRUSTED,
+        owned=lambda given: folders.is_trusted(given["path"]),
+    )
     listing = tool(
         effect="read",
         origins=_LISTING,
@@ -236,7 +292,8 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
         words=_SAVE_WORDS,
         refers={"path": "file"},
         origins=done,
-        target=files.text_target,
+        target=files.replaced_target,
+        files_only=True,
     )
 
     def own_source(given: Mapping[str, Any]) -> bool:
@@ -247,6 +304,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
 
     append = tool(
         effect="write",
+        files_only=True,
         purpose={"text": "carries"},
         refers={"path": "file"},
         origins=done,
@@ -266,6 +324,12 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
         append,
         listing(files.list_files),
         tool(effect="read", origins=_UNTRUSTED, refers={"folder": "folder"})(files.search_files),
+        tool(
+            effect="read",
+            timeout=240,
+            origins=_UNTRUSTED,
+            owned=lambda given: folders.is_trusted(given["old"]) and folders.is_trusted(given["new"]),
+        )(files.diff_files),
         tool(effect="read", origins=_SYSTEM, refers={"path": "file"})(files.file_exists),
         tool(
             effect="write",
@@ -274,6 +338,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
             origins=done,
             owned=own_source,
             target=files.copy_target,
+            files_only=True,
             words=("copy", "back up", "backup", "duplicate"),
         )(files.copy_file),
         tool(
@@ -282,6 +347,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
             origins=done,
             owned=own_source,
             target=files.move_target,
+            files_only=True,
             words=("move", "rename", "archive", "sort into", "organize", "put"),
         )(files.move_file),
         tool(
@@ -290,6 +356,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
             refers={"path": "file"},
             origins=done,
             target=changed,
+            files_only=True,
             words=("delete", "erase", "trash", "remove", "get rid of"),
         )(files.delete_file),
         tool(
@@ -298,9 +365,10 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
             refers={"path": "folder"},
             origins=done,
             target=changed,
+            files_only=True,
             words=("make", "create", "new folder", "folder called", "folder named", "new directory"),
         )(files.make_folder),
     ]
 
 
-toolbox = Toolbox("files", "Read, write, list, search, copy, move and delete files.", FilesSettings, _build)
+toolbox = Toolbox("files", "Read, write, list, search, compare, copy, move and delete files.", FilesSettings, _build)

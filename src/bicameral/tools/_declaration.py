@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
-import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
 from copy import copy
 from dataclasses import dataclass, field, is_dataclass
@@ -24,6 +24,8 @@ from bicameral.tools._argument import EFFECTS, PURPOSES, REQUIRED, UNDECLARED, A
 from bicameral.tools._call_identity import function_code_hash
 from bicameral.tools._call_labels import AttachedOrigins, attached_origins
 from bicameral.tools._folders import Folders
+from bicameral.tools._function_signature import docstring_arguments, require_function
+from bicameral.tools._missing_settings import MissingSetting
 from bicameral.tools._origins import Origin, Origins
 from bicameral.tools._path_rules import FindTarget
 from bicameral.tools._tool import OwnershipTest, RefineResult, Tool
@@ -64,9 +66,11 @@ class ToolFacts(TypedDict, total=False):
     hosts: tuple[str, ...]
     keeps: str | None
     itemised: str | None
+    columnar: bool
     owned: OwnershipTest | None
     attached_in: Folders | None
     target: FindTarget | None
+    files_only: bool
     toolbox: str
     version: str
 
@@ -107,7 +111,7 @@ def tool(
 
 
 def _tool_from_function(function: Callable[..., Any], facts: dict[str, Any]) -> Tool:
-    _check_function(function)
+    require_function(function)
     effect, name = facts.pop("effect", "irreversible"), facts.pop("name", "") or function.__name__
     purpose, field_of = facts.pop("purpose", {}), facts.pop("field_of", {})
     refers: Mapping[str, ReferenceKind] = facts.pop("refers", {})
@@ -174,55 +178,6 @@ def _tool_from_function(function: Callable[..., Any], facts: dict[str, Any]) -> 
         code=function_code_hash(function),
         **facts,
     )
-
-
-def _check_function(function: object) -> None:
-    """Refuse what has no name or no signature of its own: a class, a `partial`, some functions written in C."""
-    if not inspect.isroutine(function):
-        raise ToolError(
-            "tools.bad-signature",
-            f"{type(function).__name__} {getattr(function, '__name__', '')!r} is no function",
-            expected="a typed function",
-            fix="Write a function that calls it.",
-        )
-    try:
-        inspect.signature(cast("Callable[..., Any]", function))
-    except (TypeError, ValueError):
-        raise ToolError(
-            "tools.bad-signature",
-            f"the signature of {getattr(function, '__name__', '')!r} cannot be read",
-            fix="Write a typed function that calls it.",
-        ) from None
-
-
-_SECTION = re.compile(r"^(\s*)(?:Args|Arguments|Parameters):\s*$")
-_DOCUMENTED = re.compile(r"^(\*{0,2}\w+)\s*(?:\([^)]*\))?:\s+(.*)$")
-
-
-def docstring_arguments(function: Callable[..., Any]) -> dict[str, str]:
-    """What the section `Args:` of a docstring says of each argument.
-
-    Example:
-        >>> docstring_arguments(book)
-        {'room': 'Its number.'}
-    """
-    lines = iter((inspect.getdoc(function) or "").splitlines())
-    section = next((found for line in lines if (found := _SECTION.match(line))), None)
-    if section is None:
-        return {}
-    outer, inner, name, said = len(section[1]), None, "", dict[str, str]()
-    for line in lines:
-        depth = len(line) - len(line.lstrip())
-        if not line.strip():
-            continue
-        if depth <= outer:
-            break
-        inner = depth if inner is None else inner
-        if depth <= inner and (entry := _DOCUMENTED.match(line.strip())):
-            name, said[entry[1]] = entry[1], entry[2].strip()
-        elif name:
-            said[name] = f"{said[name]} {line.strip()}"
-    return said
 
 
 def _resolve_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
@@ -296,7 +251,8 @@ def _make_runner(
         context = copy_context()
 
         def work() -> object:
-            return context.run(_convert_stop_iteration, partial(function, **ready))
+            with _counted_call():
+                return context.run(_convert_stop_iteration, partial(function, **ready))
 
         return await asyncio.get_running_loop().run_in_executor(_tool_threads(), work)
 
@@ -309,6 +265,28 @@ def _convert_stop_iteration(work: Callable[[], object]) -> object:
         return work()
     except StopIteration as error:
         raise RuntimeError("it ran out of items (StopIteration)") from error
+
+
+_running: set[object] = set()
+"""A mark for each call that a thread is in. Adding and removing one are atomic, so that no lock is needed."""
+
+
+@contextmanager
+def _counted_call() -> Generator[None]:
+    call = object()
+    _running.add(call)
+    try:
+        yield
+    finally:
+        _running.discard(call)
+
+
+def has_running_calls() -> bool:
+    """Whether a thread is in a call of a tool, also one that nobody waits for any more.
+
+    A thread cannot be stopped: a program that ends while this is true would wait for the tool, however long it takes.
+    """
+    return bool(_running)
 
 
 @cache
@@ -359,11 +337,17 @@ def _no_kept_paths(_settings: Settings) -> Sequence[str]:
     return ()
 
 
+def _nothing_missing(_settings: Settings, _surroundings: Surroundings) -> Sequence[MissingSetting]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Toolbox(Generic[SettingsT]):
     """A named group of tools. An entry point or a Python file offers one of these.
 
     `keeps` are the files and folders that its tools keep themselves, from its settings: no other tool may change them.
+    `lacks` says which of its tools cannot work with its settings, and `unready` which cannot since what the settings
+    name is not there now.
 
     Example:
         >>> toolbox = Toolbox("greetings", "Say hello.", Settings, lambda settings, surroundings: [hello])
@@ -374,6 +358,8 @@ class Toolbox(Generic[SettingsT]):
     settings: type[SettingsT]
     build: Callable[[SettingsT, Surroundings], Sequence[Tool]]
     keeps: Callable[[SettingsT], Sequence[str]] = _no_kept_paths
+    lacks: Callable[[SettingsT, Surroundings], Sequence[MissingSetting]] = _nothing_missing
+    unready: Callable[[SettingsT, Surroundings], Sequence[MissingSetting]] = _nothing_missing
 
     def open(self, surroundings: Surroundings, settings: Mapping[str, Any] | None = None) -> list[Tool]:
         """The toolbox's tools with these settings; pydantic's ValidationError says what is wrong with them."""

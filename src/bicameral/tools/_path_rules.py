@@ -329,11 +329,13 @@ class WriteTarget:
         copied: Whether the content comes from a file, a mail or a program, and not from the arguments alone: it may be
             untrusted.
         protected: Why no tool may change it, if so.
+        replaces: The files that are there already and whose content would be replaced; None if it is not known yet.
     """
 
     executed: bool | None = None
     copied: bool = False
     protected: str | None = None
+    replaces: tuple[str, ...] | None = ()
 
 
 FAILED_TARGET = WriteTarget(copied=True)
@@ -388,6 +390,8 @@ _SYSTEM_FOLDERS = ("/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot", "
 _REQUIREMENTS = re.compile(r"(requirements|constraints)[\w.-]*\.(txt|in)")
 TABLE_SUFFIXES = (".csv", ".tsv", ".tab")
 """Tables as text, whose cells spreadsheets may interpret as formulas."""
+SHEET_SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+"""Files of spreadsheets, which are read as tables and never written."""
 
 _ANY_EXECUTE = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 

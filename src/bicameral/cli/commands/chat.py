@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._command_agent import fetch_missing_weights, open_agent, run_until_terminated
+from bicameral.cli._command_agent import fetch_missing_weights, note_larger_models, open_agent, run_until_terminated
+from bicameral.cli._failed_plans import report_failure
 from bicameral.cli._options import CommonOptions, common_options, planning_options
 from bicameral.cli._output import OK
 from bicameral.cli._plain_values import answer_text, to_plain_json
@@ -104,7 +105,8 @@ class ChatSession:
                 case _:
                     runner.run(run_until_terminated(self._request(line, agent)))
         except BicameralError as error:
-            self._out.error(error.to_json(), str(error))
+            note_larger_models(error, self._config)
+            report_failure(self._out, error, ["chat"])
         except KeyboardInterrupt:
             self._out.say("stopped")
 
@@ -145,7 +147,9 @@ class ChatSession:
             case "/help":
                 self._out.say(_HELP)
             case "/tools":
-                self._out.say("\n".join(tool.signature for tool in agent.registry))
+                self._out.say("\n".join(tool.signature for tool in agent.planning_registry))
+                for absent in agent.absent_tools:
+                    self._out.say(f"not set up: {absent}. {absent.missing.fix}")
             case "/dry":
                 self._options = replace(self._options, dry_run=not self._options.dry_run)
                 self._out.say("plans are not run now" if self._options.dry_run else "plans are run now")
