@@ -111,6 +111,8 @@ def _exists(words: list[str]) -> bool:
             return (ROOT / file).is_file()
         case [program, *given] if program.endswith("bicameral"):
             return _parses(given)
+        case ["cat" | "grep", *_] if "|" in words:
+            return _exists(words[words.index("|") + 1 :])
         case ["git" | "cd" | "eval" | "error:", *_]:
             return True
         case [word, *_]:

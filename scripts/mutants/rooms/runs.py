@@ -25,6 +25,24 @@ REPLACING = "tests/runs/test_runs_replacing.py"
 
 MUTANTS = (
     Mutant(
+        "approvals.function-that-did-not-decide",
+        "runs/_approval_functions.py",
+        "FunctionApprover.approve",
+        "if answer is True else",
+        "if answer else",
+        "a function that returns some text would have approved a call",
+        ("tests/tools/test_tools_functions.py::test_a_function_may_approve",),
+    ),
+    Mutant(
+        "labels.of-material",
+        "agent/_material.py",
+        "_read_values",
+        "HandleContent(value, type_, material.labels)",
+        "HandleContent(value, type_, Label())",
+        "a text that was piped in could direct an effect",
+        ("tests/agent/test_agent_material.py::test_an_injection_directs_no_effect",),
+    ),
+    Mutant(
         "undo.over-another-change",
         UNDO,
         "_compare",

@@ -13,6 +13,11 @@ from bicameral.agent._automatic_rounds import (
     rounds_led_to_nothing as rounds_led_to_nothing,
 )
 from bicameral.agent._escalation import Planned as Planned
+from bicameral.agent._material import (
+    MATERIAL_SUFFIXES as MATERIAL_SUFFIXES,
+    MAX_MATERIAL as MAX_MATERIAL,
+    Material as Material,
+)
 from bicameral.agent._plan_preview import CallPreview as CallPreview
 from bicameral.agent._preparation import prepare_models as prepare_models
 from bicameral.agent._requests import (
@@ -22,6 +27,8 @@ from bicameral.agent._requests import (
     endorsement_for as endorsement_for,
     endorsement_of_value as endorsement_of_value,
 )
+from bicameral.agent._run_events import RunEvent as RunEvent, StatementWritten as StatementWritten
 from bicameral.agent._sync import SyncAgent as SyncAgent
+from bicameral.agent._typed_output import TypedOutcome as TypedOutcome
 from bicameral.agent._wiring import WorstCase as WorstCase
 from bicameral.runs import Checked as Checked, check_plan as check_plan

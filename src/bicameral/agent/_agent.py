@@ -3,40 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bicameral.agent._escalation import Escalation, Planned
+from bicameral.agent._escalation import Planned
 from bicameral.agent._plan_preview import CallPreview, preview_plan
-from bicameral.agent._planning import AgentPlanning
+from bicameral.agent._running import AgentRunning
 from bicameral.agent._sync import SyncAgent
 from bicameral.agent._wiring import within_budget
-from bicameral.binding import binding_doubts
 from bicameral.errors import PlanError
 from bicameral.labels import Labelled
 from bicameral.limits import STRATEGY_LIMITS, Limits
 from bicameral.planning import Intent
 from bicameral.plans import Plan
 from bicameral.runs import (
+    ApproveFunction,
     Approver,
     Asker,
-    CheckBasis,
     Checked,
-    Doubt,
     Journal,
     Observer,
     Replayed,
     RunOutcome,
-    StartState,
     Undo,
     apply_undo,
+    approver_from,
     plan_undo,
-    recheck,
     replay,
     resume_plan,
-    run_plan,
 )
 from bicameral.tools import Folders
 
@@ -46,14 +40,14 @@ if TYPE_CHECKING:
     from bicameral.patterns.strategies import ConversationObserver, Runtime, StrategyParams
 
 
-class Agent(AgentPlanning):
+class Agent(AgentRunning):
     """Turns requests into checked plans and runs them. Async first; `agent.sync` has the same methods, blocking.
 
     Policy checks every plan before it runs, and every call while it runs. The two models are kept apart: one object
     cannot be both.
 
     Args:
-        tools: A registry or tools; by default those of the configuration.
+        tools: A registry, or tools and typed functions; by default those of the configuration.
         config: By default that of `Config.defaults`. It has everything that is not given here.
         privileged: The model that plans. It never reads untrusted text.
         quarantined: The model that reads untrusted text. It calls no tools.
@@ -85,95 +79,6 @@ class Agent(AgentPlanning):
         return SyncAgent(self)
 
     @within_budget
-    async def run(
-        self,
-        what: Plan | Planned | Checked | str | Labelled[str],
-        *,
-        asker: Asker | None = None,
-        approver: Approver | None = None,
-        observer: Observer | None = None,
-        deterministic: bool = False,
-        caps: Limits | None = None,
-        doubts: Sequence[Doubt] = (),
-        may_replace: bool = False,
-    ) -> RunOutcome:
-        """Run a plan, or plan a request and run it. A plan with errors is refused before anything happens.
-
-        A request that cannot be planned at once, because a first look decides the next step, is worked on in rounds:
-        at most as many as `rounds` in `[planning]` says.
-
-        In a cascade, a plan that fails before it has changed anything is replaced by the plan of the next larger model,
-        once, and everything that plan does carries the label of the failure.
-
-        Args:
-            what: A request, or a plan. The result of a plan's check is reused, unless it is of another plan, for
-                another intent, or with other tools, policies or limits than this agent has now.
-            asker: Answers questions of the request and of the plan.
-            approver: Asked about calls that policy does not allow on its own. Without one the answer is no.
-            observer: Gets the progress of each step.
-            deterministic: As in `plan`.
-            caps: How much the run may take, by default as configured.
-            doubts: What is not sure about a plan that was bound before.
-            may_replace: Whether the plan of a model may replace files that the request does not say to replace. By
-                default the approver is asked. It holds for a plan; a request is asked about in any case.
-        """
-        if isinstance(what, str | Labelled):
-            from bicameral.agent._automatic_rounds import RequestRun
-
-            whole = RequestRun(self, asker, approver, observer, caps)
-            return await whole.run(what, deterministic=deterministic)
-        if isinstance(what, Plan):
-            bound = await self.bind(what, asker=asker)
-            bound.require()
-            what, doubts = bound.plan, (*doubts, *binding_doubts(bound.bindings))
-        checked = self._recheck(what)
-        checked.require()
-        intent = checked.basis.intent
-        run = partial(
-            run_plan,
-            registry=self.registry,
-            journal=self._journal,
-            extractor=self._executor,
-            asker=asker,
-            intent=intent,
-            policy=self.policy,
-            approver=approver,
-            caps=caps or self.config.caps,
-            may_replace=may_replace,
-            start=None if checked.basis.start == StartState() else checked.basis.start,
-        )
-        if not isinstance(what, Planned):
-            return await run(checked, observer=observer, doubts=doubts)
-        if not self._stages:
-            return await run(checked, observer=observer, **_planning_record(what))
-        escalation = Escalation(
-            self._delta,
-            what,
-            checked,
-            self.planning_registry,
-            self.policy,
-            self._limits,
-            partial(self.bind, asker=asker),
-        )
-        return await escalation.run(run, observer, _planning_record(what))
-
-    def _recheck(self, what: Plan | Planned | Checked) -> Checked:
-        """The result of a plan's check, made anew unless it comes with one that holds for this agent as it is now."""
-        if isinstance(what, Plan):
-            return self.check(what)
-        # The plan and the intent are those of `Planned`, since they are run, and not those of its check: if somebody
-        # replaced them, the check does not hold.
-        checked = what.checked if isinstance(what, Planned) else what
-        intent = what.intent if isinstance(what, Planned) else what.basis.intent
-        # The label of what was read to choose the plan is kept, or the choice would count for nothing. The variables of
-        # earlier rounds are not: a run of this agent starts without any.
-        start = StartState(read=(what.start if isinstance(what, Planned) else what.basis.start).read)
-        basis = CheckBasis(
-            what.plan, self.registry, self.policy, self._limits, start, intent, against_intent=intent is not None
-        )
-        return recheck(checked, basis)
-
-    @within_budget
     async def reason(
         self,
         request: str | Labelled[str] | Intent,
@@ -182,7 +87,7 @@ class Agent(AgentPlanning):
         bounds: Limits | None = None,
         company: ReasoningCallbacks | None = None,
         asker: Asker | None = None,
-        approver: Approver | None = None,
+        approver: Approver | ApproveFunction | None = None,
         observer: Observer | None = None,
         deterministic: bool = False,
         fresh: bool = False,
@@ -214,7 +119,10 @@ class Agent(AgentPlanning):
 
         given = company or ReasoningCallbacks()
         given = replace(
-            given, asker=asker or given.asker, approver=approver or given.approver, observer=observer or given.observer
+            given,
+            asker=asker or given.asker,
+            approver=approver_from(approver) or given.approver,
+            observer=observer or given.observer,
         )
         bounds = bounds or bounds_of(self.config)
         reasoner = Reasoner(
@@ -241,7 +149,7 @@ class Agent(AgentPlanning):
         strategy: str | None = None,
         params: StrategyParams | None = None,
         bounds: Limits | None = None,
-        approver: Approver | None = None,
+        approver: Approver | ApproveFunction | None = None,
         asker: Asker | None = None,
         observer: Observer | None = None,
         audience: ConversationObserver | None = None,
@@ -270,7 +178,7 @@ class Agent(AgentPlanning):
 
         name = strategy_by_name(strategy or configured_strategy(self.config)[0])
         if name == "compiled":
-            options: dict[str, Any] = {"asker": asker, "approver": approver, "observer": observer}
+            options: dict[str, Any] = {"asker": asker, "approver": approver_from(approver), "observer": observer}
             return await run_compiled(self, request, deterministic=deterministic, **options)
         runtime = self.runtime(
             params=params, bounds=bounds, approver=approver, observer=observer, audience=audience, careful=careful
@@ -282,7 +190,7 @@ class Agent(AgentPlanning):
         *,
         params: StrategyParams | None = None,
         bounds: Limits | None = None,
-        approver: Approver | None = None,
+        approver: Approver | ApproveFunction | None = None,
         observer: Observer | None = None,
         audience: ConversationObserver | None = None,
         careful: bool = False,
@@ -307,7 +215,7 @@ class Agent(AgentPlanning):
             self.policy,
             bounds or STRATEGY_LIMITS,
             self._journal,
-            approver,
+            approver_from(approver),
             observer,
             audience or ConversationObserver(),
             careful,
@@ -320,7 +228,7 @@ class Agent(AgentPlanning):
         run: str,
         *,
         asker: Asker | None = None,
-        approver: Approver | None = None,
+        approver: Approver | ApproveFunction | None = None,
         observer: Observer | None = None,
         caps: Limits | None = None,
     ) -> RunOutcome:
@@ -329,7 +237,8 @@ class Agent(AgentPlanning):
         Recorded steps are not done again. It is refused with `run.other-code` if tools or policies are not those it was
         begun with; its caps are by default those it was begun with.
         """
-        options: dict[str, Any] = {"asker": asker, "approver": approver, "observer": observer, "caps": caps}
+        people: dict[str, Any] = {"asker": asker, "approver": approver_from(approver)}
+        options: dict[str, Any] = {**people, "observer": observer, "caps": caps}
         return await resume_plan(
             self._required_journal, run, self.registry, policy=self.policy, extractor=self._executor, **options
         )
@@ -398,9 +307,3 @@ class Agent(AgentPlanning):
         if is_conversation(journal, run):
             return await replay_conversation(journal, run, self.registry, self.policy)
         return await replay(journal, run, self.registry)
-
-
-def _planning_record(planned: Planned) -> dict[str, Any]:
-    """What planning knows of a plan, for its run: the model calls that wrote it, what they cost, and doubts."""
-    record: dict[str, Any] = {"planning": planned.spent, "planned_by": planned.calls, "doubts": planned.doubts}
-    return record | {"choice": planned.choice}

@@ -9,15 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from bicameral.agent._run_events import NOBODY_TOLD, EventCallbacks, RunOptions
 from bicameral.errors import BicameralError, PlanError, RunError
 from bicameral.labels import Labelled
 from bicameral.planning import LOOK, Intent, look_after_refusal, look_before_plan
-from bicameral.runs import Approver, Asker, Failed, Finished, Observer, RunOutcome, RunUsage, Stopped
+from bicameral.runs import Failed, Finished, RunOutcome, RunUsage, Stopped
 
 if TYPE_CHECKING:
     from bicameral.agent._agent import Agent
     from bicameral.agent._escalation import Planned
-    from bicameral.limits import Limits
+    from bicameral.agent._material import Material
+    from bicameral.agent._typed_output import OutputType
     from bicameral.patterns import Outcome
 
 
@@ -78,32 +80,42 @@ class RequestRun:
     """Runs a request: by one plan, or in rounds."""
 
     agent: Agent
-    asker: Asker | None = None
-    approver: Approver | None = None
-    observer: Observer | None = None
-    caps: Limits | None = None
+    options: RunOptions
+    output: OutputType[Any] | None = None
+    told: EventCallbacks = NOBODY_TOLD
+    material: Material | Labelled[str] | str | None = None
 
     async def run(self, request: str | Labelled[str], *, deterministic: bool = False) -> RunOutcome:
         """Plan and run. Where rounds lead to nothing and have changed nothing, what there was before them counts."""
-        found = await plan_or_look(self.agent, request, asker=self.asker, deterministic=deterministic)
+        asker = self.options.asker
+        found = await plan_or_look(
+            self.agent,
+            request,
+            # Rounds begin without variables, and would not see the material.
+            rounds=None if self.material is None else 1,
+            asker=asker,
+            deterministic=deterministic,
+            watch=self.told.statement,
+            material=self.material,
+        )
         if not isinstance(found, FirstLook):
             return await self._run_planned(found)
         reasoned = await self.agent.reason(
             found.intent,
             rounds=self.agent.config.planning.rounds,
-            asker=self.asker,
-            approver=self.approver,
-            observer=self.observer,
+            asker=asker,
+            approver=self.options.approver,
+            observer=self.options.observer,
             why=found.reason,
-            caps=self.caps,
+            caps=self.options.caps,
         )
         instead = found.fall_back(reasoned)
         return outcome_of_rounds(reasoned) if instead is None else await self._run_planned(instead)
 
     async def _run_planned(self, planned: Planned) -> RunOutcome:
-        return await self.agent.run(
-            planned, asker=self.asker, approver=self.approver, observer=self.observer, caps=self.caps
-        )
+        if self.told.planned is not None:
+            self.told.planned(planned)
+        return await self.agent.run_checked(planned, self.options, self.output)
 
 
 _ENDED_BY_PERSON = ("reason.declined", "reason.interrupted", "run.refused", "run.needs-approval", "run.needs-answer")

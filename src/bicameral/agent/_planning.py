@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from bicameral.agent._absent_tools import absent_tool_doubts, explained_failures, require_ready, require_tools
 from bicameral.agent._escalation import Planned, record_planned
+from bicameral.agent._material import Material, as_requested, read_material, with_material
 from bicameral.agent._requests import Endorser, endorse_text, endorsement_for
 from bicameral.agent._wiring import AgentWiring, within_budget
 from bicameral.binding import PlanBinding, planning_doubts
 from bicameral.errors import BicameralError, Place, PlanError
-from bicameral.labels import Labelled, join, user_input
+from bicameral.labels import NOTHING, Labelled, join, user_input
 from bicameral.limits import Ledger, open_ledger
 from bicameral.planning import (
     MAX_TURNS,
@@ -116,6 +117,7 @@ class AgentPlanning(AgentWiring):
         watch: Callable[[str], None] | None = None,
         plans: int | None = None,
         understood: Callable[[Intent], None] | None = None,
+        material: Material | Labelled[str] | str | None = None,
     ) -> Planned:
         """A checked plan for a request; nothing is done yet.
 
@@ -127,10 +129,16 @@ class AgentPlanning(AgentWiring):
             watch: Called with each statement as it is written.
             plans: How many more plans are drawn if the first is doubtful, by default as configured; 0 for none.
             understood: Called with the intent, before the plan is written.
+            material: A text that the request is about, see `Material`. The planner never reads it.
         """
         said = request.request if isinstance(request, Intent) else trusted_request_text(request)
         with explained_failures(self, said):
             require_tools(self, said)
+            if material is not None:
+                given = Material.of(material)
+                return await self._plan_with_material(
+                    request, given, deterministic, asker, fresh=fresh, watch=watch, understood=understood
+                )
             return await self._plan(
                 request,
                 deterministic=deterministic,
@@ -181,6 +189,63 @@ class AgentPlanning(AgentWiring):
             planned = self._build_planned(intent, choice, bound, checked, seconds, ledger)
             record_planned(trace, planned)
         return planned
+
+    async def _plan_with_material(
+        self,
+        request: str | Labelled[str] | Intent,
+        material: Material,
+        deterministic: bool,
+        asker: Asker | None,
+        *,
+        fresh: bool,
+        watch: Callable[[str], None] | None,
+        understood: Callable[[Intent], None] | None,
+    ) -> Planned:
+        """A plan that reads the material from the variables that its run starts with."""
+        started = time.perf_counter()
+        if isinstance(request, Intent):
+            raise PlanError("plan.bad-material", "material goes with a request, and not with an intent")
+        with span("plan", "", {"gen_ai.operation.name": "plan"}) as trace, open_ledger() as ledger:
+            words = trusted_request_text(request)
+            name = material.name_for(words)
+            # The name is the program's own and the words are the user's: neither is text of the world.
+            told = with_material(words, name)
+            intent = await self.intent(user_input(told), deterministic=deterministic, asker=asker, thorough=False)
+            if understood is not None:
+                understood(intent)
+            try:
+                compiled = await self._delta.compile(intent, self.planning_registry, fresh=fresh, watch=watch)
+            except UnaskedEffectError as error:
+                intent, compiled = await self._compile_as_allowed(intent, error, asker, fresh=fresh, watch=watch)
+            binder, own = self._plan_binder(asker), as_requested(intent, told, words)
+            choice, bound = await self._bind_material(compiled, material, name, own, binder)
+            checked = self.check(bound.plan, intent=own, start=choice.start)
+            if compiled.cached and not checked.ok:
+                # A cached plan is checked by the current policies, like one that is written now.
+                compiled = await self._delta.compile(intent, self.planning_registry, fresh=True, watch=watch)
+                choice, bound = await self._bind_material(compiled, material, name, own, binder)
+                checked = self.check(bound.plan, intent=own, start=choice.start)
+            seconds = time.perf_counter() - started
+            planned = self._build_planned(own, choice, bound, checked, seconds, ledger)
+            record_planned(trace, planned)
+        return planned
+
+    async def _bind_material(
+        self, compiled: CompiledPlan, material: Material, name: str, intent: Intent, binder: PlanBinder
+    ) -> tuple[PlanChoice, PlanBinding]:
+        """The plan with the material in place of the file of this name, and with its words bound."""
+        from bicameral.agent._plan_choice import PlanChoice
+
+        require_ready(self, compiled.plan)
+        plan, start = await read_material(compiled.plan, material, name, self.config.toolbox)
+        plan = plan.model_copy(update={"goal": intent.request})
+        bound = await self._bind_with(binder, plan, start.types)
+        bound.require()
+        choice = PlanChoice(replace(compiled, plan=plan), start=start)
+        if not start.variables:
+            unread = Doubt("unread-material", "the plan does not read the text that came with the request", NOTHING)
+            choice = replace(choice, doubts=(unread,))
+        return choice, bound
 
     async def _compile_as_allowed(
         self,

@@ -5,74 +5,74 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from bicameral.binding import PlanBinding
-from bicameral.labels import Labelled
-from bicameral.planning import Intent
-from bicameral.plans import Plan
-from bicameral.runs import Checked, Finished, Replayed, RunOutcome, Undo
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from bicameral.agent._agent import Agent
-    from bicameral.agent._escalation import Planned
-    from bicameral.agent._plan_preview import CallPreview
-    from bicameral.patterns import Outcome
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
+def blocking(method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """A method that waits for an async one, with the same arguments: a type checker sees each of them."""
+
+    @wraps(method)
+    def call(*args: P.args, **options: P.kwargs) -> T:
+        return _run_blocking(method(*args, **options))
+
+    return call
+
+
+def blocking_iterator(method: Callable[P, AsyncGenerator[T, None]]) -> Callable[P, Generator[T, None, None]]:
+    """The same for a method that gives one thing after the other; leaving the loop ends the work."""
+
+    @wraps(method)
+    def call(*args: P.args, **options: P.kwargs) -> Generator[T, None, None]:
+        items, end = method(*args, **options), object()
+
+        async def following() -> T | object:
+            return await anext(items, end)
+
+        try:
+            while (item := _run_blocking(following())) is not end:
+                yield item  # pyright: ignore[reportReturnType]
+        finally:
+            _run_blocking(_close(items))
+
+    return call
+
+
+async def _close(items: AsyncGenerator[Any, None]) -> None:
+    await items.aclose()
+
+
 class SyncAgent:
-    """An agent with blocking methods. One event loop runs in its own thread, so it works in notebooks too."""
+    """An agent with blocking methods. One event loop runs in its own thread, so it works in notebooks too.
+
+    Each has the arguments of the method of the same name of `Agent`.
+    """
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
-
-    def intent(self, request: str | Labelled[str], **options: Any) -> Intent:
-        return _run_blocking(self._agent.intent(request, **options))
-
-    def complete(self, intent: Intent, **options: Any) -> Intent:
-        return _run_blocking(self._agent.complete(intent, **options))
-
-    def plan(self, request: str | Labelled[str] | Intent, **options: Any) -> Planned:
-        return _run_blocking(self._agent.plan(request, **options))
-
-    def check(self, plan: Plan, **options: Any) -> Checked:
-        return self._agent.check(plan, **options)
-
-    def bind(self, plan: Plan, **options: Any) -> PlanBinding:
-        return _run_blocking(self._agent.bind(plan, **options))
-
-    def run(self, what: Plan | Planned | Checked | str | Labelled[str], **options: Any) -> RunOutcome:
-        return _run_blocking(self._agent.run(what, **options))
-
-    def reason(self, request: str | Labelled[str] | Intent, **options: Any) -> Outcome[Any]:
-        return _run_blocking(self._agent.reason(request, **options))
-
-    def follow(self, what: Finished | Labelled[str] | str, **options: Any) -> Planned:
-        return _run_blocking(self._agent.follow(what, **options))
-
-    def work(self, request: str | Labelled[str], **options: Any) -> Outcome[Any]:
-        return _run_blocking(self._agent.work(request, **options))
-
-    def resume(self, run: str, **options: Any) -> RunOutcome:
-        return _run_blocking(self._agent.resume(run, **options))
-
-    def replay(self, run: str) -> Replayed:
-        return _run_blocking(self._agent.replay(run))
-
-    def preview(self, what: Plan | Planned | Checked) -> tuple[CallPreview, ...]:
-        return _run_blocking(self._agent.preview(what))
-
-    def plan_undo(self, run: str = "last", **options: Any) -> Undo:
-        return _run_blocking(self._agent.plan_undo(run, **options))
-
-    def undo(self, run: str = "last", **options: Any) -> Undo:
-        return _run_blocking(self._agent.undo(run, **options))
-
-    def close(self) -> None:
-        _run_blocking(self._agent.aclose())
+        self.intent = blocking(agent.intent)
+        self.complete = blocking(agent.complete)
+        self.plan = blocking(agent.plan)
+        self.check = agent.check
+        self.bind = blocking(agent.bind)
+        self.run = blocking(agent.run)
+        self.stream = blocking_iterator(agent.stream)
+        self.reason = blocking(agent.reason)
+        self.follow = blocking(agent.follow)
+        self.work = blocking(agent.work)
+        self.resume = blocking(agent.resume)
+        self.replay = blocking(agent.replay)
+        self.preview = blocking(agent.preview)
+        self.plan_undo = blocking(agent.plan_undo)
+        self.undo = blocking(agent.undo)
+        self.close = blocking(agent.aclose)
 
     def __enter__(self) -> SyncAgent:
         return self

@@ -86,7 +86,7 @@ class AgentWiring:
 
     def __init__(
         self,
-        tools: Registry | Iterable[Tool] | None = None,
+        tools: Registry | Iterable[Tool | Callable[..., Any]] | None = None,
         *,
         config: Config | None = None,
         privileged: Provider | None = None,

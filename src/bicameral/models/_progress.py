@@ -1,4 +1,4 @@
-"""Progress of a local model: loading weights, reading a prompt, writing a reply.
+"""Progress of a model: loading weights, reading a prompt, writing a reply; of a remote one only the last.
 
 A listener is set for everything that is asked within a context, however many layers lie between it and the provider.
 It is told numbers only, and never a text of the prompt or the reply.
@@ -20,7 +20,7 @@ WRITING: Final = "writing"
 
 @dataclass(frozen=True, slots=True)
 class ModelProgress:
-    """Where a local model is in one request.
+    """Where a model is in one request.
 
     Args:
         stage: What it does.
@@ -52,7 +52,7 @@ _listener: ContextVar[ProgressListener | None] = ContextVar("model_progress", de
 
 @contextmanager
 def watch_model(listener: ProgressListener) -> Generator[None]:
-    """Tell a listener the progress of every local model that is asked within this context.
+    """Tell a listener the progress of every model that is asked within this context.
 
     It is called in the event loop of whoever asks. What it raises is dropped: it must not change a reply.
 

@@ -232,6 +232,36 @@ def _is_repetition(statement: str, code: str) -> bool:
     return line in lines or (bool(value) and any(each.endswith(f" = {value}") for each in lines))
 
 
+class _LineWatch:
+    """Passes a text that comes in pieces on as whole lines, each of them once."""
+
+    def __init__(self, watch: Callable[[str], None]) -> None:
+        self._watch = watch
+        self._rest = ""
+        self._told = self._empty = 0
+
+    def hear(self, text: str) -> None:
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            # Empty lines wait for the next one: at the end of a plan there are none.
+            if not line.strip():
+                self._empty += 1
+                continue
+            for _ in range(self._empty):
+                self._tell("")
+            self._empty = 0
+            self._tell(line)
+
+    def finish(self, code: str) -> None:
+        """Tell the lines of the whole text that were not told yet."""
+        for line in code.splitlines()[self._told :]:
+            self._tell(line)
+
+    def _tell(self, line: str) -> None:
+        self._told += 1
+        self._watch(line)
+
+
 async def decode_freely(
     session: Session,
     request: str,
@@ -240,7 +270,8 @@ async def decode_freely(
     confidence: bool = False,
     sampling: Sampling = GREEDY,
 ) -> PlanDraft:
-    """A plan without a grammar: all text before the closing fence."""
+    """A plan without a grammar: all text before the closing fence. It is watched line by line, as it is written."""
+    lines = None if watch is None else _LineWatch(watch)
     reply = await session.ask(
         request,
         prefill=PREFILL,
@@ -248,11 +279,11 @@ async def decode_freely(
         confidence=confidence,
         temperature=sampling.temperature,
         seed=sampling.seed,
+        hear=None if lines is None else lines.hear,
     )
     code = reply.text.removeprefix(PREFILL).rstrip() + "\n"
-    if watch is not None:
-        for line in code.splitlines():
-            watch(line)
+    if lines is not None:
+        lines.finish(code)
     problem = "the plan was cut off" if reply.finish == "length" else None
     return PlanDraft(code, problem, reply.confidence, None if problem else refusal_reason(code))
 

@@ -54,7 +54,7 @@ from bicameral.plans._plan import (
     step_expressions as step_expressions,
     walk as walk,
 )
-from bicameral.plans._type_rules import LibraryFunction as LibraryFunction
+from bicameral.plans._type_rules import LibraryFunction as LibraryFunction, is_compatible as is_compatible
 from bicameral.plans.check._cell_calls import unbind_cells as unbind_cells
 from bicameral.plans.check._cells import bind_cells as bind_cells
 from bicameral.plans.check._checker import (

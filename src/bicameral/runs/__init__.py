@@ -12,6 +12,11 @@ from bicameral.journal import (
     RunSummary as RunSummary,
     open_journal_at as open_journal_at,
 )
+from bicameral.runs._approval_functions import (
+    ApproveFunction as ApproveFunction,
+    FunctionApprover as FunctionApprover,
+    approver_from as approver_from,
+)
 from bicameral.runs._approvals import (
     Answers as Answers,
     ApprovalQuestion as ApprovalQuestion,
@@ -77,6 +82,7 @@ from bicameral.runs._outcome import (
     RunUsage as RunUsage,
     StepProgress as StepProgress,
     Stopped as Stopped,
+    TypedFinished as TypedFinished,
     Waiting as Waiting,
 )
 from bicameral.runs._replacing import REPLACE_RULE as REPLACE_RULE, ReplaceRule as ReplaceRule

@@ -49,6 +49,7 @@ DoubtCode = Literal[
     "refused-before",
     "misread-file",
     "looked-elsewhere",
+    "unread-material",
     "absent-tool",
 ]
 DOUBT_CODES: tuple[DoubtCode, ...] = get_args(DoubtCode)
@@ -76,6 +77,7 @@ _WITHOUT_DETAILS: Mapping[DoubtCode, str] = {
     "misread-file": "a table is read as text, or a text as a table",
     "absent-tool": "a tool that the request may ask for is not set up",
     "looked-elsewhere": "nothing is called what the request says, so that it was looked for elsewhere",
+    "unread-material": "the plan does not read the text that came with the request",
 }
 
 _ORDER: Mapping[DoubtCode, int] = {"uncited-fact": 0, "weak-evidence": 1, "rival-evidence": 2}

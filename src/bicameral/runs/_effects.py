@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypedDict, Unpack
 from bicameral.boundary import Executor, Filled, NotFound, Rejected
 from bicameral.errors import BicameralError, Place, RunError, ToolError
 from bicameral.journal import EventKind
+from bicameral.labels import UNKNOWN, make_labelled
 from bicameral.limits import RUN_LIMITS, Meter, has_quotas, open_ledger, quota_slot
 from bicameral.runs._approvals import (
     ApprovalQuestion,
@@ -39,7 +40,7 @@ from bicameral.runs._effect_execution import (
     run_with_typed_errors,
 )
 from bicameral.runs._observability import EventWriter, approval_span, record_approval, record_extraction, tool_span
-from bicameral.runs._outcome import EffectDone, Observer, ProgressKind, RunMonitor, StepProgress
+from bicameral.runs._outcome import EffectDone, Observer, RunMonitor, StepProgress
 from bicameral.runs._scheduler import Activity
 from bicameral.telemetry import span
 from bicameral.tools import (
@@ -290,9 +291,9 @@ class LiveEffectHandler:
         # A change must be on the disk before it begins: after a power cut nobody else could tell that it may have
         # happened. A read can be repeated, so that it does not wait for the disk.
         write = self._record.write_later if changing is None else partial(self._record.write, sync=True)
-        labels = labels if self._record.is_enabled else None
+        known, labels = labels, labels if self._record.is_enabled else None
         write("step-started", step, facts if labels is None else facts | labels.start_facts())
-        self._notify("started", step, what, facts=facts)
+        self._notify(StepProgress("started", step, what, facts=facts))
         self.in_flight.add(step)
         self.activity.begin()
         started = time.perf_counter()
@@ -311,7 +312,7 @@ class LiveEffectHandler:
             self.in_flight.discard(step)
             error.place = error.place or Place(step=step)
             write("step-failed", step, {"error": error.to_json(), **found})
-            self._notify("failed", step, what, time.perf_counter() - started, {"error": str(error)})
+            self._notify(StepProgress("failed", step, what, time.perf_counter() - started, {"error": str(error)}))
             if stopped:
                 raise asyncio.CancelledError from None
             raise
@@ -325,7 +326,10 @@ class LiveEffectHandler:
         if labels is not None:
             ended["shade"] = label_tree_json(labels.result_labels(value))
         write("step-finished", step, ended)
-        self._notify("finished", step, what, seconds)
+        if self._observer is not None:
+            # A copy: an observer must not be able to change what the next step reads.
+            tree = UNKNOWN if known is None else known.result_labels(value)
+            self._notify(StepProgress("finished", step, what, seconds, {}, make_labelled(to_plain(value), tree)))
         if stopped:
             raise asyncio.CancelledError
         return value
@@ -365,7 +369,8 @@ class LiveEffectHandler:
                 ):
                     raise
                 self._record.write_later("step-retried", step, {"attempt": attempt, "error": error.to_json()})
-                self._notify("retrying", step, tool.name, facts={"error": str(error), "attempt": attempt})
+                again = {"error": str(error), "attempt": attempt}
+                self._notify(StepProgress("retrying", step, tool.name, facts=again))
             await asyncio.sleep(0.2 * 2**attempt)
             attempt += 1
 
@@ -382,14 +387,11 @@ class LiveEffectHandler:
         finally:
             log.close()
 
-    def _notify(
-        self, kind: ProgressKind, step: str, what: str, seconds: float = 0.0, facts: dict[str, Any] | None = None
-    ) -> None:
-        if self._observer is None:
-            return
+    def _notify(self, progress: StepProgress) -> None:
         # An observer cannot change what happens: a broken display must not end a run in the middle.
-        with suppress(Exception):
-            self._observer(StepProgress(kind, step, what, seconds, facts or {}))
+        if self._observer is not None:
+            with suppress(Exception):
+                self._observer(progress)
 
 
 def note_result(

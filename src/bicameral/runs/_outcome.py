@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from bicameral.boundary import Alert, AlertKind, ExtractionOutcome, NotFound, Rejected, RejectionKind
 from bicameral.errors import BicameralError
-from bicameral.labels import UNKNOWN, Labelled, LabelTree, Source, make_labelled, remember_released
+from bicameral.labels import UNKNOWN, Labelled, LabelTree, Source, make_labelled, open_labelled, remember_released
 from bicameral.limits import ChamberUsage, Ledger
 from bicameral.runs._approvals import ApprovalQuestion, PendingAsk
 from bicameral.runs._citations import Citation
 from bicameral.runs._doubts import Doubt
 from bicameral.telemetry import count, safe_text
 from bicameral.tools import Effect
+
+T = TypeVar("T")
 
 MAX_ALERTS = 200
 """The most alerts that are kept of a run; all are counted."""
@@ -230,6 +232,20 @@ class Finished(_OutcomeBase):
 
 
 @dataclass(frozen=True, slots=True)
+class TypedFinished(Finished, Generic[T]):
+    """The run has an answer of the type that was asked for; `value` is that answer as an object of the type.
+
+    Whoever wrote the text that `value` was read from has written its fields: `labelled` has their labels.
+    """
+
+    value: T = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        # Not `super()`: a dataclass with slots is another class than the one that this function closes over.
+        Finished.__post_init__(self)
+
+
+@dataclass(frozen=True, slots=True)
 class Failed(_OutcomeBase):
     """A step failed; `effects` are what had been done before it, and nothing after it was begun."""
 
@@ -279,13 +295,28 @@ RunOutcome = Finished | Failed | Stopped | Waiting | Interrupted
 
 @dataclass(frozen=True, slots=True)
 class StepProgress:
-    """What an observer gets: a step began, ended, failed, or is retried."""
+    """What an observer gets: a step began, ended, failed, or is retried.
+
+    `result` is what a finished step gave, with its labels, to be passed on; without labels the worst is assumed.
+    `value` is the same for a display.
+    """
 
     kind: ProgressKind
     step: str
     what: str
     seconds: float = 0.0
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
+    result: Labelled[Any] | None = None
+
+    @property
+    def value(self) -> Any:
+        """The result of a finished step without its labels, to be shown to the user; None before it ends."""
+        if self.result is None:
+            return None
+        value = open_labelled(self.result)
+        # If it comes back as a request it must be recognised as untrusted text, as an answer is.
+        remember_released(value, self.result.label_tree)
+        return value
 
 
 Observer = Callable[[StepProgress], None]

@@ -248,11 +248,13 @@ class Session:
         confidence: bool = False,
         temperature: float = 0.0,
         seed: int = 0,
+        hear: Callable[[str], None] | None = None,
     ) -> ModelReply:
         """Ask once and wait for the whole reply.
 
         `prefill` is the beginning of the reply, which the model continues; with `confidence` the reply reports how sure
-        the model was. With a `temperature` above 0 another `seed` gives another reply.
+        the model was. With a `temperature` above 0 another `seed` gives another reply. `hear` gets the text while it is
+        written, if the provider can stream it.
         """
         request = ModelRequest(
             messages=(*self.setup, Message("user", text)),
@@ -268,7 +270,7 @@ class Session:
             seed=seed,
             fixed=self._fixed,
         )
-        return await self._send(request)
+        return await self._send(request, None, hear)
 
     async def prepare(self) -> None:
         """Let the model read the fixed messages of the setup, so that a provider can keep what it has read.

@@ -24,11 +24,20 @@ from bicameral.tools._argument import EFFECTS, PURPOSES, REQUIRED, UNDECLARED, A
 from bicameral.tools._call_identity import function_code_hash
 from bicameral.tools._call_labels import AttachedOrigins, attached_origins
 from bicameral.tools._folders import Folders
+from bicameral.tools._function_signature import docstring_arguments, require_function
 from bicameral.tools._missing_settings import MissingSetting
 from bicameral.tools._origins import Origin, Origins
 from bicameral.tools._path_rules import FindTarget
 from bicameral.tools._tool import OwnershipTest, RefineResult, Tool
-from bicameral.types import Type, annotation_doc, mismatch, signature_hints, to_plain, type_from_annotation
+from bicameral.types import (
+    Type,
+    annotation_doc,
+    mismatch,
+    nearest_annotation,
+    signature_hints,
+    to_plain,
+    type_from_annotation,
+)
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -102,6 +111,7 @@ def tool(
 
 
 def _tool_from_function(function: Callable[..., Any], facts: dict[str, Any]) -> Tool:
+    require_function(function)
     effect, name = facts.pop("effect", "irreversible"), facts.pop("name", "") or function.__name__
     purpose, field_of = facts.pop("purpose", {}), facts.pop("field_of", {})
     refers: Mapping[str, ReferenceKind] = facts.pop("refers", {})
@@ -127,17 +137,29 @@ def _tool_from_function(function: Callable[..., Any], facts: dict[str, Any]) -> 
         if kind not in PURPOSES:
             raise ToolError("tools.unknown-purpose", f"{name!r}: {kind!r}", expected=", ".join(PURPOSES))
     arguments: list[Argument] = []
+    documented = docstring_arguments(function)
     for parameter in parameters.values():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise ToolError("tools.bad-signature", f"{name!r}: {parameter} cannot be an argument of a tool")
+            raise ToolError(
+                "tools.bad-signature",
+                f"{name!r}: {parameter} cannot be an argument of a tool",
+                expected="arguments that can be given by their names",
+                fix=f"Take a list: `{parameter.name}: list[str]`."
+                if parameter.kind is parameter.VAR_POSITIONAL
+                else None,
+            )
         if parameter.name not in hints:
-            raise ToolError("tools.untyped", f"{name!r}: the argument {parameter.name!r} has no type")
+            raise ToolError(
+                "tools.untyped",
+                f"{name!r}: the argument {parameter.name!r} has no type",
+                fix=f"Annotate it, such as `{parameter.name}: str`.",
+            )
         type_ = _argument_type(hints[parameter.name], name, parameter.name)
         arguments.append(
             Argument(
                 parameter.name,
                 type_,
-                annotation_doc(hints[parameter.name]),
+                annotation_doc(hints[parameter.name]) or documented.get(parameter.name, ""),
                 REQUIRED if parameter.default is parameter.empty else _check_default(parameter, type_, name),
                 purpose.get(parameter.name, UNDECLARED),
                 field_of.get(parameter.name),
@@ -169,7 +191,9 @@ def _argument_type(annotation: object, tool_name: str, argument: str) -> Any:
     try:
         return type_from_annotation(annotation)
     except (TypeError, NameError) as error:
-        raise ToolError("tools.untyped", f"{tool_name!r}, {argument!r}: {error}") from None
+        raise ToolError(
+            "tools.untyped", f"{tool_name!r}, {argument!r}: {error}", nearest=nearest_annotation(annotation)
+        ) from None
 
 
 def _check_default(parameter: inspect.Parameter, type_: Type, tool_name: str) -> Any:
@@ -367,15 +391,19 @@ _RESERVED_NAMES = frozenset({"request", "ask", "extract", "endorsed", "unknown"}
 class Registry:
     """An immutable set of tools with unique names.
 
+    A plain typed function is taken as `@tool` takes it without any fact: as irreversible, with arguments that direct it
+    and a result that nobody vouches for. So each of its calls must be asked for or approved.
+
     Example:
         >>> registry = Registry([grep, sort])
         >>> registry["grep"].signature
         'grep(lines: list[str], pattern: str) -> list[str]'
     """
 
-    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+    def __init__(self, tools: Iterable[Tool | Callable[..., Any]] = ()) -> None:
         self._tools: dict[str, Tool] = {}
-        for tool in tools:
+        for given in tools:
+            tool = given if isinstance(given, Tool) else _tool_from_function(given, {})
             if not _is_callable_name(tool.name):
                 raise ToolError(
                     "tools.bad-name",
@@ -390,8 +418,8 @@ class Registry:
             if other := self._tools.get(tool.name):
                 raise ToolError(
                     "tools.duplicate",
-                    f"two tools are named {tool.name!r}: one of {other.toolbox!r}, one of {tool.toolbox!r}",
-                    fix="Rename one or leave one toolbox out.",
+                    f"two tools are named {tool.name!r}: {_where_from(other)}, {_where_from(tool)}",
+                    fix="Rename one, such as with @tool(name=…), or leave one out.",
                 )
             self._tools[tool.name] = tool
 
@@ -436,6 +464,10 @@ class Registry:
     def fingerprint(self) -> str:
         """A hash over every tool's description."""
         return hashlib.sha256("".join(tool.fingerprint for tool in self).encode()).hexdigest()
+
+
+def _where_from(tool: Tool) -> str:
+    return f"one of {tool.toolbox!r}" if tool.toolbox else "one of no toolbox"
 
 
 def _is_callable_name(name: str) -> bool:

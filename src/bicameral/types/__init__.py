@@ -18,6 +18,7 @@ from bicameral.types._conversion import (
     Phone as Phone,
     Url as Url,
     annotation_doc as annotation_doc,
+    nearest_annotation as nearest_annotation,
     signature_hints as signature_hints,
     type_from_annotation as type_from_annotation,
     type_from_json as type_from_json,

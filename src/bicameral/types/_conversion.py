@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import enum
 import types as pytypes
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -140,6 +141,46 @@ def _class_type(cls: type[object]) -> t.Type:
             )
         )
     return t.RecordType(tuple(fields), cls.__name__)
+
+
+_NEAREST_ANNOTATIONS = {
+    "bytes": "str",
+    "bytearray": "str",
+    "set": "list",
+    "frozenset": "list",
+    "Decimal": "float",
+    "complex": "float",
+    "Fraction": "float",
+    "time": "str",
+    "UUID": "str",
+    "Pattern": "str",
+    "Callable": "str",
+    "Generator": "list",
+    "Iterator": "list",
+}
+
+
+def nearest_annotation(annotation: object) -> str | None:
+    """The supported type that comes nearest to an annotation without a plan type; None if none does.
+
+    Example:
+        >>> nearest_annotation(set[int])
+        'list[int]'
+    """
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
+        return f"Literal[{', '.join(repr(str(member.value)) for member in annotation)}]"
+    if origin is Literal:
+        return f"Literal[{', '.join(repr(str(value)) for value in arguments)}]"
+    if origin in (dict, Mapping):
+        return "dict[str, …]"
+    found = _NEAREST_ANNOTATIONS.get(str(getattr(cast("object", origin or annotation), "__name__", "")))
+    if found == "list":
+        item = getattr(arguments[0], "__name__", None) if arguments else None
+        return f"list[{item or '…'}]"
+    if found is None and arguments:
+        return next(filter(None, map(nearest_annotation, arguments)), None)
+    return found
 
 
 def annotation_doc(annotation: object) -> str:

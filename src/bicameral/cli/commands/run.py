@@ -14,6 +14,7 @@ from bicameral.cli._command_agent import fetch_missing_weights, open_agent, run_
 from bicameral.cli._displays import ProgressDisplay, open_display
 from bicameral.cli._options import CommonOptions, common_options, planning_options, plans_option
 from bicameral.cli._output import EXIT_CODES, FAILED, NO_PLAN, OK, terminal_people
+from bicameral.cli._piped_input import read_material
 from bicameral.cli._prompts import confirm_yes
 from bicameral.cli._render import (
     checked_json,
@@ -35,7 +36,7 @@ from bicameral.labels import user_input
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bicameral.agent import Agent, Checked, FirstLook, Planned
+    from bicameral.agent import Agent, Checked, FirstLook, Material, Planned
     from bicameral.cli._pattern_runs import RoundsRunner
     from bicameral.config import Config
     from bicameral.patterns import Outcome
@@ -79,6 +80,8 @@ class RunOptions:
     is_flag=True,
     help="Do not ask before sending something, replacing a file or changing something for good.",
 )
+@click.option("--input", "input_name", metavar="FILE", help="The text that the request is about; - for standard input.")
+@click.option("--no-input", is_flag=True, help="Do not look whether a text is piped into the command.")
 @plans_option
 @planning_options
 @common_options
@@ -92,6 +95,8 @@ def command(
     rounds: int | None,
     strategy: str | None,
     yes: bool,
+    input_name: str | None,
+    no_input: bool,
     plans: int | None,
 ) -> int:
     """Do what REQUEST asks for: write a plan, check it, run it, and print the answer.
@@ -99,6 +104,9 @@ def command(
     The answer goes to standard output; intent, plan, findings and progress go to standard error. At a terminal you
     are asked before anything is sent or changed for good, and about each call that policy does not allow on its own,
     exactly as it would be made. Where nobody can be asked, such a call is not made, whatever --yes says.
+
+    A text that is piped into the command is what the request is about: `cat notes.txt | bicameral run "summarise"`.
+    It counts as anybody's text: the planner never reads it, and it decides nothing.
     """
     if (request is None) == (plan_file is None):
         raise click.UsageError("Give a request, or a plan file with --plan.")
@@ -106,8 +114,16 @@ def command(
         raise click.UsageError("--rounds goes with a request, and without --dry-run: later plans depend on results.")
     if strategy not in (None, "compiled") and (plan_file is not None or dry_run or rounds is not None):
         raise click.UsageError(f"--strategy {strategy} goes with a request: it has no plan that could be read first.")
+    conversation = rounds is not None or strategy not in (None, "compiled")
+    if input_name is not None and (plan_file is not None or conversation or no_input):
+        raise click.UsageError(
+            "--input goes with a request and one plan: without --plan, --rounds, another strategy and --no-input."
+        )
     config, wishes = chosen.config(), RunOptions(deterministic, fresh, dry_run, yes, rounds, strategy, plans)
-    sitting = RunCommand(chosen, config, wishes)
+    # Read before anything else: what is wrong with it is told at once, and not after a minute of planning.
+    unread = plan_file is not None or conversation
+    material = None if unread else read_material(chosen.out, input_name, ignored=no_input)
+    sitting = RunCommand(chosen, config, wishes, material)
     if chosen.model is not None and (plan_file is not None or sitting.is_conversation):
         raise click.UsageError("--model names the model that writes a plan: it goes with a request that gets one.")
     if plan_file is not None:
@@ -119,8 +135,11 @@ def command(
 class RunCommand:
     """One run at the command line, from what was asked to the exit code."""
 
-    def __init__(self, chosen: CommonOptions, config: Config, wishes: RunOptions) -> None:
+    def __init__(
+        self, chosen: CommonOptions, config: Config, wishes: RunOptions, material: Material | None = None
+    ) -> None:
         self._out, self._config, self._wishes = chosen.out, config, wishes
+        self._material = material
 
     def fetch_weights(self) -> None:
         """Fetch what planning needs, before anything else is shown."""
@@ -137,7 +156,7 @@ class RunCommand:
     def _strategy(self) -> str | None:
         """The conversation that was asked for or is configured; None for a compiled plan."""
         wishes = self._wishes
-        compiled = wishes.dry_run or wishes.rounds is not None
+        compiled = wishes.dry_run or wishes.rounds is not None or self._material is not None
         name = wishes.strategy or (None if compiled else self._config.agent.planning_strategy)
         return None if name == "compiled" else name
 
@@ -172,7 +191,11 @@ class RunCommand:
             asker, _ = terminal_people(self._out, agent.registry, shown.quiet)
             shown.phase("planning")
             plan = agent.plan if self._wishes.dry_run else partial(plan_or_look, agent)
-            found = await plan(user_input(request), asker=asker, **self._plan_options(shown))
+            options = self._plan_options(shown)
+            if self._material is not None:
+                # Rounds would begin without the text.
+                plan, options["material"] = agent.plan, self._material
+            found = await plan(user_input(request), asker=asker, **options)
             shown.close()
         if not isinstance(found, FirstLook):
             self._show_planned(agent, found)

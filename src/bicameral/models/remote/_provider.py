@@ -7,12 +7,14 @@ import hashlib
 import importlib
 import json
 from collections.abc import AsyncGenerator, Awaitable, Mapping
+from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from bicameral.errors import BicameralError, ModelError
+from bicameral.models._progress import WRITING, ModelProgress, current_listener
 from bicameral.models._protocol import (
     Chamber,
     ModelFailure,
@@ -26,7 +28,14 @@ from bicameral.models._protocol import (
 )
 from bicameral.models._schema import check_schema
 from bicameral.models.remote._servers import Key, build_model, find_family, open_client, server_address
-from bicameral.models.remote._translation import ModelClassCall, translate_error, translate_reply, translate_request
+from bicameral.models.remote._translation import (
+    CHARACTERS_PER_TOKEN,
+    ModelClassCall,
+    StreamShaper,
+    translate_error,
+    translate_reply,
+    translate_request,
+)
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -129,19 +138,23 @@ class RemoteProvider:
         """The reply as it is written; leaving the loop early closes the connection."""
         began, deadline = perf_counter(), self._checked_deadline(request)
         model, ask = await self._await_within(self._prepare(request), deadline, request)
-        # Text that is checked or cut at its end is sent on only when the reply is complete.
-        hold_text = request.json_schema is not None or bool(request.prefill or request.stop)
+        shaper, written = StreamShaper(request), 0
         opening = model.request_stream(ask.messages, ask.settings, ask.parameters)  # pyright: ignore[reportArgumentType]
         response = await self._await_within(opening.__aenter__(), deadline, request)
         try:
             events = aiter(response)
             while (event := await self._await_within(anext(events, None), deadline, request, begun=True)) is not None:
-                if not hold_text and (text := _event_text(event)):
+                piece = _event_text(event)
+                written += len(piece)
+                self._tell_progress(written, perf_counter() - began)
+                if text := shaper.feed(piece):
                     yield TextChunk(text)
             reply = translate_reply(response.get(), request, self.name, perf_counter() - began)
         finally:
             await opening.__aexit__(None, None, None)
-        for chunk in reply_chunks(reply, text_sent=not hold_text):
+        if rest := reply.text[len(shaper.sent) :]:
+            yield TextChunk(rest)
+        for chunk in reply_chunks(reply, text_sent=True):
             yield chunk
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[str, None]:
@@ -162,6 +175,13 @@ class RemoteProvider:
             # Lets the requests end first: a connection closed under them would look like a broken one.
             await asyncio.sleep(0)
             await opened[1].aclose()
+
+    def _tell_progress(self, written: int, seconds: float) -> None:
+        """Tell about how many tokens of the reply have come. What a listener raises is dropped: it changes no reply."""
+        if (listener := current_listener()) is not None:
+            with suppress(Exception):
+                tokens = written // CHARACTERS_PER_TOKEN
+                listener(ModelProgress(WRITING, done=tokens, seconds=seconds, model=self.name))
 
     def _checked_deadline(self, request: ModelRequest) -> float | None:
         """Check a request and return the time by which its reply must be complete."""

@@ -32,7 +32,8 @@ _PREFILL_INSTRUCTION = (
     "Your reply has already begun with the text below. Write only what comes right after it, without repeating it."
 )
 _MAX_QUOTE = 200
-_CHARACTERS_PER_TOKEN = 4
+CHARACTERS_PER_TOKEN = 4
+"""An estimate, where a server does not count."""
 _FENCES = ("```json", "```")
 
 
@@ -254,6 +255,44 @@ def shape_text(text: str, request: ModelRequest, finish: FinishReason, name: str
     return text
 
 
+class StreamShaper:
+    """What `shape_text` will leave of a text that comes in pieces: a piece is sent on once that is certain.
+
+    A reply with a schema is sent on only when it is complete, since it is checked first.
+    """
+
+    def __init__(self, request: ModelRequest) -> None:
+        self._holds = request.json_schema is not None
+        self._prefill = request.prefill.lstrip()
+        self._stop = request.stop
+        self._text = ""
+        self.sent = ""
+
+    def feed(self, piece: str) -> str:
+        """The text that is certain now and was not sent before."""
+        self._text += piece
+        if self._holds or not piece:
+            return ""
+        text = self._without_prefill()
+        ends = [at for stop in self._stop if (at := text.find(stop)) >= 0]
+        # The beginning of a stop string may be at the end of what there is so far.
+        open_ends = (
+            len(text) - size for stop in self._stop for size in range(1, len(stop)) if text.endswith(stop[:size])
+        )
+        certain = text[: min(ends, default=min(open_ends, default=len(text)))]
+        piece, self.sent = certain[len(self.sent) :], max(self.sent, certain, key=len)
+        return piece
+
+    def _without_prefill(self) -> str:
+        """The text without a repeated prefill; empty as long as it may still become one."""
+        if not self._prefill:
+            return self._text
+        begun = self._text.lstrip()
+        if begun.startswith(self._prefill):
+            return begun[len(self._prefill) :]
+        return "" if self._prefill.startswith(begun) else self._text
+
+
 def _refuse_constant(word: str) -> Any:
     raise ValueError(word)
 
@@ -287,4 +326,4 @@ def _read_usage(response: ModelResponse, request: ModelRequest, text: str) -> Us
         return Usage(reported.input_tokens, reported.cache_read_tokens, reported.output_tokens)
     # Estimated from the lengths of the texts: a reply without reported usage must not count as free.
     prompt = sum(len(message.text) for message in request.messages) + len(request.prefill)
-    return Usage(prompt=prompt // _CHARACTERS_PER_TOKEN, output=len(text) // _CHARACTERS_PER_TOKEN)
+    return Usage(prompt=prompt // CHARACTERS_PER_TOKEN, output=len(text) // CHARACTERS_PER_TOKEN)
