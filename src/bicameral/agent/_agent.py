@@ -7,13 +7,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from bicameral.agent._continuation import AgentContinuation, conversation_facts
 from bicameral.agent._escalation import Escalation, Planned
-from bicameral.agent._planning import AgentPlanning
 from bicameral.agent._sync import SyncAgent
 from bicameral.agent._wiring import within_budget
 from bicameral.binding import binding_doubts
 from bicameral.errors import PlanError
-from bicameral.labels import Labelled
+from bicameral.labels import Labelled, join
 from bicameral.limits import STRATEGY_LIMITS, Limits
 from bicameral.planning import Intent
 from bicameral.plans import Plan
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from bicameral.patterns.strategies import ConversationObserver, Runtime, StrategyParams
 
 
-class Agent(AgentPlanning):
+class Agent(AgentContinuation):
     """Turns requests into checked plans and runs them. Async first; `agent.sync` has the same methods, blocking.
 
     Policy checks every plan before it runs, and every call while it runs. The two models are kept apart: one object
@@ -134,7 +134,8 @@ class Agent(AgentPlanning):
         )
         if not isinstance(what, Planned):
             return await run(checked, observer=observer, doubts=doubts)
-        if not self._stages:
+        # A larger model would have to be told of the earlier result as well: such a plan is not replaced.
+        if not self._stages or what.continues:
             return await run(checked, observer=observer, **_planning_record(what))
         escalation = Escalation(
             self._delta, what, checked, self.registry, self.policy, self._limits, partial(self.bind, asker=asker)
@@ -150,8 +151,12 @@ class Agent(AgentPlanning):
         checked = what.checked if isinstance(what, Planned) else what
         intent = what.intent if isinstance(what, Planned) else what.basis.intent
         # The label of what was read to choose the plan is kept, or the choice would count for nothing. The variables of
-        # earlier rounds are not: a run of this agent starts without any.
+        # earlier rounds are not: a run of this agent starts without any, or with the result of a recorded run, whose
+        # value and labels no caller can give.
         start = StartState(read=(what.start if isinstance(what, Planned) else what.basis.start).read)
+        if isinstance(what, Planned) and what.continues:
+            earlier = self.earlier_result(what.continues).start
+            start = replace(earlier, read=join(earlier.read, start.read))
         basis = CheckBasis(
             what.plan, self.registry, self.policy, self._limits, start, intent, against_intent=intent is not None
         )
@@ -337,4 +342,4 @@ class Agent(AgentPlanning):
 def _planning_record(planned: Planned) -> dict[str, Any]:
     """What planning knows of a plan, for its run: the model calls that wrote it, what they cost, and doubts."""
     record: dict[str, Any] = {"planning": planned.spent, "planned_by": planned.calls, "doubts": planned.doubts}
-    return record | {"choice": planned.choice}
+    return record | {"choice": planned.choice, "conversation": conversation_facts(planned)}

@@ -342,4 +342,6 @@ class AgentPlanning(AgentWiring):
             (*choice.doubts, *own),
             choice.start,
             choice.to_json(),
+            compiled.draft,
+            compiled.draft_types,
         )

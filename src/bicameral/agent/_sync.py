@@ -37,6 +37,9 @@ class SyncAgent:
     def plan(self, request: str | Labelled[str] | Intent, **options: Any) -> Planned:
         return _run_blocking(self._agent.plan(request, **options))
 
+    def plan_continuation(self, request: str | Labelled[str], run: str, **options: Any) -> Planned:
+        return _run_blocking(self._agent.plan_continuation(request, run, **options))
+
     def check(self, plan: Plan, **options: Any) -> Checked:
         return self._agent.check(plan, **options)
 

@@ -39,8 +39,11 @@ EventKind = Literal[
     "reason-planned",
     "reason-round",
     "reason-ended",
+    "chat-started",
+    "chat-turn",
 ]
-END_KINDS: frozenset[EventKind] = frozenset({"run-finished", "run-failed", "run-stopped", "reason-ended"})
+# A conversation may go on after any turn, and none of them is unfinished work: retention counts it as ended.
+END_KINDS: frozenset[EventKind] = frozenset({"run-finished", "run-failed", "run-stopped", "reason-ended", "chat-turn"})
 ERASED_KIND: EventKind = "run-erased"
 
 
