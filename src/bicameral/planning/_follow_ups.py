@@ -161,7 +161,7 @@ def _elliptic_phrase(text: str, language: Language, today: dt.date) -> _Phrase |
     # Without an opening only a phrase that begins with a preposition is one: `in October?`, and not `October figures`.
     if not core or (opening is None and not (lead and asks)):
         return None
-    kind = _kind_of(core, today)
+    kind = _kind_of(lead, core, today)
     strong = opening is not None and opening["strong"] is not None
     if kind == "thing":
         words = core.split()
@@ -195,11 +195,12 @@ _LEADS = PREPOSITIONS | frozenset(
 )
 
 
-def _kind_of(core: str, today: dt.date) -> PhraseKind:
+def _kind_of(lead: str, core: str, today: dt.date) -> PhraseKind:
     """The kind of a phrase: the mention that it is, or else a name or a thing."""
-    # After a preposition a name is recognised as in a sentence.
-    for mention in find_mentions(core, today):
-        bare = core.strip(" \"'“”„«»‘’‚`")
+    if _is_month(core):
+        return "time"
+    bare = core.strip(" \"'“”„«»‘’‚`")
+    for mention in find_mentions(lead + core, today):
         if mention.words.strip() == bare and (kind := _mention_kind(mention)) is not None:
             return kind
     if re.fullmatch(r"\d+(?:[.,]\d+)?", core):
@@ -208,6 +209,18 @@ def _kind_of(core: str, today: dt.date) -> PhraseKind:
     if 0 < len(words) <= _MAX_NAME and all(word.is_word and word.is_capitalised for word in words):
         return "name"
     return "thing"
+
+
+def _is_month(word: str) -> bool:
+    """Whether a word is the name of a month, also one that means something else as well: `May`, `March`, `mars`."""
+    return fold(word) in MONTH_NUMBERS or word.lower() in MONTH_NUMBERS
+
+
+def _months(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    """Months without a preposition, which are no days elsewhere since they may be other words."""
+    for token in tokens:
+        if token.is_capitalised and not token.sentence_start and _is_month(token.text):
+            yield token.start, token.end
 
 
 def _mention_kind(mention: Mention) -> PhraseKind | None:
@@ -263,6 +276,8 @@ def _slots(request: str, phrase: _Phrase, today: dt.date) -> list[_Slot]:
         spans = [span for span in spans if not _is_covered(span, mentions)]
     else:
         spans = [_whole_span(request, each) for each in mentions if _mention_kind(each) == phrase.kind]
+        if phrase.kind == "time":
+            spans += [span for span in _months(tokens) if not _is_covered(span, mentions)]
     found = [_Slot(start, end, _lead_start(tokens, start)) for start, end in spans]
     if phrase.lead:
         same = [slot for slot in found if _first_word(request[slot.lead : slot.start]) == _first_word(phrase.lead)]
@@ -365,7 +380,7 @@ def _exchange(request: str, slot: _Slot, phrase: _Phrase) -> str:
 
 def _with_month_word(core: str, language: Language) -> str:
     first = _first_word(core)
-    return f"{_MONTH_WORDS[language]}{core}" if first in MONTH_NUMBERS or re.fullmatch(r"\d{4}", first) else core
+    return f"{_MONTH_WORDS[language]}{core}" if _is_month(first) or re.fullmatch(r"\d{4}", first) else core
 
 
 def _append(request: str, phrase: str) -> str:
