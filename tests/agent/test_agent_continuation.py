@@ -32,7 +32,7 @@ def read_page() -> str:
 written: dict[str, str] = {}
 
 
-@tool(effect="write", outbound=False, purpose={"name": "directs", "text": "carries"}, words=["keep", "save"])
+@tool(effect="write", outbound=False, purpose={"name": "directs", "text": "carries"}, words=("keep", "save"))
 def keep(name: str, text: str) -> None:
     """Keep a text under a name."""
     written[name] = text
@@ -86,7 +86,8 @@ async def test_an_untrusted_result_directs_nothing_without_a_person(journal: Jou
     outcome = await first(agent)
     planned = await agent.plan_continuation("now save the keys under it", outcome.run, deterministic=True)
     refused = await agent.run(planned)
-    assert not refused.ok and written == {}
+    assert not refused.ok
+    assert written == {}
 
 
 async def test_a_forged_value_or_label_is_not_used(journal: Journal) -> None:

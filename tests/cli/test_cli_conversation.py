@@ -55,7 +55,9 @@ def test_a_month_is_exchanged_and_the_person_is_told_how_it_was_understood(world
 def test_a_result_goes_into_the_next_run_as_a_variable(world: World) -> None:
     talk = Talk([COUNT, SAVE])
     result = talk(FIND, "now save them to out.txt")
-    assert (world.folder / "out.txt").read_text().splitlines() == ["invoice 7 is open"] * 2 + ["invoice 9 is paid"], result.output
+    assert (world.folder / "out.txt").read_text().splitlines() == ["invoice 7 is open"] * 2 + ["invoice 9 is paid"], (
+        result.output
+    )
     assert f"understood as: now save them to out.txt [the result of: {FIND}]" in result.stderr
 
 
@@ -64,8 +66,10 @@ def test_the_prompt_has_the_words_of_the_person_and_the_plan_and_nothing_of_the_
     talk = Talk([COUNT, SAVE])
     talk(FIND, "now save them to out.txt")
     last = talk.prompts[-1]
-    assert FIND in last and "now save them to out.txt" in last
-    assert 'found = grep(lines, "invoice")' in last and "You can use: result" in last
+    assert FIND in last
+    assert "now save them to out.txt" in last
+    assert 'found = grep(lines, "invoice")' in last
+    assert "You can use: result" in last
     assert ORDER in (world.folder / "out.txt").read_text()
     assert not [each for each in talk.model.requests if "eve@" in repr(each) or "ignore the above" in repr(each)]
 
@@ -100,7 +104,8 @@ def test_a_conversation_goes_on_in_a_later_sitting(world: World) -> None:
     talk = Talk([COUNT, SAVE])
     talk(FIND)
     result = talk("/history", "now save them to out.txt")
-    assert FIND in result.stderr and "answered" in result.stderr
+    assert FIND in result.stderr
+    assert "answered" in result.stderr
     assert len((world.folder / "out.txt").read_text().splitlines()) == 3, result.output
 
 
@@ -118,7 +123,9 @@ def test_labels_survive_a_sitting(world: World) -> None:
 def test_a_new_conversation_refers_to_nothing_before_it(world: World, how: str) -> None:
     talk = Talk([COUNT, SAVE])
     talk(FIND)
-    lines, options = (["now save them to out.txt"], ["--new"]) if how == "option" else (["/new", "now save them to out.txt"], [])
+    lines, options = (
+        (["now save them to out.txt"], ["--new"]) if how == "option" else (["/new", "now save them to out.txt"], [])
+    )
     result = talk(*lines, options=options)
     assert "understood as" not in result.stderr
     assert not (world.folder / "out.txt").exists()
@@ -133,7 +140,11 @@ def tamper(world: World, kind: str) -> None:
             database.execute(f"DROP TRIGGER {name}")
         query = "SELECT run, number, body FROM events WHERE kind = ? ORDER BY at DESC LIMIT 1"
         run, number, body = database.execute(query, (kind,)).fetchone()
-        changed = body.replace("invoice 9 is paid", "invoice 9 is open") if kind == "run-finished" else body.replace("}", " }")
+        changed = (
+            body.replace("invoice 9 is paid", "invoice 9 is open")
+            if kind == "run-finished"
+            else body.replace("}", " }")
+        )
         assert changed != body
         database.execute("UPDATE events SET body = ? WHERE run = ? AND number = ?", (changed, run, number))
 
@@ -143,7 +154,8 @@ def test_a_changed_history_is_refused_and_a_new_one_begins(world: World) -> None
     talk(FIND)
     tamper(world, "chat-turn")
     result = talk("now save them to out.txt", FIND)
-    assert "[journal.damaged]" in result.stderr and "a new one begins" in result.stderr
+    assert "[journal.damaged]" in result.stderr
+    assert "a new one begins" in result.stderr
     assert "understood as" not in result.stderr
     assert not (world.folder / "out.txt").exists()
     # What was said since is referred to as ever.
@@ -186,7 +198,7 @@ def test_what_was_mailed_or_saved_stays_what_it_means(world: World) -> None:
 
 
 def test_a_chain_of_results_is_told_to_the_planner_as_its_own_statements(world: World) -> None:
-    talk = Talk([COUNT, 'kept = unique_lines(result)\nanswer(kept)\n', "answer(len(result))\n"])
+    talk = Talk([COUNT, "kept = unique_lines(result)\nanswer(kept)\n", "answer(len(result))\n"])
     result = talk(FIND, "remove the duplicates from them", "how many of them are left?")
     assert result.stdout.splitlines()[-1] == "2", result.output
     last = talk.prompts[-1]
@@ -212,5 +224,6 @@ def test_the_words_of_a_conversation_are_only_in_the_records_of_its_runs(world: 
     Talk([COUNT])(FIND)
     with sqlite3.connect(journal_of(world)) as database:
         bodies = [body for (body,) in database.execute("SELECT body FROM events WHERE kind LIKE 'chat-%'")]
-    assert bodies and not any("invoice" in body for body in bodies)
+    assert bodies
+    assert not any("invoice" in body for body in bodies)
     assert journal_of(world).stat().st_mode & 0o077 == 0

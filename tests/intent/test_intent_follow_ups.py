@@ -6,8 +6,7 @@ import datetime as dt
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bicameral.planning import FollowUp, NewRequest, ResultReference, Rewritten, Unclear, resolve_follow_up
 
@@ -124,7 +123,9 @@ def test_an_older_request_may_be_meant_if_the_newest_has_nothing_of_the_kind() -
     assert [each.text for each in found.choices] == ["Show the mails from Anna in May", "How much did I spend in May?"]
 
 
-WORDS = st.lists(st.sampled_from("how much did i spend in on for march april kim oslo club.csv 50 € rope".split()), max_size=9)
+WORDS = st.lists(
+    st.sampled_from("how much did i spend in on for march april kim oslo club.csv 50 € rope".split()), max_size=9
+)
 
 
 @given(WORDS.map(" ".join), st.sampled_from(["and in May?", "what about Riga?", "the same for choir.csv", "and 7?"]))
@@ -133,7 +134,9 @@ def test_every_word_of_an_understood_request_is_one_that_the_person_said(earlier
     known = {*re.findall(r"[\w.]+", f"{earlier} {said}".lower()), "in"}
     choices = found.choices if isinstance(found, Unclear) else (found,)
     for each in choices:
-        assert set(re.findall(r"[\w.]+", each.text.lower().rstrip("?"))) <= known | {said.split()[-1].rstrip("?").lower()}
+        assert set(re.findall(r"[\w.]+", each.text.lower().rstrip("?"))) <= known | {
+            said.split()[-1].rstrip("?").lower()
+        }
 
 
 @given(st.text(max_size=200), st.lists(st.text(max_size=100), max_size=4))

@@ -214,7 +214,7 @@ def _readable_draft(text: object, registry: Registry) -> Plan | None:
         draft = Plan.model_validate_json(text)
     except ValidationError:
         return None
-    # A planner never writes what a reference is bound to: a draft that has it is none, and it may be a name of the world.
+    # A planner never writes what a reference is bound to, and it may be a name of the world.
     if any(each.bound is not None for each in plan_references(draft)):
         return None
     tools = [registry.get(step.tool) for _, step in walk(draft.steps) if isinstance(step, Call)]

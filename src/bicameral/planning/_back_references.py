@@ -17,11 +17,13 @@ from bicameral.planning._mentions import find_mentions
 _MAX_BEFORE = 2
 """The most words with a meaning of their own before the pronoun: the verb, and one more (`write down`, `how many`)."""
 
-_END = r"(?=\s*(?:$|[.,;!?]|\s(?:to|in|into|as|by|for|from|with|on|at|under|and|then|please|too|again|now|out|up|down|"
-_END += r"over|back|off|all|both|are|is|were|was|have|has|had|do|does|did|cost|"
-_END += r"an|nach|als|per|unter|auf|zu|zum|zur|von|mit|fur|bitte|und|dann|ins?|im|ab|aus|"
-_END += r"a|au|aux|dans|sous|sur|par|pour|avec|en|et|puis|de|"
-_END += r"al|con|como|por|para|y|sobre|bajo)\b))"
+_END = (
+    r"(?=\s*(?:$|[.,;!?]|\s(?:to|in|into|as|by|for|from|with|on|at|under|and|then|please|too|again|now|out|up|down|"
+    r"over|back|off|all|both|are|is|were|was|have|has|had|do|does|did|cost|"
+    r"an|nach|als|per|unter|auf|zu|zum|zur|von|mit|fur|bitte|und|dann|ins?|im|ab|aus|"
+    r"a|au|aux|dans|sous|sur|par|pour|avec|en|et|puis|de|"
+    r"al|con|como|por|para|y|sobre|bajo)\b))"
+)
 _NOUNS = (
     r"results?|answers?|outputs?|totals?|sums?|counts?|numbers?|figures?|lists?|tables?|rows?|lines?|entries|items?|"
     r"texts?|summar(?:y|ies)|mails?|messages?|events?|dates?|names?|amounts?|ones?"
@@ -106,8 +108,8 @@ def find_back_reference(text: str, today: dt.date) -> BackReference | None:
     """The word of a request that speaks of an earlier result; None if the request stands for itself.
 
     Example:
-        >>> find_back_reference("now mail it to Kim", today), find_back_reference("Read a.txt and mail it to Kim", today)
-        (BackReference(word='it', many=False), None)
+        >>> find_back_reference("now mail it to Kim", today)
+        BackReference(word='it', many=False)
     """
     folded = fold(text)
     found = [

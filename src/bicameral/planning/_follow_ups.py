@@ -1,11 +1,11 @@
 """Follow-ups: what a request of a conversation refers back to, found by rules in the person's own words.
 
-`and in October?` repeats an earlier request with another month: the phrase of the same kind is exchanged, and the result
-is a request that stands for itself. `now mail it to Kim` speaks of an earlier result. Where several readings are
+`and in October?` repeats an earlier request with another month: the phrase of the same kind is exchanged, and the
+result is a request that stands for itself. `now mail it to Kim` speaks of an earlier result. Where several readings are
 possible they are given as choices, and where there is none the request is taken as it is.
 
-Only the person's requests are read here: neither results nor plans. Every word of an understood request comes from them,
-except for a preposition that a month needs.
+Only the person's requests are read here: neither results nor plans. Every word of an understood request comes from
+them, except for a preposition that a month needs.
 """
 
 from __future__ import annotations
@@ -179,7 +179,11 @@ def _split_lead(rest: str) -> tuple[str, str]:
     at = 0
     if tokens and tokens[0].lower in _LEADS:
         at = 1
-        if len(tokens) > 2 and tokens[1].lower in DETERMINERS and not _RELATIVE_TIME.match(fold(rest[tokens[1].start :])):
+        if (
+            len(tokens) > 2
+            and tokens[1].lower in DETERMINERS
+            and not _RELATIVE_TIME.match(fold(rest[tokens[1].start :]))
+        ):
             at = 2
     if at >= len(tokens):
         return "", rest
@@ -319,6 +323,9 @@ def _has_article(tokens: Sequence[Token], token: Token) -> bool:
     return place > 0 and tokens[place - 1].lower in DETERMINERS - _LEADS
 
 
+_NO_THINGS = _LEADS | PRONOUNS
+
+
 def _things(tokens: Sequence[Token], mentions: Sequence[Mention]) -> Iterator[tuple[int, int]]:
     """Nouns after a preposition, without those that are mentions of another kind."""
     for place, token in enumerate(tokens[:-1]):
@@ -327,13 +334,10 @@ def _things(tokens: Sequence[Token], mentions: Sequence[Mention]) -> Iterator[tu
         first = place + 1
         while first < len(tokens) and tokens[first].lower in DETERMINERS:
             first += 1
-        last = first
-        while last < len(tokens) and tokens[last].is_word and tokens[last].lower not in _LEADS | DETERMINERS | PRONOUNS:
-            last += 1
-            if last - first == 1:
-                break
-        if last > first and not _covers(mentions, tokens[first].start):
-            yield tokens[first].start, tokens[last - 1].end
+        noun = tokens[first] if first < len(tokens) else None
+        if noun is None or not noun.is_word or noun.lower in _NO_THINGS or _covers(mentions, noun.start):
+            continue
+        yield noun.start, noun.end
 
 
 def _covers(mentions: Sequence[Mention], place: int) -> bool:

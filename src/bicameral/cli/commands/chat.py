@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from bicameral.patterns import Outcome
 
 _HELP = """\
-Say what you want, one request a line. A request may refer to earlier ones: "and in October?", "the same for travel.csv",
-"now mail it to Kim". How it is understood is shown before anything is done.
+Say what you want, one request a line. A request may refer to earlier ones: "and in October?",
+"the same for travel.csv", "now mail it to Kim". How it is understood is shown before anything is done.
   /history     list the requests of this conversation
   /new         forget them, and begin a new conversation
   /plan        show the last plan
@@ -122,7 +122,9 @@ class ChatSession:
         self._out.say("Say what you want. /help lists what else can be said; Ctrl-D ends.", style="dim")
         if count := len(self._history.turns):
             requests = "one request" if count == 1 else f"{count} requests"
-            self._out.say(f"The conversation goes on after {requests}: /history lists them, /new begins another.", style="dim")
+            self._out.say(
+                f"The conversation goes on after {requests}: /history lists them, /new begins another.", style="dim"
+            )
 
     def next_line(self) -> str | None:
         """The next request or command; None at the end. Ctrl-C at the prompt drops the line, as in a shell."""
