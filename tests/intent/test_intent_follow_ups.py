@@ -48,6 +48,7 @@ def resolved(said: str, *earlier: str) -> FollowUp:
         ("How much did I spend on rope?", "what about paint?", "How much did I spend on paint?"),
         ("List the bills over 50 €", "and over 100 €?", "List the bills over 100 €"),
         ("List the 5 largest bills", "what about 3?", "List the 3 largest bills"),
+        ("How much did I spend in March?", "only in April", "How much did I spend in April?"),
         # What is new is added.
         ("How much did I spend?", "and in April?", "How much did I spend in April?"),
         ("How many mails are there", "and from Bob?", "How many mails are there from Bob"),
@@ -99,6 +100,10 @@ def test_a_pronoun_without_anything_before_it_speaks_of_a_result(said: str, word
         "Montre-moi les mails d'Anna",
         "Muestra los correos de Ana",
         "thanks",
+        "and so?",
+        "just count the rows",
+        "only open bills",
+        "make it shorter, please, and add a greeting",
         "and then?",
         "why?",
     ],

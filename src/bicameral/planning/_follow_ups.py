@@ -21,7 +21,7 @@ from bicameral.planning._intent_document import Mention
 from bicameral.planning._language import Language, fold, guess_language
 from bicameral.planning._lexicon import DETERMINERS, PREPOSITIONS, PRONOUNS, Token, split_tokens
 from bicameral.planning._mentions import find_mentions
-from bicameral.text import MONTH_NUMBERS
+from bicameral.text import MONTH_NUMBERS, STOP_WORDS
 
 MAX_LOOKED_BACK = 5
 """How many requests back a follow-up may speak of."""
@@ -98,24 +98,27 @@ def resolve_follow_up(said: str, earlier: Sequence[str], today: dt.date) -> Foll
 
 # Elliptic phrases -----------------------------------------------------------------------------------------------------
 
-_WEAK = r"(?:and|und|et|y|e)\s+"
-"""`and` before a phrase; before an order or a question it only joins."""
+_WEAK = (
+    r"(?:(?:and|und|et|y|e|but|aber|mais|pero)\s+)?(?:only|just|nur|seulement|uniquement|solo|solamente)\s+|"
+    r"(?:and|und|et|y|e)\s+"
+)
+"""Words before a phrase that may begin an order or a question as well: `and`, `only`."""
 _STRONG = (
     r"(?:(?:and|but|ok(?:ay)?|so|then|now|also|und|aber|jetzt|dann|nun|et|mais|puis|y|pero|ahora|luego)[\s,]+){0,2}(?:"
     # English
     r"(?:what|how)\s+about|(?:do\s+)?the\s+same(?:\s+thing)?\s+(?:again\s+)?(?:for|with|but|in|on|of|from)|"
     r"same(?:\s+thing)?\s+(?:for|with|but)|do\s+(?:that|it|this)\s+(?:again\s+)?(?:for|with)|likewise\s+for|"
-    r"again\s+(?:for|with|but)|i\s+mean(?:t)?|make\s+(?:it|that)|try(?:\s+it)?\s+with|(?:only|just)|"
+    r"again\s+(?:for|with|but)|i\s+mean(?:t)?|try(?:\s+it)?\s+with|"
     # German
     r"was\s+ist\s+mit|wie\s+(?:ist|steht|sieht)\s+(?:es|'s)\s+(?:mit|bei|fur)|wie\s+ist\s+das\s+(?:mit|bei)|"
     r"(?:mach\s+)?(?:bitte\s+)?(?:dasselbe|das\s+gleiche|das\s+selbe|genauso|ebenso)(?:\s+bitte)?(?:\s+noch\s*mal)?\s+"
-    r"(?:fur|mit|bei|aber)|noch\s*mal\s+(?:fur|mit)|ich\s+meine?(?:\s+naturlich)?|nur|"
+    r"(?:fur|mit|bei|aber)|noch\s*mal\s+(?:fur|mit)|ich\s+meine?(?:\s+naturlich)?|"
     # French
     r"qu'en\s+est-il\s+(?:de|du|pour)|(?:fais\s+)?la\s+meme\s+chose(?:\s+mais)?\s+(?:pour|avec|en)|"
-    r"(?:meme\s+chose|pareil|idem)(?:\s+mais)?\s+(?:pour|avec)|je\s+(?:veux|voulais)\s+dire|seulement|uniquement|"
+    r"(?:meme\s+chose|pareil|idem)(?:\s+mais)?\s+(?:pour|avec)|je\s+(?:veux|voulais)\s+dire|"
     # Spanish
     r"que\s+(?:tal|hay|pasa)\s+(?:de|con)|que\s+tal|(?:haz\s+)?lo\s+mismo(?:\s+pero)?\s+(?:para|con|en|de)|"
-    r"(?:igual|idem)\s+(?:para|con)|quiero\s+decir|(?:solo|solamente|unicamente))\s+"
+    r"(?:igual|idem)\s+(?:para|con)|quiero\s+decir)\s+"
 )
 _OPENING = re.compile(rf"[\W_]*(?:(?P<strong>{_STRONG})|(?P<weak>{_WEAK}))")
 _CLOSING = re.compile(
@@ -166,7 +169,9 @@ def _elliptic_phrase(text: str, language: Language, today: dt.date) -> _Phrase |
     if kind == "thing":
         words = core.split()
         known = strong or bool(lead) or (asks and len(words) == 1)
-        if not known or len(words) > _MAX_NAME or _NO_NOUN.match(fold(core)) or fold(words[0]) in PRONOUNS:
+        if not known or len(words) > _MAX_NAME or _NO_NOUN.match(fold(core)):
+            return None
+        if any(fold(word) in _NO_THINGS | STOP_WORDS for word in words[-1:]) or fold(words[0]) in PRONOUNS:
             return None
         if any(character in core for character in ",;:"):
             return None
