@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DOJO := $(VENV)/.agentdojo
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help install agentdojo routing models minilm demo test recordings mutants lint types check explore prices schemas docs lock clean
+.PHONY: help install agentdojo routing models minilm demo test recordings mutants lint types check explore prices schemas docs wheel lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -71,6 +71,9 @@ docs: $(READY) ## the documentation as a site, into site/; a dead link fails the
 	$(BIN)/python -m scripts.links
 	$(BIN)/zensical build --config-file mkdocs.yml --clean --strict
 
+wheel: $(READY) ## the package as a wheel (93 MB: it holds the adapters) and as sources, into dist/
+	$(BIN)/python -m hatchling build -d dist
+
 lock: ## resolve the dependencies again (needs uv)
 	uv pip compile --no-strip-extras --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--group dev --group docs --extra standard --extra telemetry --extra server --extra retrieval pyproject.toml -o requirements.lock --quiet
@@ -80,4 +83,4 @@ lock: ## resolve the dependencies again (needs uv)
 		--group routing --constraints requirements.lock -o requirements-routing.lock --quiet
 
 clean: ## remove what make made
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis site .cache
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis site .cache dist

@@ -39,7 +39,8 @@ from bicameral.models import (
 )
 from bicameral.models._completion import Completion, completion_body
 from bicameral.models._engine import Slots
-from bicameral.models._evaluator import Evaluator, PrefixStates, SlotPlacement, TokenizedPrompt
+from bicameral.models._evaluator import Evaluator, SlotPlacement, TokenizedPrompt
+from bicameral.models._prefix_states import PrefixStates
 from bicameral.models._prompts import PromptTokenizer, read_vocabulary
 
 Kv = Literal["bf16", "f16", "f32"]

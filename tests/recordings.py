@@ -126,16 +126,19 @@ def recorded_reply(request: ModelRequest, weights: str, reply: ModelReply, piece
 # Keys ---------------------------------------------------------------------------------------------------------------
 
 
+_NOT_IN_KEYS = frozenset({"timeout", "adapter", "fixed"})
+
+
 def request_key(job: EngineJob, weights_sha256: str, vocabulary: Vocabulary, engine: str | None = None) -> str:
     """The SHA-256 of everything on which the reply to a request depends, or the error for a request without a reply.
 
     That is the request itself, and what becomes of it on the way to the engine: the prompt with the markers of its
-    turns, and the settings. A JSON Schema keeps the order of its fields, since the reply has them in this order. The
-    timeout is left out: it decides whether there is a reply, and not which.
+    turns, and the settings. A JSON Schema keeps the order of its fields, since the reply has them in this order. Left
+    out are the timeout, which decides whether there is a reply and not which, and what an engine may keep on disk.
     """
     request = job.request
     everything = {
-        "request": {name: value for name, value in asdict(request).items() if name not in ("timeout", "adapter")},
+        "request": {name: value for name, value in asdict(request).items() if name not in _NOT_IN_KEYS},
         "prompt": render_prompt(request.messages, request.prefill, vocabulary, request.tools),
         "body": completion_body(request, vocabulary),
         "context": job.context,

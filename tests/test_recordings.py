@@ -145,7 +145,7 @@ def test_a_changed_request_is_a_miss(tmp_path: Path, weights: Path, changed: Eng
         replay(tmp_path, weights, changed)
 
 
-def test_every_field_of_a_request_but_its_timeout_is_part_of_the_key() -> None:
+def test_every_field_of_a_request_on_which_its_reply_depends_is_part_of_the_key() -> None:
     assert set(ModelRequest.__dataclass_fields__) == {
         *(
             "messages",
@@ -159,9 +159,10 @@ def test_every_field_of_a_request_but_its_timeout_is_part_of_the_key() -> None:
             "tools",
             "confidence",
         ),
-        *("temperature", "timeout", "adapter"),
+        *("temperature", "timeout", "adapter", "fixed"),
     }
-    assert request_key(job(replace(ASKED, timeout=3)), "a", CHATML) == request_key(job(), "a", CHATML)
+    for same in (replace(ASKED, timeout=3), replace(ASKED, fixed=1)):
+        assert request_key(job(same), "a", CHATML) == request_key(job(), "a", CHATML)
 
 
 def test_another_order_of_fields_another_engine_or_another_prompt_is_another_key() -> None:

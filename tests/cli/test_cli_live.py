@@ -7,7 +7,8 @@ import io
 import pytest
 from rich.console import Console
 
-from bicameral.cli._output import LineDisplay, LiveDisplay, Output, StepRows
+from bicameral.cli._displays import LineDisplay, LiveDisplay, StepRows
+from bicameral.cli._output import Output
 from bicameral.runs import StepProgress
 
 

@@ -110,6 +110,7 @@ class Extractor:
             timeout=timeout,
             listener=listener,
             adapter=READER_ADAPTER if READER_ADAPTER in quarantined.adapters else None,
+            fixed=len(FORM_SETUP),
         )
         self._copied = copied
         self._now = now
@@ -118,6 +119,10 @@ class Extractor:
     @property
     def model(self) -> str:
         return self._session.provider.name
+
+    async def prepare(self) -> None:
+        """Let a local model read its fixed prompt, which a provider may keep for later processes."""
+        await self._session.prepare()
 
     async def extract(
         self, source: object, instruction: str, wanted: Type, *, copied: frozenset[str] | None = None

@@ -63,7 +63,26 @@ def fetch_missing_weights(out: Output, config: Config, roles: Iterable[Role]) ->
         return
     for weights in missing:
         out.say(f"{weights.title} is not on this machine yet: fetching {size_text(weights.bytes)}, once.")
+    out.say("Ctrl-C stops it; what was fetched is kept, and the next command goes on from there.")
     fetch_weights(config, wanted, progress=SilentProgress() if out.as_json else terminal_progress())
+
+
+def prepare_prompts(out: Output, config: Config) -> list[str]:
+    """Let the local models of a configuration read their prompts, and keep what they read; return their names."""
+    if _injected_agent() is not None or config.models.kept_mb == 0:
+        return []
+    import asyncio
+
+    from bicameral.agent import prepare_models
+    from bicameral.cli._displays import open_display
+    from bicameral.config import open_registry
+
+    async def prepare() -> list[str]:
+        with open_display(out) as shown:
+            shown.phase("preparing the models")
+            return await prepare_models(config, open_registry(config))
+
+    return asyncio.run(prepare())
 
 
 T = TypeVar("T")

@@ -10,7 +10,8 @@ from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from bicameral.cli._output import EXIT_CODES, FAILED, Output, ProgressDisplay, open_display, terminal_people
+from bicameral.cli._displays import ProgressDisplay, open_display
+from bicameral.cli._output import EXIT_CODES, FAILED, Output, terminal_people
 from bicameral.cli._plain_values import answer_text, to_plain_json
 from bicameral.cli._render import (
     checked_json,

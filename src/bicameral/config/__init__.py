@@ -39,12 +39,14 @@ from bicameral.config._load import (
 from bicameral.config._models import (
     ConfiguredModels as ConfiguredModels,
     EmbeddedProvider as EmbeddedProvider,
+    embedded_providers as embedded_providers,
     fetch_weights as fetch_weights,
     missing_weights as missing_weights,
     model_store as model_store,
     needed_weights as needed_weights,
     open_models as open_models,
     open_router as open_router,
+    prefixes_folder as prefixes_folder,
     routing_notes as routing_notes,
     size_text as size_text,
 )

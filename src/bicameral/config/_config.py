@@ -192,6 +192,8 @@ class ModelSettings(ConfigTable):
     """Where weights are kept; without it, the user's cache folder."""
     threads: Count | None = None
     """How many threads a model may use; without it, one for each core, at most eight."""
+    kept_mb: Annotated[int, Field(ge=0, le=1_000_000)] = 1024
+    """How many megabytes of read prompts are kept on disk, so that a new process need not read them; 0 for none."""
 
 
 class JournalSettings(ConfigTable):

@@ -14,7 +14,7 @@ import shutil
 import socket
 import stat
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +27,7 @@ from bicameral.config._config import Config
 from bicameral.config._load import misspelt_variables
 from bicameral.config._models import model_store, needed_weights, size_text
 from bicameral.config._resources import missing_toolboxes, open_policy, open_registry
-from bicameral.errors import BicameralError, ConfigError
+from bicameral.errors import BicameralError, ConfigError, missing_packages
 from bicameral.tools import Registry
 
 if TYPE_CHECKING:
@@ -204,9 +204,34 @@ def service_checks(config: Config) -> Iterator[HealthCheck]:
     yield _attempt("policy", lambda: _check_policy(config, registry))
     for name, lacking in missing_toolboxes(config).items():
         yield failed_check(f"toolbox {name}", lacking, status="warn")
+    yield from _check_standard_packages(boxes)
     yield from _check_reading_tool(config, registry, "mail", "folder", "search_mail", {"limit": 1})
     yield from _check_reading_tool(config, registry, "calendar", "file", "list_events", {"start": dt.date.today()})
     yield from _check_smtp(config)
+
+
+STANDARD_PACKAGES = {
+    "httpx": {"web": "web pages"},
+    "selectolax": {"web": "web pages", "mail": "mails in HTML"},
+    "icalendar": {"calendar": "the calendar"},
+    "recurring_ical_events": {"calendar": "the calendar"},
+    "re2": {"lines": "regular expressions"},
+}
+"""The modules of the extra `standard`: which toolboxes need them, and for what."""
+
+
+def _check_standard_packages(boxes: Collection[str]) -> Iterator[HealthCheck]:
+    """What the toolboxes in use cannot do because a package of the extra `standard` is not installed.
+
+    The toolboxes import these packages when a tool is called, so that opening them does not show what is missing.
+    """
+    needed = {module: uses for module, uses in STANDARD_PACKAGES.items() if uses.keys() & boxes}
+    if not (missing := missing_packages(*needed)):
+        return
+    lost = dict.fromkeys(text for module in missing for box, text in needed[module].items() if box in boxes)
+    verb = "is" if len(missing) == 1 else "are"
+    detail = f"{', '.join(missing)} {verb} not installed; what does not work without: {', '.join(lost)}"
+    yield HealthCheck("packages", "warn", detail, 'Install with `pip install "bicameral[standard]"`.')
 
 
 def _check_policy(config: Config, registry: Registry) -> HealthCheck:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from bicameral.cache import user_folder
 from bicameral.config._config import Config, Role
 from bicameral.config._llm_settings import AliasSettings, ParameterSettings, extra_parameters
 from bicameral.config._load import settings_origin
@@ -57,6 +58,11 @@ def model_store(config: Config) -> ModelStore:
     return ModelStore(config.models_folder)
 
 
+def prefixes_folder() -> Path:
+    """Where read prompts are kept: a folder of this user alone, also where several users share the weights."""
+    return user_folder("cache") / "prefixes"
+
+
 def needed_weights(config: Config, roles: Iterable[Role] = BOTH_ROLES) -> list[Weights]:
     """The weights that these roles use, each once."""
     from bicameral.models import find_weights
@@ -73,6 +79,11 @@ def _role_weights(config: Config, role: Role) -> list[str]:
     own, local = config.weights(role), f"{LOCAL_FAMILY}/"
     wanted = [own if name == EMBEDDED_ALIAS else models[name] or "" for name in reachable_aliases(config, role)]
     return [name.removeprefix(local) for name in wanted if name.startswith(local) or name == own]
+
+
+def embedded_providers(config: Config, role: Role) -> list[EmbeddedProvider]:
+    """The models on this machine that calls of a chamber can reach, each of its own."""
+    return [EmbeddedProvider(config, role, name) for name in dict.fromkeys(_role_weights(config, role))]
 
 
 def missing_weights(config: Config, roles: Iterable[Role] = BOTH_ROLES) -> list[Weights]:
@@ -305,12 +316,19 @@ class EmbeddedProvider:
             await self._local.aclose()
 
     async def _load(self) -> LocalProvider:
-        from bicameral.models import LocalProvider, adapters_of, terminal_progress
+        from bicameral.models import KeptPrefixes, LocalProvider, adapters_of, terminal_progress
 
         # One at a time: two first requests must not fetch or load the same weights twice.
         async with self._fetching:
             if self._local is None:
                 store, threads = model_store(self._config), self._config.models.threads
                 path = await asyncio.to_thread(store.ensure, self.weights, progress=terminal_progress())
-                self._local = LocalProvider(path, name=self.name, threads=threads, adapters=adapters_of(self.weights))
+                most_bytes = self._config.models.kept_mb * 10**6
+                self._local = LocalProvider(
+                    path,
+                    name=self.name,
+                    threads=threads,
+                    adapters=adapters_of(self.weights),
+                    prefixes=KeptPrefixes(prefixes_folder(), self.weights.sha256, most_bytes),
+                )
         return self._local

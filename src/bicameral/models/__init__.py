@@ -7,6 +7,8 @@ them. `ModelStore` keeps weights on disk, addressed by SHA-256. Nothing is loade
 """
 
 from bicameral.models._local import LocalProvider as LocalProvider, engine_threads as engine_threads
+from bicameral.models._prefix_states import KeptPrefixes as KeptPrefixes
+from bicameral.models._progress import ModelProgress as ModelProgress, watch_model as watch_model
 from bicameral.models._protocol import (
     CallChunk as CallChunk,
     Chamber as Chamber,

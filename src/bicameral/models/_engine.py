@@ -26,9 +26,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from bicameral.errors import ModelError, Place
-from bicameral.models import _evaluator
 from bicameral.models._completion import Completion, completion_body
-from bicameral.models._evaluator import Evaluator, PrefixStates, SlotPlacement, TakePiece, UnexpectedReuse
+from bicameral.models._evaluator import BLOCK, Evaluator, SlotPlacement, TakePiece, UnexpectedReuse
+from bicameral.models._prefix_states import KeptPrefixes, PrefixFolder, PrefixStates
+from bicameral.models._progress import LOADING, READING, WRITING, ModelProgress, ModelStage, ProgressListener
 from bicameral.models._prompts import PromptTokenizer, Vocabulary, read_vocabulary
 from bicameral.models._protocol import ModelReply, ModelRequest
 from bicameral.models._weights import Adapter
@@ -37,41 +38,32 @@ if TYPE_CHECKING:
     from xllamacpp import CommonParams, Server
 
 
-_PLAIN_SLOTS = 2
 # Bounds the wait for an engine that hangs.
 _HTTP_TIMEOUT_SECONDS = 120
 _SOCKET_NAME = "engine.sock"
+_EVALUATION = f"bf16 keys and values, flash attention, blocks of {BLOCK}"
+"""The settings of `engine_params` on which an evaluated prefix depends; it changes with them."""
 
 
 class Slots:
     """Assigns requests to slots.
 
-    Without adapters there is one slot. With adapters each of them has its own, because what was evaluated with one
-    adapter cannot be reused with another. Requests without an adapter then share two slots, and go to the one that
-    evaluated their first message last.
+    Each adapter has a slot of its own, because what was evaluated with one adapter cannot be reused with another.
+    Requests without an adapter share the first slot: the engine clears the memory of every slot when it starts, and
+    restoring a saved prefix takes milliseconds.
     """
 
     def __init__(self, adapters: tuple[Adapter, ...]) -> None:
         self.adapters = adapters
-        self.count = 1 if not adapters else _PLAIN_SLOTS + len(adapters)
-        self._setups: list[str | None] = [None] * _PLAIN_SLOTS
-        self._last = 0
+        self.count = 1 + len(adapters)
 
-    def place(self, request: ModelRequest, adapter: Adapter | None) -> SlotPlacement:
-        """The slot and the adapter that a request runs with."""
+    def place(self, adapter: Adapter | None) -> SlotPlacement:
+        """The slot that a request with this adapter, or without one, runs in."""
         if not self.adapters:
             return SlotPlacement(0, "", {"id_slot": 0})
         scales = [{"id": number, "scale": float(known == adapter)} for number, known in enumerate(self.adapters)]
-        if adapter is not None:
-            slot = _PLAIN_SLOTS + self.adapters.index(adapter)
-            return SlotPlacement(slot, adapter.sha256, {"id_slot": slot, "lora": scales})
-        setup = request.messages[0].text if request.messages else ""
-        if setup in self._setups:
-            self._last = self._setups.index(setup)
-        else:
-            self._last = (self._last + 1) % _PLAIN_SLOTS
-            self._setups[self._last] = setup
-        return SlotPlacement(self._last, "", {"id_slot": self._last, "lora": scales})
+        slot = 0 if adapter is None else 1 + self.adapters.index(adapter)
+        return SlotPlacement(slot, "" if adapter is None else adapter.sha256, {"id_slot": slot, "lora": scales})
 
 
 class EngineServer:
@@ -191,11 +183,15 @@ def engine_params(path: Path, context: int, threads: int, slots: Slots, folder: 
     params.model.path = str(path)
     params.n_ctx = context * slots.count
     # A request to stop is seen between batches: small batches cost little on a CPU and bound the wait.
-    params.n_batch = params.n_ubatch = _evaluator.BLOCK
+    params.n_batch = params.n_ubatch = BLOCK
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     params.n_parallel = slots.count
     params.lora_adapters = [CommonAdapterLoraInfo(str(adapter.path), 1.0) for adapter in slots.adapters]
     params.lora_init_without_apply = True
+    # Neither changes a reply, and both take longer than they save: an evaluation for nothing, and a trial load that
+    # measures the memory of devices.
+    params.warmup = False
+    params.fit_params = False
     params.cache_type_k = params.cache_type_v = ggml_type.GGML_TYPE_BF16
     params.flash_attn_type = llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_ENABLED
     # `_evaluator` alone decides what is reused. Everything by which the engine would keep, move or cut evaluated tokens
@@ -227,7 +223,37 @@ class EngineJob:
     context: int
     adapter: Adapter | None = None
     on_text: Callable[[str], object] | None = None
+    on_progress: ProgressListener | None = None
     stopped: threading.Event = field(default_factory=threading.Event)
+
+
+class _JobProgress:
+    """Tells the listener of a job what the engine does; texts go to whoever hears them."""
+
+    def __init__(self, job: EngineJob, began: float) -> None:
+        self._job = job
+        self._began = began
+        self._reused: int | None = None
+        self._written = 0
+        self.total = 0
+
+    def tell(self, stage: ModelStage, done: int = 0) -> None:
+        if self._job.on_progress is not None:
+            named = self._job.request.adapter or ""
+            seconds = perf_counter() - self._began
+            self._job.on_progress(ModelProgress(stage, named, done, self.total, self._reused or 0, seconds))
+
+    def read(self, done: int) -> None:
+        """Tokens of the prompt are evaluated; the first number is what was reused."""
+        self._reused = done if self._reused is None else self._reused
+        self.tell(READING, done)
+
+    def write(self, text: str) -> None:
+        """A piece of the reply."""
+        self._written += 1
+        self.tell(WRITING, self._written)
+        if self._job.on_text is not None:
+            self._job.on_text(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +275,7 @@ class InferenceEngine:
         self.threads = threads
         self.leases = 0
         self.adapters: list[Adapter] = []
+        self.prefixes: PrefixFolder | None = None
         self._loaded: _LoadedModel | None = None
         self._vocabulary: Vocabulary | None = None
         self._jobs: set[EngineJob] = set()
@@ -274,14 +301,17 @@ class InferenceEngine:
         if self._vocabulary is None:
             self._vocabulary = read_vocabulary(self.path)
         body = completion_body(job.request, self._vocabulary)
-        loaded = self._load(self._vocabulary, job)
-        completion = Completion(job.request, job.on_text, job.stopped)
+        progress = _JobProgress(job, began)
+        loaded = self._load(self._vocabulary, job, progress)
+        completion = Completion(job.request, progress.write, job.stopped)
         reused = 0
         if not job.stopped.is_set():
             prompt = loaded.tokenizer.prompt(job.request)
-            place = loaded.slots.place(job.request, job.adapter)
+            progress.total = len(prompt.tokens)
+            place = loaded.slots.place(job.adapter)
+            stopped = job.stopped.is_set
             try:
-                reused = loaded.evaluator.complete(prompt, body, place, completion.take, job.stopped.is_set)
+                reused = loaded.evaluator.complete(prompt, body, place, completion.take, stopped, progress.read)
             except UnexpectedReuse:
                 # The retry in an erased slot failed, too. No reply is better than one that is not reproducible.
                 raise ModelError(
@@ -292,17 +322,18 @@ class InferenceEngine:
                 ) from None
         return completion.reply(perf_counter() - began, reused)
 
-    def _load(self, vocabulary: Vocabulary, job: EngineJob) -> _LoadedModel:
+    def _load(self, vocabulary: Vocabulary, job: EngineJob, progress: _JobProgress) -> _LoadedModel:
         context = min(job.context, vocabulary.trained_context or job.context)
         loaded = self._loaded
         lacks_adapter = loaded is not None and job.adapter is not None and job.adapter not in loaded.slots.adapters
         if loaded is None or loaded.context < context or lacks_adapter:
+            progress.tell(LOADING)
             # The old engine is freed first: there may not be enough memory for both.
             self._unload()
             slots = Slots(tuple(self.adapters))
             server = EngineServer(self.path, context, self.threads, slots)
             tokenizer = PromptTokenizer(vocabulary, server.tokenize)
-            states = PrefixStates(server.states)
+            states = PrefixStates(server.states, kept=self.prefixes)
             loaded = _LoadedModel(
                 server, context, slots, tokenizer, Evaluator(server, states, (vocabulary.start, vocabulary.end))
             )
@@ -320,7 +351,9 @@ _engines: dict[Path, InferenceEngine] = {}
 _engines_lock = threading.Lock()
 
 
-def lease_engine(path: Path, threads: int, adapters: Iterable[Adapter] = ()) -> InferenceEngine:
+def lease_engine(
+    path: Path, threads: int, adapters: Iterable[Adapter] = (), prefixes: KeptPrefixes | None = None
+) -> InferenceEngine:
     """The engine of this file, shared by all callers; return it with `return_engine`."""
     with _engines_lock:
         key = path.resolve()
@@ -329,6 +362,8 @@ def lease_engine(path: Path, threads: int, adapters: Iterable[Adapter] = ()) -> 
         engine = _engines[key]
         engine.leases += 1
         engine.adapters += [adapter for adapter in adapters if adapter not in engine.adapters]
+        if prefixes is not None and engine.prefixes is None:
+            engine.prefixes = prefixes.folder_for((_EVALUATION, f"{engine.threads} threads"))
         return engine
 
 

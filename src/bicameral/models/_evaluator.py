@@ -9,24 +9,19 @@ reused. Here the prompt alone decides how tokens are grouped:
 
 The content of a slot is reused only where that makes no difference: whole blocks of messages that were evaluated
 without an output, and after the same messages any number of tokens of a reply. A plan is decoded statement by
-statement with a growing prefill, so each statement reuses all tokens before it. The state of a fixed prefix is saved
-to a file in a private folder before another conversation overwrites it. The file is checked by length and hash before
-the engine reads it, because the engine aborts the process on a damaged file.
+statement with a growing prefill, so each statement reuses all tokens before it. The state of a prefix is saved to a
+file before another conversation overwrites it, that of a fixed prefix as soon as it was evaluated, so that later
+processes need not evaluate it (`_prefix_states`).
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from bicameral.errors import ModelError
-
-MAX_STATE_FILES = 8
-MAX_STATE_BYTES = 512 * 2**20
+from bicameral.models._prefix_states import PrefixStates, prefix_key
 
 BLOCK = 32
 _MIN_SAVED_BLOCKS = 2
@@ -36,99 +31,26 @@ _EVALUATE_ONLY: dict[str, Any] = {"n_predict": 0, "temperature": 0.0}
 TakePiece: TypeAlias = Callable[[dict[str, Any]], bool]
 """Takes one streamed piece of a completion; True ends the completion."""
 StopCheck: TypeAlias = Callable[[], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class PrefixState:
-    """A saved state: its file, and the tokens that a slot holds after reading it."""
-
-    name: str
-    tokens: tuple[int, ...]
-    size: int
-    sha256: str
-
-
-class PrefixStates:
-    """The saved states of a folder; the least recently used is deleted when there are too many files or bytes.
-
-    The engine aborts the whole process on a damaged file. So a file is written under another name and renamed when it
-    is complete, and its length and hash are checked before the engine reads it.
-    """
-
-    def __init__(self, folder: Path, *, most_files: int = MAX_STATE_FILES, most_bytes: int = MAX_STATE_BYTES) -> None:
-        self.folder = folder
-        self._most_files = most_files
-        self._most_bytes = most_bytes
-        self._states: OrderedDict[str, PrefixState] = OrderedDict()
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._states
-
-    def add(self, key: str, tokens: tuple[int, ...], write: Callable[[str], int]) -> None:
-        """Save a state: `write` makes a file of the given name and returns how many bytes it wrote."""
-        part, name = f"{key}.part", f"{key}.state"
-        written = write(part)
-        path = self.folder / part
-        try:
-            size, digest = _size_and_hash(path)
-            if size != written:
-                # The disk is full: the engine does not check the result of closing the file.
-                path.unlink()
-                return
-            path.replace(self.folder / name)
-        except OSError:
-            return
-        self._states[key] = PrefixState(name, tokens, size, digest)
-        self._states.move_to_end(key)
-        while len(self._states) > self._most_files or self._bytes() > self._most_bytes:
-            self.drop(next(iter(self._states)))
-
-    def find(self, key: str) -> PrefixState | None:
-        """The state of this key, if its file is unchanged since it was written."""
-        state = self._states.get(key)
-        if state is None:
-            return None
-        try:
-            intact = _size_and_hash(self.folder / state.name) == (state.size, state.sha256)
-        except OSError:
-            intact = False
-        if not intact:
-            self.drop(key)
-            return None
-        self._states.move_to_end(key)
-        return state
-
-    def drop(self, key: str) -> None:
-        """Delete a state and its file."""
-        state = self._states.pop(key, None)
-        if state is not None:
-            (self.folder / state.name).unlink(missing_ok=True)
-
-    def _bytes(self) -> int:
-        return sum(state.size for state in self._states.values())
-
-
-def prefix_key(adapter: str, tokens: tuple[int, ...]) -> str:
-    """The cache key of a prefix: a hash over the adapter that it was evaluated with, and its tokens."""
-    return hashlib.sha256(f"{adapter}:{','.join(map(str, tokens))}".encode()).hexdigest()
-
-
-def _size_and_hash(path: Path) -> tuple[int, str]:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return file.tell(), digest
+ReadProgress: TypeAlias = Callable[[int], None]
+"""Is told how many tokens of a prompt are evaluated."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenizedPrompt:
     """The tokens of a prompt: the first `message_tokens` are the messages, the rest is the reply's prefill.
 
-    The first `prefix_tokens` are whole blocks of the system message, which later conversations may begin with, too.
+    The first `prefix_tokens` are whole blocks of messages that later conversations may begin with, too. They are
+    `fixed` if they hold no text of a user and are the same in every process.
     """
 
     tokens: tuple[int, ...]
     message_tokens: int
     prefix_tokens: int = 0
+    fixed: bool = False
+
+    @property
+    def prefix(self) -> tuple[int, ...]:
+        return self.tokens[: self.prefix_tokens]
 
     @property
     def block_tokens(self) -> int:
@@ -201,6 +123,7 @@ class _CompletionWatch:
 
     reused: int
     take: TakePiece
+    progress: ReadProgress
     cached: int | None = None
     evaluated: int = 0
     written: list[int] = field(default_factory=list[int])
@@ -218,6 +141,7 @@ class _CompletionWatch:
             self.evaluated = progress["processed"]
             if self.is_unexpected:
                 return True
+            self.progress(self.evaluated)
         elif "__verbose" in piece:
             verbose = piece["__verbose"]
             self.count = verbose["tokens_predicted"]
@@ -244,18 +168,28 @@ class Evaluator:
         self._marks = marks
         # By slot; None while a request is under way there and after it failed: the content is unknown then.
         self._contents: dict[int, SlotContent | None] = {}
+        self._progress: ReadProgress = lambda _: None
 
     def complete(
-        self, prompt: TokenizedPrompt, body: dict[str, Any], place: SlotPlacement, take: TakePiece, stopped: StopCheck
+        self,
+        prompt: TokenizedPrompt,
+        body: dict[str, Any],
+        place: SlotPlacement,
+        take: TakePiece,
+        stopped: StopCheck,
+        progress: ReadProgress = lambda _: None,
     ) -> int:
         """Stream the completion of a prompt to `take`; return how many tokens of the prompt were reused.
 
         If the engine reuses a different number than expected, the slot is erased and everything is evaluated again,
         once. This is known before the first piece of text.
         """
+        self._progress = progress
         try:
             return self._run(prompt, body, place, take, stopped)
         except UnexpectedReuse:
+            # Without the saved state: if it is to blame, it must not be used again.
+            self._states.discard(prefix_key(place.adapter, prompt.prefix))
             self.erase_slot(place.slot)
             return self._run(prompt, body, place, take, stopped)
 
@@ -273,6 +207,8 @@ class Evaluator:
         # Saving comes first: restoring overwrites the slot.
         self._save_prefix(prompt, place)
         self._restore_prefix(prompt, place)
+        restored = self._content(place).reusable_tokens(prompt)
+        self._evaluate_fixed_prefix(prompt, place, stopped)
         reused = self._content(place).reusable_tokens(prompt)
         self._limit_reuse(prompt, reused, next(prompt.evaluation_lengths(reused)), place)
         evaluated = reused
@@ -282,17 +218,23 @@ class Evaluator:
             last = length == len(prompt.tokens)
             part = TokenizedPrompt(prompt.tokens[:length], prompt.message_tokens, prompt.prefix_tokens)
             pieces = take if last else _forward_errors(take, stopped, len(prompt.tokens))
-            watch = self._send(part, body if last else _EVALUATE_ONLY, place, evaluated, pieces)
+            watch = self._send(part, body if last else _EVALUATE_ONLY, place, evaluated, pieces, self._progress)
             if watch.evaluated < length:
                 break
             evaluated = length
-        return reused
+        return min(restored, reused)
 
     def _send(
-        self, part: TokenizedPrompt, body: dict[str, Any], place: SlotPlacement, reused: int, take: TakePiece
+        self,
+        part: TokenizedPrompt,
+        body: dict[str, Any],
+        place: SlotPlacement,
+        reused: int,
+        take: TakePiece,
+        progress: ReadProgress = lambda _: None,
     ) -> _CompletionWatch:
         """Evaluate the tokens after the first `reused`, and record what the slot holds then."""
-        watch = _CompletionWatch(reused, take)
+        watch = _CompletionWatch(reused, take, progress)
         before, self._contents[place.slot] = self._content(place), None
         request = {
             **body,
@@ -337,7 +279,7 @@ class Evaluator:
         self._contents[place.slot] = SlotContent(part.tokens, len(tokens), None, prefix)
 
     def _save_prefix(self, prompt: TokenizedPrompt, place: SlotPlacement) -> None:
-        """Save the fixed prefix in a slot before this prompt overwrites it."""
+        """Save the prefix in a slot before this prompt overwrites it."""
         content = self._content(place)
         if (
             content.prefix_tokens < _MIN_SAVED_BLOCKS * BLOCK
@@ -345,13 +287,35 @@ class Evaluator:
         ):
             return
         prefix = content.tokens[: content.prefix_tokens]
-        key = prefix_key(place.adapter, prefix)
-        if key in self._states:
+        if prefix_key(place.adapter, prefix) in self._states:
             return
         # The slot is cut right after the prefix, so that no text of a user gets into the file.
         self._put_divergence_mark(prefix, self._marks[0], content.prefix_tokens, place)
+        self._save_slot(prefix, place, fixed=False)
+
+    def _evaluate_fixed_prefix(self, prompt: TokenizedPrompt, place: SlotPlacement, stopped: StopCheck) -> None:
+        """Evaluate a fixed prefix by itself, and save its state at once: no text of a user has been in the slot.
+
+        It consists of whole blocks, so evaluating it by itself changes no result.
+        """
+        part = TokenizedPrompt((*prompt.prefix, self._marks[0]), prompt.prefix_tokens + 1, prompt.prefix_tokens)
+        reused = self._content(place).reusable_tokens(part)
+        is_short = prompt.prefix_tokens < _MIN_SAVED_BLOCKS * BLOCK
+        if not prompt.fixed or self._states.kept is None or is_short or reused >= prompt.prefix_tokens:
+            return
+        self._limit_reuse(part, reused, len(part.tokens), place)
+        watch = self._send(part, _EVALUATE_ONLY, place, reused, lambda _: stopped(), self._progress)
+        if watch.evaluated < len(part.tokens):
+            return
+        # Without `message_tokens`: the mark must not be taken for the end of real messages.
+        self._contents[place.slot] = SlotContent(part.tokens, part.prefix_tokens, None, part.prefix_tokens)
+        self._save_slot(prompt.prefix, place, fixed=True)
+
+    def _save_slot(self, prefix: tuple[int, ...], place: SlotPlacement, *, fixed: bool) -> None:
+        tokens = (*prefix, self._marks[0])
+        key = prefix_key(place.adapter, prefix)
         try:
-            self._states.add(key, self._content(place).tokens, lambda name: self._server.save(place.slot, name))
+            self._states.add(key, tokens, lambda name: self._server.save(place.slot, name), fixed=fixed)
         except ModelError:
             # For example a full disk. The prefix is evaluated again when it is needed.
             return
@@ -362,15 +326,13 @@ class Evaluator:
             or self._content(place).reusable_tokens(prompt) >= prompt.prefix_tokens
         ):
             return
-        key = prefix_key(place.adapter, prompt.tokens[: prompt.prefix_tokens])
-        if key not in self._states:
+        key = prefix_key(place.adapter, prompt.prefix)
+        state = self._states.find(key, (*prompt.prefix, self._marks[0]) if prompt.fixed else ())
+        if state is None:
             return
         if not self._content(place).tokens:
             # The first request of a slot sets its adapter, which empties the slot; so one is sent before restoring.
             self._put_divergence_mark((), self._marks[0], 0, place)
-        state = self._states.find(key)
-        if state is None:
-            return
         self._contents[place.slot] = None
         try:
             restored = self._server.restore(place.slot, state.name)
@@ -379,7 +341,7 @@ class Evaluator:
         if restored == len(state.tokens):
             self._contents[place.slot] = SlotContent(state.tokens, prompt.prefix_tokens, None, prompt.prefix_tokens)
         else:
-            self._states.drop(key)
+            self._states.discard(key)
             self.erase_slot(place.slot)
 
 

@@ -8,10 +8,12 @@ import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bicameral.errors import ConfigError, ModelError, nearest_name
+from bicameral.models._progress import ModelProgress, ProgressListener, current_listener
 from bicameral.models._protocol import (
     Chamber,
     ModelReply,
@@ -27,6 +29,7 @@ from bicameral.models._weights import Adapter
 
 if TYPE_CHECKING:
     from bicameral.models._engine import EngineJob, InferenceEngine
+    from bicameral.models._prefix_states import KeptPrefixes
 
 
 class LocalProvider:
@@ -43,6 +46,7 @@ class LocalProvider:
         threads: Threads of the engine; by default `engine_threads()`.
         adapters: The adapters that requests may name, by job.
         chamber: The side that it serves; None if it may serve either.
+        prefixes: Where it keeps what it has read of fixed messages, for later processes.
 
     Example:
         >>> weights = find_weights("0.5b")
@@ -59,6 +63,7 @@ class LocalProvider:
         threads: int | None = None,
         adapters: Mapping[str, Adapter] | None = None,
         chamber: Chamber | None = None,
+        prefixes: KeptPrefixes | None = None,
     ) -> None:
         if context < 1 or (threads is not None and threads < 1):
             raise ModelError("models.bad-setting", "context and threads must be 1 or more")
@@ -69,6 +74,7 @@ class LocalProvider:
         self._context = context
         self._threads = threads
         self._adapters = dict(adapters or {})
+        self._prefixes = prefixes
         self._engine: InferenceEngine | None = None
 
     @property
@@ -125,7 +131,14 @@ class LocalProvider:
         from bicameral.models._engine import EngineJob
 
         check_request(request)
-        return EngineJob(constrain_to_step(request), self._context, self._find_adapter(request))
+        job = EngineJob(constrain_to_step(request), self._context, self._find_adapter(request))
+        listener = current_listener()
+        if listener is not None:
+            kept = self._prefixes is not None and self._prefixes.most_bytes > 0
+            threads = self._threads or engine_threads()
+            told = partial(replace, model=self.name, kept=kept, threads=threads)
+            job.on_progress = _in_loop(lambda each: listener(told(each)), asyncio.get_running_loop())
+        return job
 
     async def _run_job(self, request: ModelRequest, job: EngineJob) -> ModelReply:
         try:
@@ -160,8 +173,23 @@ class LocalProvider:
             from bicameral.models._engine import lease_engine
 
             adapters = tuple(self._adapters.values())
-            self._engine = lease_engine(self._path, self._threads or engine_threads(), adapters)
+            self._engine = lease_engine(self._path, self._threads or engine_threads(), adapters, self._prefixes)
         return self._engine
+
+
+def _in_loop(listener: ProgressListener, loop: asyncio.AbstractEventLoop) -> ProgressListener:
+    """Call a listener in the loop of whoever asks: the engine has a thread of its own."""
+
+    def call(progress: ModelProgress) -> None:
+        with suppress(Exception):
+            listener(progress)
+
+    def tell(progress: ModelProgress) -> None:
+        # The loop may be closed while the engine is still stopping.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(call, progress)
+
+    return tell
 
 
 _MAX_THREADS = 8

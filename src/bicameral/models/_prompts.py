@@ -151,13 +151,14 @@ class PromptTokenizer:
         """The tokens of a request's prompt, and where its parts end."""
         vocabulary, tools = self._vocabulary, request.tools
         parts = [render_prompt(request.messages, prefill, vocabulary, tools) for prefill in ("", request.prefill)]
-        system = render_system_prefix(request.messages, vocabulary, tools)
+        prefix = render_prefix(request.messages, request.fixed, vocabulary, tools)
         self._tokenize_new(piece for part in parts for piece in part if isinstance(piece, str))
         messages, whole = (self._tokens(part) for part in parts)
         # The prefill may change the tokens where it begins: the messages end where the two versions differ.
         common = next((at for at, (one, other) in enumerate(zip(messages, whole, strict=False)) if one != other), None)
         end = len(messages) if common is None else common
-        return TokenizedPrompt(whole, end, whole_block_tokens(min(len(self._tokens(system)), end - 1)))
+        prefix_tokens = whole_block_tokens(min(len(self._tokens(prefix)), end - 1))
+        return TokenizedPrompt(whole, end, prefix_tokens, fixed=request.fixed > 0)
 
     def _tokenize_new(self, pieces: Iterable[str]) -> None:
         needed = dict.fromkeys(pieces)
@@ -195,12 +196,13 @@ def _render_turn(speaker: str, text: str, vocabulary: Vocabulary) -> list[int | 
     return [vocabulary.start, *content, vocabulary.end, "\n"]
 
 
-def render_system_prefix(
-    messages: tuple[Message, ...], vocabulary: Vocabulary, tools: tuple[ToolSchema, ...] = ()
+def render_prefix(
+    messages: tuple[Message, ...], fixed: int, vocabulary: Vocabulary, tools: tuple[ToolSchema, ...] = ()
 ) -> list[int | str]:
-    """The system message at the beginning of a prompt; empty if the prompt does not begin with one."""
-    speaker, text = next(render_turns(messages, tools), ("", ""))
-    return _render_turn(speaker, text, vocabulary) if speaker == "system" else []
+    """The beginning of a prompt that other prompts may have, too: its fixed messages, else its system message."""
+    turns = list(render_turns(messages, tools))
+    first = fixed or int(bool(turns) and turns[0][0] == "system")
+    return [piece for speaker, text in turns[:first] for piece in _render_turn(speaker, text, vocabulary)]
 
 
 def _split_control_tokens(text: str, control: frozenset[str]) -> Iterator[str]:

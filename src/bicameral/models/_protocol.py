@@ -85,6 +85,8 @@ class ModelRequest:
         model: An alias, or a hint for a router.
         tools: The tools that the model may ask for.
         confidence: Whether to report the probability of each token; a provider that cannot leaves it out.
+        fixed: How many of the first messages are the same in every process and hold no text of a user: a provider may
+            keep on disk what it has read of them. It never changes a reply.
 
     Example:
         >>> request = ModelRequest((Message("user", "Say hi."),), max_tokens=20)
@@ -103,6 +105,7 @@ class ModelRequest:
     model: str | None = None
     tools: tuple[ToolSchema, ...] = ()
     confidence: bool = False
+    fixed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

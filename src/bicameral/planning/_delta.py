@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Collection, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,7 +32,7 @@ from bicameral.planning._intent_check import (
     dropped_tools,
 )
 from bicameral.planning._intent_document import Intent
-from bicameral.planning._matching import load_examples, nearest_tools, relevant_examples, relevant_tools
+from bicameral.planning._matching import PlanExample, load_examples, nearest_tools, relevant_examples, relevant_tools
 from bicameral.planning._neutral_names import NeutralNames
 from bicameral.planning._planning_job import PlanningJob
 from bicameral.planning._quotations import restore_quotations
@@ -201,23 +201,44 @@ class Delta:
         names = (earlier.names if earlier is not None else None) or NeutralNames(intent.request)
         # With a grammar the prompt stays the same, so that a provider evaluates none of it again.
         shown = names.planner_registry(chosen if self._provider.grammars else allowed)
-        trained = ADAPTER_JOB in self._provider.adapters
+        trained = self._is_trained
         near = () if trained else relevant_examples(intent.request, load_examples().bank, EXAMPLE_COUNT)
-        session = Session(
-            "delta",
-            self._provider,
-            adapter_setup_messages(shown) if trained else setup_messages(shown, near),
-            max_tokens=PLAN_TOKENS,
-            timeout=self._timeout,
-            listener=self._listener,
-            adapter=ADAPTER_JOB if trained else None,
-        )
+        # The words of the request choose among many tools, and stand beside those that describe themselves.
+        session = self._session(shown, near, fixed=chosen is registry and not names.influenced)
         request = prompt_text(intent)
         if earlier is not None and not (earlier.opening and self._provider.grammars):
             request = earlier.with_request(request)
         seen = None if earlier is None else earlier.for_planner
         usable = names.planner_registry(allowed) if without else shown
         return PlanningJob(session, request, intent, usable, allowed, watch, seen, earlier, names, self._confidence)
+
+    async def prepare(self, registry: Registry) -> None:
+        """Let a local model read the rules and these tools, which a provider may keep for later processes.
+
+        Where the request decides what stands in the prompt, there is nothing to prepare.
+        """
+        names = NeutralNames()
+        shown = names.planner_registry(registry)
+        if relevant_tools("", registry) is registry and not names.influenced:
+            await self._session(shown, (), fixed=True).prepare()
+
+    @property
+    def _is_trained(self) -> bool:
+        return ADAPTER_JOB in self._provider.adapters
+
+    def _session(self, shown: Registry, near: Sequence[PlanExample], *, fixed: bool) -> Session:
+        """A session whose prompt has these tools; `fixed` if no word of the request decided anything of them."""
+        same = adapter_setup_messages(shown) if self._is_trained else setup_messages(shown)
+        return Session(
+            "delta",
+            self._provider,
+            setup_messages(shown, near) if near else same,
+            max_tokens=PLAN_TOKENS,
+            timeout=self._timeout,
+            listener=self._listener,
+            adapter=ADAPTER_JOB if self._is_trained else None,
+            fixed=len(same) if fixed else 0,
+        )
 
     # The cache ------------------------------------------------------------------------------------------------------
 

@@ -67,14 +67,16 @@ class Echo:
         project: str = "",
     ) -> None:
         trained = ECHO_ADAPTER in provider.adapters
+        setup = echo_setup_messages(examples=not trained)
         self._session = Session(
             "echo",
             provider,
-            echo_setup_messages(examples=not trained),
+            setup,
             max_tokens=ECHO_TOKENS,
             timeout=timeout,
             listener=listener,
             adapter=ECHO_ADAPTER if trained else None,
+            fixed=len(setup),
         )
         self._cache = cache
         self._project = project
@@ -117,6 +119,10 @@ class Echo:
                 "by": "echo",
             }
         )
+
+    async def prepare(self) -> None:
+        """Let a local model read its fixed prompt, which a provider may keep for later processes."""
+        await self._session.prepare()
 
     def _cache_key(self, text: str) -> str:
         """A hash over the messages that are sent, the schema, the model and the project."""

@@ -177,6 +177,7 @@ class _SessionOptions(TypedDict, total=False):
     timeout: float | None
     listener: Listener | None
     adapter: str | None
+    fixed: int
 
 
 class Session:
@@ -191,6 +192,7 @@ class Session:
         timeout: Seconds for one call.
         listener: Is called with every successful `ModelCall`.
         adapter: The adapter to use with the model's weights.
+        fixed: How many messages of the setup are the same in every process and hold no text of a user.
 
     Example:
         >>> reply = await Session("delta", provider, (Message("system", "Answer in one word."),)).ask("Is 7 prime?")
@@ -221,6 +223,7 @@ class Session:
         timeout: float | None = None,
         listener: Listener | None = None,
         adapter: str | None = None,
+        fixed: int = 0,
     ) -> None:
         self.role: Role = role
         self.provider = _check_chamber(role, provider)
@@ -231,6 +234,7 @@ class Session:
         self._timeout = timeout
         self._listener = listener
         self._adapter = adapter
+        self._fixed = fixed
 
     async def ask(
         self,
@@ -262,8 +266,20 @@ class Session:
             confidence=confidence,
             temperature=temperature,
             seed=seed,
+            fixed=self._fixed,
         )
         return await self._send(request)
+
+    async def prepare(self) -> None:
+        """Let the model read the fixed messages of the setup, so that a provider can keep what it has read.
+
+        Nobody asked for it, so no account pays and no listener hears of it: only for a model on this machine.
+        """
+        messages = (*self.setup[: self._fixed], Message("user", "-"))
+        with call_context(role=self.role, chamber=_chamber_of_role(self.role), trusted=self.role != "quarantined"):
+            await self.provider.generate(
+                ModelRequest(messages, max_tokens=1, timeout=self._timeout, adapter=self._adapter, fixed=self._fixed)
+            )
 
     async def converse(
         self,

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bicameral.cli._command_agent import fetch_missing_weights, open_agent
+from bicameral.cli._displays import open_display
 from bicameral.cli._options import CommonOptions, common_options, planning_options
-from bicameral.cli._output import NO_PLAN, OK, open_display
+from bicameral.cli._output import NO_PLAN, OK
 from bicameral.cli._render import checked_json, show_finding, verdict_name, verdict_why
 from bicameral.plans import (
     Answer,

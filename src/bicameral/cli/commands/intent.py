@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from bicameral.cli._command_agent import fetch_missing_weights, open_agent
+from bicameral.cli._displays import open_display
 from bicameral.cli._options import CommonOptions, common_options
-from bicameral.cli._output import OK, Output, open_display, terminal_people
+from bicameral.cli._output import OK, Output, terminal_people
 from bicameral.cli._render import intent_text
 
 if TYPE_CHECKING:

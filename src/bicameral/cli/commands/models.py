@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bicameral.cli._command_agent import prepare_prompts
 from bicameral.cli._options import CommonOptions, common_options, completer
 from bicameral.cli._output import FAILED, OK
 from bicameral.cli._plain_values import render_table
@@ -79,9 +80,15 @@ def list_models(chosen: CommonOptions) -> dict[str, Any]:
 @click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=_complete_weights)
 @click.option("--file", type=click.Path(path_type=Path), help="Take the weights from this file.")
 @click.option("--offline", is_flag=True, help="Do not use the network.")
+@click.option("--no-prepare", "unprepared", is_flag=True, help="Do not let the models read your tools yet.")
 @common_options
-def pull(chosen: CommonOptions, names: tuple[str, ...], file: Path | None, offline: bool) -> dict[str, Any]:
-    """Bring weights onto this machine; without a NAME, those that the configuration uses."""
+def pull(
+    chosen: CommonOptions, names: tuple[str, ...], file: Path | None, offline: bool, unprepared: bool
+) -> dict[str, Any]:
+    """Bring weights onto this machine; without a NAME, those that the configuration uses.
+
+    Then the models that the configuration uses read your tools, so that the first plan need not wait for it.
+    """
     from bicameral.config import model_store
 
     if file is not None and len(names) != 1:
@@ -92,7 +99,29 @@ def pull(chosen: CommonOptions, names: tuple[str, ...], file: Path | None, offli
         path = store.pull(weights, file=file, progress=_pull_progress(chosen), offline=offline)
         chosen.out.show(f"{weights.alias}: {path}")
         pulled.append({"id": weights.id, "path": str(path)})
-    return {"pulled": pulled}
+    prepared = [] if unprepared else prepare_prompts(chosen.out, chosen.config())
+    return {"pulled": pulled, "prepared": prepared}
+
+
+@command.command("prepare")
+@common_options
+def prepare(chosen: CommonOptions) -> dict[str, Any]:
+    """Let the models read your tools now, so that the first plan of a process need not wait for it.
+
+    What was read is kept on disk, at most `kept_mb` under [models]; with other tools it is read anew. Weights that
+    are not on this machine are left out.
+    """
+    from bicameral.config import prefixes_folder
+
+    config = chosen.config()
+    if config.models.kept_mb == 0:
+        chosen.out.say("nothing is kept: `kept_mb` under [models] is 0")
+    prepared = prepare_prompts(chosen.out, config)
+    for name in prepared:
+        chosen.out.show(f"{name}: prepared")
+    if not prepared:
+        chosen.out.say("no model of this configuration is on this machine; `bicameral models pull` fetches them")
+    return {"folder": str(prefixes_folder()), "prepared": prepared}
 
 
 @command.command("verify")

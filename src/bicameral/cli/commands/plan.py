@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bicameral.cli._command_agent import fetch_missing_weights, open_agent
+from bicameral.cli._displays import open_display
 from bicameral.cli._options import CommonOptions, common_options, planning_options, plans_option
-from bicameral.cli._output import NO_PLAN, OK, Output, open_display, terminal_people
+from bicameral.cli._output import NO_PLAN, OK, Output, terminal_people
 from bicameral.cli._render import (
     planned_json,
     say_budget,

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bicameral.cli._command_agent import fetch_missing_weights, open_agent, run_until_terminated
+from bicameral.cli._displays import ProgressDisplay, open_display
 from bicameral.cli._options import CommonOptions, common_options, planning_options, plans_option
-from bicameral.cli._output import EXIT_CODES, FAILED, NO_PLAN, OK, ProgressDisplay, open_display, terminal_people
+from bicameral.cli._output import EXIT_CODES, FAILED, NO_PLAN, OK, terminal_people
 from bicameral.cli._prompts import confirm_yes
 from bicameral.cli._render import (
     checked_json,

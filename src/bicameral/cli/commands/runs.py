@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bicameral.cli._command_agent import fetch_missing_weights, open_agent, run_until_terminated
+from bicameral.cli._displays import open_display
 from bicameral.cli._options import CommonOptions, PeriodType, common_options, complete_runs
-from bicameral.cli._output import FAILED, OK, Output, open_display, terminal_people
+from bicameral.cli._output import FAILED, OK, Output, terminal_people
 from bicameral.cli._plain_values import answer_text, render_table, to_plain_json
 from bicameral.cli._render import outcome_json, recorded_usage_json, recorded_usage_text, say_doubts, show_outcome
 from bicameral.cli._run_records import (
