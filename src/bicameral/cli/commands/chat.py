@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bicameral.cli._command_agent import fetch_missing_weights, open_agent, run_until_terminated
+from bicameral.cli._displays import open_display
 from bicameral.cli._options import CommonOptions, common_options, planning_options
-from bicameral.cli._output import OK, open_display, terminal_people
+from bicameral.cli._output import OK, terminal_people
 from bicameral.cli._plain_values import answer_text, to_plain_json
 from bicameral.cli._render import planned_json
 from bicameral.cli.commands.run import RunCommand, RunOptions
