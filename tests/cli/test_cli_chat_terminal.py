@@ -41,8 +41,12 @@ def test_a_reference_back_is_told_and_done(world: World, terminals: list[Termina
     assert f"understood as: now save them to out.txt [the result of: {FIND}]" in plain(terminal.shown)
     terminal.type("/history\n")
     terminal.wait_for("changed something")
-    # Ctrl-C drops the line, and Ctrl-D ends.
-    terminal.type("half a requ\x03")
+    # Ctrl-C drops the line, and Ctrl-D ends, where the prompt is shown.
+    terminal.type("half a requ")
+    terminal.wait_for("half a requ")
+    terminal.shown = ""
+    terminal.type("\x03")
+    terminal.wait_for("> ")
     terminal.type("\x04")
     assert terminal.end() == 0, terminal.shown
     assert len((world.folder / "out.txt").read_text().splitlines()) == 3
@@ -68,11 +72,11 @@ def test_the_next_sitting_says_that_the_conversation_goes_on(world: World, termi
     first = chatting(world, terminals, [FOUND])
     first.type(f"{FIND}\n")
     first.wait_for("done in")
-    first.type("\x04")
+    first.type("/quit\n")
     assert first.end() == 0, first.shown
     second = chatting(world, terminals, [SAVE])
     second.wait_for("/new begins another")
     second.type("now save them to out.txt\n")
     second.wait_for("saved")
-    second.type("\x04")
+    second.type("/quit\n")
     assert second.end() == 0, second.shown
