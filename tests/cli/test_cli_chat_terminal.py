@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,7 +46,7 @@ def test_a_reference_back_is_told_and_done(world: World, terminals: list[Termina
     terminal.type("half a requ")
     terminal.wait_for("half a requ")
     terminal.shown = ""
-    terminal.type("\x03")
+    terminal.process.send_signal(signal.SIGINT)
     terminal.wait_for("> ")
     terminal.type("\x04")
     assert terminal.end() == 0, terminal.shown
