@@ -191,6 +191,12 @@ def test_which_of_several_results_is_meant_is_asked_and_not_guessed(world: World
     assert not (world.folder / "out.txt").exists()
 
 
+def test_them_is_still_the_list_after_it_was_counted(world: World) -> None:
+    talk = Talk([COUNT, "answer(len(result))\n", SAVE])
+    result = talk(FIND, "how many of them are there?", "now save them to out.txt")
+    assert len((world.folder / "out.txt").read_text().splitlines()) == 3, result.output
+
+
 def test_what_was_mailed_or_saved_stays_what_it_means(world: World) -> None:
     talk = Talk([COUNT, SAVE, 'write_lines("more.txt", result)\nanswer("saved")\n'])
     result = talk(FIND, "now save them to out.txt", "and save them to more.txt, too")

@@ -25,7 +25,7 @@ from bicameral.runs import Asker
 from bicameral.types import STR
 
 _MAX_SHOWN = 100
-_MAX_OFFERED = 5
+_MAX_OFFERED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,11 @@ def _candidates(turns: Sequence[ChatTurn], *, many: bool) -> list[ChatTurn]:
     """
     results = [turn for turn in reversed(turns) if turn.finished and not turn.changed]
     newest = results[:1]
-    if many and newest and not newest[0].many:
-        return (newest + [turn for turn in results[1:] if turn.many])[:_MAX_OFFERED]
-    return newest
+    if not many or not newest or newest[0].many:
+        return newest
+    lists = [turn for turn in results[1:] if turn.many]
+    # `how many of them are open?` leaves a number, and `them` means what it counted.
+    return lists[:1] if newest[0].own and lists else (newest + lists)[:_MAX_OFFERED]
 
 
 async def _choose(question: str, offered: Sequence[str], asker: Asker | None) -> int:
