@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DOJO := $(VENV)/.agentdojo
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help install agentdojo routing models minilm demo test recordings mutants lint types check explore prices schemas docs wheel lock clean
+.PHONY: help install agentdojo routing weights models minilm demo tmux test recordings mutants lint types check explore prices schemas docs wheel lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -29,16 +29,24 @@ agentdojo: $(DOJO) ## what benchmarks/agentdojo needs (46 packages, 131 MB), int
 routing: $(READY) ## what benchmarks/routing compares with (LiteLLM; 16 packages, 92 MB), into .venv
 	$(PIP) install --quiet --require-hashes -r requirements-routing.lock
 
-models: $(READY) ## fetch and verify the two embedded models (1.6 GB, once)
-	$(BIN)/bicameral models pull 0.5b 1.5b
+weights: $(READY)
+	$(BIN)/bicameral models pull --no-prepare 0.5b 1.5b
+
+models: weights ## fetch and verify the two embedded models (1.6 GB, once), and let them read the tools
+	cd examples/world && ../../$(BIN)/bicameral models prepare --config bicameral.toml
 
 demo: models ## say it, see the plan, check it, run it, on a small world
 	cd examples/world && ../../$(BIN)/bicameral run --config bicameral.toml "Remove duplicates from mail.txt and find lines mentioning invoices"
 
-minilm: models
-	$(BIN)/bicameral models pull minilm
+minilm: weights
+	$(BIN)/bicameral models pull --no-prepare minilm
 
-test: minilm agentdojo ## the whole test suite, with recorded replies of the models
+# The tests of a real terminal use tmux where it is, and a small terminal of their own elsewhere.
+tmux:
+	@command -v tmux >/dev/null || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] \
+		|| { apt-get update -qq && apt-get install -y -qq tmux; } >/dev/null 2>&1 || echo "no tmux: the tests use their own terminal"
+
+test: minilm agentdojo tmux ## the whole test suite, with recorded replies of the models
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 recordings: minilm agentdojo ## record the replies of the models anew, for the test suite
@@ -55,7 +63,7 @@ lint: $(READY) ## style, and the direction of imports
 types: $(READY) ## pyright, strict
 	$(BIN)/basedpyright
 
-check: lint types docs minilm agentdojo ## what a change must pass: the suite asks the models, and tries thousands of examples
+check: lint types docs minilm agentdojo tmux ## what a change must pass: the suite asks the models, and tries thousands of examples
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --live --hypothesis-profile explore --hypothesis-seed 1 --timeout 3600
 
 explore: minilm agentdojo ## the properties of the suite with examples that were never tried; what fails is a finding

@@ -69,8 +69,6 @@ class Terminal:
         return bool(read)
 
 
-def opened(
-    terminals: list[Terminal], *words: str, program: tuple[str, ...] = (PROGRAM,), **variables: str
-) -> Terminal:
+def opened(terminals: list[Terminal], *words: str, program: tuple[str, ...] = (PROGRAM,), **variables: str) -> Terminal:
     terminals.append(Terminal(*words, program=program, **variables))
     return terminals[-1]

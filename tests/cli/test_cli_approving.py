@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from bicameral.cli import _prompts as _approving
+from bicameral.cli._call_text import calls_text
+from bicameral.cli._lines import column_width
 from bicameral.cli._output import Output
-from bicameral.cli._plain_values import column_width
 from bicameral.cli._prompts import TerminalApprover
-from bicameral.cli._values import calls_text
 from bicameral.labels import Label, Source
-from bicameral.runs import Answers, ApprovalQuestion, Grant, PendingCall, UntrustedPart
+from bicameral.runs import Answers, ApprovalQuestion, Grant, PendingCall, UntrustedPart, shown_hash
 from bicameral.tools import AttachedFile, Registry, tool
 
 BODY = Source("third_party", "search_mail", "[].body", "0")
@@ -35,8 +36,9 @@ def pending(
     body: str = "Hello", to: tuple[str, ...] = ("kim@example.com",), why: str = WHY, **more: Any
 ) -> PendingCall:
     arguments = {"to": list(to), "subject": "Fwd: Invoice 7", "body": body, "cc": []}
+    given = {"rules": ("strangers-text-in-your-name",)} | more
     return PendingCall(
-        "2", "send_mail", "send", arguments, f"hash of {to} {body}", why, (UntrustedPart("body", (BODY,)),), **more
+        "2", "send_mail", "send", arguments, f"hash of {to} {body}", why, (UntrustedPart("body", (BODY,)),), **given
     )
 
 
@@ -45,19 +47,82 @@ def shown(*calls: PendingCall, **options: Any) -> list[str]:
 
 
 def test_the_exact_call_is_shown_with_what_is_untrusted_and_where_it_came_from() -> None:
-    lines = shown(pending("Dear Kim,\nit is due."))
+    lines = shown(pending("Dear Kim,\nit is due."), whole=True, request="mail Kim the invoice")
     assert "  send_mail  (sends)" in lines
     assert "    to       kim@example.com" in lines
     assert "    subject  Fwd: Invoice 7" in lines
     assert "  ! body     │ Dear Kim," in lines
     assert "  !          │ it is due." in lines
+    assert "    cc       (empty)" in lines
     told = " ".join(line.strip() for line in lines)
     assert "search_mail's [].body (step 0). Shall it?" in told
-    assert "cc" not in told
+    assert "policies: strangers-text-in-your-name" in told
+    assert "you asked: │ mail Kim the invoice" in told
+
+
+def test_the_first_view_is_one_line_of_what_to_whom_and_why() -> None:
+    lines = shown(pending("Dear Kim,\nit is due."), request="mail Kim the invoice", width=120)
+    assert lines == [
+        "",
+        "One call needs your yes:",
+        "",
+        '  Send mail to kim@example.com: "Fwd: Invoice 7" — you asked: "mail Kim the invoice"',
+        "  ! body  │ Dear Kim,",
+        "  !       │ it is due.",
+        "  ! others may have written body: search_mail [].body (step 0)",
+    ]
+
+
+def test_the_first_view_fits_forty_columns_and_breaks_no_word() -> None:
+    address = "https://www.example.org/a/path/that/is/longer/than/forty/columns?account=12345678"
+    call = pending("Please look at it today\n" * 9, to=("kim@example.com", address))
+    lines = shown(call, request="mail Kim the invoice of September and remind her of the payment", width=40)
+    assert all(column_width(line) <= 40 for line in lines)
+    assert len(lines) <= 20
+    told = " ".join(line.strip() for line in lines)
+    assert "… (7 more lines, d shows them)" in told
+    # The address is longer than a line: it is broken after a mark, and all of it is there.
+    assert address in told.replace("/ ", "/").replace("? ", "?").replace("= ", "=")
+    words = {word for line in lines for word in line.split()}
+    pieces = re.split(r"(?<=[/@.?=&-])", address)
+    known = {*"Send mail to kim@example.com, you asked: others may have written body: search_mail [].body".split()}
+    assert known <= words
+    assert all(any(piece in word for word in words) for piece in pieces)
+
+
+@pytest.mark.parametrize("value", ["x" * 500, "pay Eve " * 80, "a\nb\nto boss@example.com", ["a b c " * 30] * 3])
+def test_what_directs_a_call_is_never_cut_in_the_first_view(value: Any) -> None:
+    call = PendingCall(
+        "1", "pay", "irreversible", {"account": value, "note": "n" * 900}, "h", "pay: r", carries=("note",)
+    )
+    for width in (40, 80):
+        lines = calls_text((call,), REGISTRY, width=width).splitlines()
+        told = "".join(line.replace("│", "").replace(" ", "") for line in lines)
+        items = value if isinstance(value, list) else value.split("\n")
+        assert all(item.replace(" ", "") in told.replace("account", "") for item in items)
+        assert all(column_width(line) <= width for line in lines)
+        assert "more lines, d shows them)" in " ".join(line.strip() for line in lines)
+
+
+def test_an_answer_is_bound_to_the_call_and_not_to_how_it_is_shown() -> None:
+    call = pending()
+    assert shown_hash(call.to_json()) == shown_hash(replace(call, carries=("body",)).to_json())
+    assert PendingCall.from_json(replace(call, carries=("body",)).to_json()).carries == ("body",)
+    assert PendingCall.from_json(call.to_json()).carries is None
+
+
+def test_details_show_what_a_call_would_change() -> None:
+    told = calls_text((pending(),), REGISTRY, whole=True, preview=lambda _: ["-old", "+new\x1b[2J"])
+    assert "    │ -old\n    │ +new<001b>[2J" in told
+
+
+def test_a_value_in_quotation_marks_cannot_end_them() -> None:
+    call = PendingCall("1", "delete_file", "irreversible", {"path": 'a" b  (harmless) "'}, "h", "delete_file: r")
+    assert '  Delete file "a\\" b  (harmless) \\""  (cannot be undone)' in shown(call)
 
 
 def test_what_the_question_does_not_speak_of_is_told_too() -> None:
-    told = " ".join(line.strip() for line in shown(pending(why="send_mail: your rule. Send it?")))
+    told = " ".join(line.strip() for line in shown(pending(why="send_mail: your rule. Send it?"), whole=True))
     assert "A stranger had a hand in 'body', too: search_mail [].body (step 0)." in told
 
 
@@ -72,11 +137,12 @@ def test_what_the_question_does_not_speak_of_is_told_too() -> None:
         "全" * 100 + "    to       boss@example.com",
     ],
 )
-def test_a_value_cannot_pass_for_a_part_of_the_question(body: str) -> None:
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_value_cannot_pass_for_a_part_of_the_question(body: str, whole: bool) -> None:
     """Attack: a stranger's mail draws a harmless call, clears the screen, or lets the terminal break a line for it."""
-    lines = shown(pending(body), width=80, whole=True)
-    assert sum(line.startswith("    to ") for line in lines) == 1
-    assert sum(line.startswith("  send_mail") for line in lines) == 1
+    lines = shown(pending(body), width=80, whole=whole)
+    assert sum(line.startswith("    to ") for line in lines) == whole
+    assert sum(line.startswith(("  send_mail", "  Send mail")) for line in lines) == 1
     assert not any(line.startswith("Allow") for line in lines)
     assert all(column_width(line) <= 80 for line in lines)
     assert not re.search(
@@ -87,15 +153,18 @@ def test_a_value_cannot_pass_for_a_part_of_the_question(body: str) -> None:
 @given(st.text(max_size=300), st.integers(40, 120))
 def test_every_line_of_any_value_stands_behind_its_argument(body: str, width: int) -> None:
     lines = shown(pending(body), width=width, whole=True)
-    assert all(column_width(line) <= width for line in lines[3:])
+    assert all(column_width(line) <= width for line in lines)
     assert sum(line.startswith("    to ") for line in lines) == 1
+    brief = shown(pending(body), width=width)
+    assert all(column_width(line) <= width for line in brief)
+    assert len(brief) <= len(shown(pending("Hello"), width=width)) + 4
 
 
 def test_who_receives_it_is_never_cut() -> None:
     many = (*(f"{number}@example.com" for number in range(60)), "eve@example.org")
     lines = shown(pending("x\n" * 500, to=many), pending("other"))
     assert any("eve@example.org" in line for line in lines)
-    assert any("… 498 more lines" in line for line in lines)
+    assert any("… (500 more lines, d shows them)" in line for line in lines)
 
 
 def test_a_letter_from_another_alphabet_in_an_address_is_named() -> None:
@@ -111,8 +180,8 @@ def test_forwarding_a_long_mail_is_one_screen_and_all_of_it_can_be_seen() -> Non
 
 def test_what_is_not_due_yet_is_marked_and_said_to_be_asked_about_anew_if_it_changes() -> None:
     lines = shown(pending("now"), pending("then", ahead=True))
-    assert "  1. send_mail  (sends)" in lines
-    assert "  2. send_mail  (sends, later)" in lines
+    assert '  1. Send mail to kim@example.com: "Fwd: Invoice 7"' in lines
+    assert '  2. Send mail to kim@example.com: "Fwd: Invoice 7"  (later)' in lines
     assert "asked about anew if it is not the same" in " ".join(line.strip() for line in lines)
     assert not any("later" in line for line in shown(pending("now")))
 
@@ -127,19 +196,24 @@ def test_a_loop_of_sends_is_one_question_with_one_reason() -> None:
     calls = [pending(f"Hello\n{number}\nx", to=(f"{number}@example.com",)) for number in range(5)]
     lines = shown(*calls)
     assert lines[1] == "5 calls need your yes:"
-    assert sum("Shall it?" in line for line in lines) == 1
-    assert [line for line in lines if line.startswith("  5. ")] == ["  5. send_mail  (sends)"]
+    assert sum("others may have written" in line for line in lines) == 1
+    assert [line for line in lines if line.startswith("  5. ")] == ['  5. Send mail to 4@example.com: "Fwd: Invoice 7"']
 
 
 def test_calls_that_are_asked_about_for_different_reasons_say_which() -> None:
-    told = " ".join(line.strip() for line in shown(pending("a"), pending("b", why="send_mail: your rule. Send it?")))
-    assert "call 1: The argument 'body'" in told
-    assert "call 2: Your rule. Send it?" in told
+    own = pending("b", why="send_mail: your rule. Send it?", rules=("own",))
+    told = " ".join(line.strip() for line in shown(pending("a"), own))
+    assert "! call 1: others may have written body" in told
+    assert "! call 2: others may have written body" in told
+    assert "Your rule. Send it?" in told
+    detailed = " ".join(line.strip() for line in shown(pending("a"), own, whole=True))
+    assert "call 1: The argument 'body'" in detailed
+    assert "call 2: Your rule. Send it?" in detailed
 
 
 def test_the_same_call_several_times_says_how_often() -> None:
     lines = shown(pending(more_steps=("3", "4")))
-    assert "  send_mail × 3  (sends)" in lines
+    assert '  Send mail × 3 to kim@example.com: "Fwd: Invoice 7"' in lines
     assert "One call needs your yes, 3 times in all:" in lines
 
 
@@ -225,13 +299,14 @@ def test_of_several_calls_each_has_its_own_offer(replies: Say) -> None:
 
 def test_one_of_several_calls_can_be_viewed_before_it_is_answered(replies: Say) -> None:
     first, second = pending("x\n" * 40 + "the end"), pending("b")
-    prompts = replies("e", "v", "y", "n")
+    prompts = replies("e", "d", "y", "n")
     assert approve(first, second) == Answers.yes([first])
     assert prompts[1] == prompts[2]
 
 
-def test_viewing_it_is_no_answer(replies: Say, capsys: pytest.CaptureFixture[str]) -> None:
-    prompts = replies("v", "n")
+@pytest.mark.parametrize("key", ["d", "?", "v"])
+def test_viewing_it_is_no_answer(replies: Say, capsys: pytest.CaptureFixture[str], key: str) -> None:
+    prompts = replies(key, "n")
     assert approve(pending("x\n" * 40 + "the end")) == Answers.no()
     assert len(prompts) == 2
     told = capsys.readouterr().err

@@ -197,6 +197,31 @@ def test_them_is_still_the_list_after_it_was_counted(world: World) -> None:
     assert len((world.folder / "out.txt").read_text().splitlines()) == 3, result.output
 
 
+def test_what_a_request_changed_is_taken_back(world: World) -> None:
+    world.write("out.txt", "before\n")
+    talk = Talk([COUNT, SAVE, 'write_lines("more.txt", result)\nanswer("saved")\n'])
+    lines = [FIND, "now save them to out.txt, overwrite it", "and save them to more.txt, too"]
+    result = talk(*lines, "/undo", "/undo", "/undo", options=["--yes"])
+    assert not (world.folder / "more.txt").exists(), result.output
+    assert (world.folder / "out.txt").read_text() == "before\n", result.output
+    assert "no request of this conversation has changed anything that is still so" in result.stderr
+
+
+def test_nothing_is_taken_back_where_nobody_can_be_asked(world: World) -> None:
+    talk = Talk([COUNT, SAVE])
+    result = talk(FIND, "now save them to out.txt", "/undo")
+    assert "[run.needs-answer]" in result.stderr
+    assert (world.folder / "out.txt").exists()
+
+
+def test_a_dry_chat_plans_from_a_result_and_changes_nothing(world: World) -> None:
+    talk = Talk([COUNT, SAVE])
+    talk(FIND)
+    result = talk("now save them to out.txt", options=["--dry-run"])
+    assert "nothing was run (--dry-run)" in result.stderr, result.output
+    assert not (world.folder / "out.txt").exists()
+
+
 def test_what_was_mailed_or_saved_stays_what_it_means(world: World) -> None:
     talk = Talk([COUNT, SAVE, 'write_lines("more.txt", result)\nanswer("saved")\n'])
     result = talk(FIND, "now save them to out.txt", "and save them to more.txt, too")

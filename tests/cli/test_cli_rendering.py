@@ -7,7 +7,7 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from bicameral.cli._plain_values import column_width
+from bicameral.cli._lines import column_width
 from bicameral.cli._values import break_line, question_text, value_lines
 from bicameral.display import has_hidden
 

@@ -18,7 +18,66 @@ CAPS = "tests/runs/test_runs_caps.py"
 
 ROUNDS = "tests/durable/test_durable_rounds.py"
 
+UNDO = "runs/_undo.py"
+CHANGES = "runs/_changes.py"
+UNDOING = "tests/runs/test_runs_undo.py"
+REPLACING = "tests/runs/test_runs_replacing.py"
+
 MUTANTS = (
+    Mutant(
+        "undo.over-another-change",
+        UNDO,
+        "_compare",
+        "if file.interrupted or not (_is_same(found[0], file.last) or _is_same(found[0], file.previous)):",
+        "if False:",
+        "undo would destroy what somebody changed after the run",
+        (f"{UNDOING}::test_a_file_that_was_changed_since_is_refused_and_nothing_is_touched",),
+    ),
+    Mutant(
+        "undo.of-any-content",
+        UNDO,
+        "_find_content",
+        "if hashlib.sha256(beginning).hexdigest() == wanted.sha256:",
+        "if True:",
+        "undo would write a content that the file never had",
+        (f"{UNDOING}::test_a_kept_content_that_was_tampered_with_is_not_written",),
+    ),
+    Mutant(
+        "undo.through-a-link",
+        "tools/_folders.py",
+        "Folders.open_exact",
+        'if self._locate(name, "write", follow=False) != path:',
+        "if False:",
+        "a link that was put in place of a folder would lead undo elsewhere",
+        (f"{UNDOING}::test_a_link_on_the_way_is_not_followed",),
+    ),
+    Mutant(
+        "undo.secret-kept",
+        CHANGES,
+        "CallChanges._facts",
+        "if mask(encoded) != encoded:",
+        "if False:",
+        "the former content of a file with a secret would be recorded, and restored broken",
+        (f"{UNDOING}::test_a_secret_in_a_replaced_file_is_not_in_the_journal",),
+    ),
+    Mutant(
+        "undo.changed-after-giving-up",
+        CHANGES,
+        "CallChanges.begin",
+        "if self._closed:",
+        "if False:",
+        "a call that timed out would change files that nobody records",
+        (f"{UNDOING}::test_a_call_that_was_given_up_changes_nothing_later",),
+    ),
+    Mutant(
+        "undo.replaced-unasked",
+        "runs/_replacing.py",
+        "ask_before_replacing",
+        "if facts.replaces == () or not isinstance(decision, Allowed):",
+        "if True:",
+        "a plan would replace a file that the request does not speak of",
+        (f"{REPLACING}::test_a_plan_for_a_request_asks_before_it_replaces_a_file",),
+    ),
     Mutant(
         "approvals.of-another-round",
         "durable/_answers.py",

@@ -236,7 +236,7 @@ MUTANTS = (
         "folders.private-for-a-moment",
         FILES,
         "write_file",
-        "mode if old is None else 0o600",
+        "mode if old is None and exact_mode is None else 0o600",
         "mode",
         "a private file could be read by others while it is written",
         (f"{USE}::test_a_private_file_is_private_also_while_it_is_written",),

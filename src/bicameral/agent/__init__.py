@@ -20,6 +20,7 @@ from bicameral.agent._conversation import (
     understand_turn as understand_turn,
 )
 from bicameral.agent._escalation import Planned as Planned
+from bicameral.agent._plan_preview import CallPreview as CallPreview
 from bicameral.agent._preparation import prepare_models as prepare_models
 from bicameral.agent._requests import (
     Endorsement as Endorsement,

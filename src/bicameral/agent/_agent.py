@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bicameral.agent._continuation import AgentContinuation, conversation_facts
 from bicameral.agent._escalation import Escalation, Planned
+from bicameral.agent._plan_preview import CallPreview, preview_plan
 from bicameral.agent._sync import SyncAgent
 from bicameral.agent._wiring import within_budget
 from bicameral.binding import binding_doubts
@@ -28,11 +30,15 @@ from bicameral.runs import (
     Replayed,
     RunOutcome,
     StartState,
+    Undo,
+    apply_undo,
+    plan_undo,
     recheck,
     replay,
     resume_plan,
     run_plan,
 )
+from bicameral.tools import Folders
 
 if TYPE_CHECKING:
     from bicameral.patterns import Outcome
@@ -89,6 +95,7 @@ class Agent(AgentContinuation):
         deterministic: bool = False,
         caps: Limits | None = None,
         doubts: Sequence[Doubt] = (),
+        may_replace: bool = False,
     ) -> RunOutcome:
         """Run a plan, or plan a request and run it. A plan with errors is refused before anything happens.
 
@@ -107,6 +114,8 @@ class Agent(AgentContinuation):
             deterministic: As in `plan`.
             caps: How much the run may take, by default as configured.
             doubts: What is not sure about a plan that was bound before.
+            may_replace: Whether the plan of a model may replace files that the request does not say to replace. By
+                default the approver is asked. It holds for a plan; a request is asked about in any case.
         """
         if isinstance(what, str | Labelled):
             from bicameral.agent._automatic_rounds import RequestRun
@@ -130,6 +139,7 @@ class Agent(AgentContinuation):
             policy=self.policy,
             approver=approver,
             caps=caps or self.config.caps,
+            may_replace=may_replace,
             start=None if checked.basis.start == StartState() else checked.basis.start,
         )
         if not isinstance(what, Planned):
@@ -138,7 +148,13 @@ class Agent(AgentContinuation):
         if not self._stages or what.continues:
             return await run(checked, observer=observer, **_planning_record(what))
         escalation = Escalation(
-            self._delta, what, checked, self.registry, self.policy, self._limits, partial(self.bind, asker=asker)
+            self._delta,
+            what,
+            checked,
+            self.planning_registry,
+            self.policy,
+            self._limits,
+            partial(self.bind, asker=asker),
         )
         return await escalation.run(run, observer, _planning_record(what))
 
@@ -208,7 +224,7 @@ class Agent(AgentContinuation):
         bounds = bounds or bounds_of(self.config)
         reasoner = Reasoner(
             self._delta,
-            self.registry,
+            self.planning_registry,
             self.policy,
             executor=self._executor,
             limits=self._limits,
@@ -292,7 +308,7 @@ class Agent(AgentContinuation):
         )
         return Runtime(
             models,
-            self.registry,
+            self.planning_registry,
             self.policy,
             bounds or STRATEGY_LIMITS,
             self._journal,
@@ -328,6 +344,56 @@ class Agent(AgentContinuation):
         if self._journal is None:
             raise PlanError("journal.none", "this agent has no journal", fix="Give it one, or use Agent.from_config().")
         return self._journal
+
+    async def preview(self, what: Plan | Planned | Checked) -> tuple[CallPreview, ...]:
+        """What a bound plan would change in files, call by call, before it runs; nothing is changed.
+
+        Calls whose arguments depend on a model, a person or an effect have no preview yet. A preview has text from the
+        world in it: show it to a person, and give it to no model.
+
+        Example:
+            >>> for call in await agent.preview(planned):
+            ...     print(call.text)
+        """
+        plan = what if isinstance(what, Plan) else what.plan
+        return await preview_plan(plan, self.registry, self.policy, self._limits)
+
+    async def plan_undo(self, run: str = "last", *, folders: Folders | None = None) -> Undo:
+        """What taking back a run would do: the files that it would put back, and what cannot be taken back.
+
+        Nothing is changed. The arguments are those of `undo`.
+        """
+        journal, folders = self._required_journal, self._undo_folders(folders)
+        return await asyncio.to_thread(plan_undo, journal, run, folders, self.registry)
+
+    async def undo(self, run: str = "last", *, folders: Folders | None = None) -> Undo:
+        """Take back what a run changed in files, calendars and mail folders; all of it or nothing.
+
+        It is refused with `run.undo-conflict` if anything else has changed one of the files since, and with
+        `run.undone` if the run was taken back before. What was sent cannot be taken back: `lasting` names it.
+
+        Args:
+            run: The id of the run, its unique beginning, or `last`.
+            folders: The folders in which files may be put back, by default those that the configuration lets tools
+                write to now.
+
+        Example:
+            >>> undone = await agent.undo("last")
+            >>> [diff.title for diff in undone.diffs]
+        """
+        journal, folders = self._required_journal, self._undo_folders(folders)
+
+        def take_back() -> Undo:
+            found = plan_undo(journal, run, folders, self.registry)
+            apply_undo(journal, found, folders)
+            return found
+
+        return await asyncio.to_thread(take_back)
+
+    def _undo_folders(self, given: Folders | None) -> Folders:
+        from bicameral.config import surroundings_of
+
+        return given or self._folders or surroundings_of(self.config).folders
 
     async def replay(self, run: str) -> Replayed:
         """Run a recorded run again with the recorded answers of models and tools."""

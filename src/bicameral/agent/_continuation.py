@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from bicameral.agent._absent_tools import explained_failures, require_ready, require_tools
 from bicameral.agent._chat_history import ChatHistory, ChatTurn
 from bicameral.agent._conversation import UnderstoodTurn, understand_turn
 from bicameral.agent._escalation import Planned, record_planned
@@ -288,9 +289,11 @@ class AgentContinuation(AgentPlanning):
             >>> outcome = await agent.run(planned, approver=approver)
         """
         started, said, result = time.perf_counter(), trusted_request_text(request), self.earlier_result(run)
-        with span("plan", "", {"gen_ai.operation.name": "plan"}) as trace, open_ledger() as ledger:
+        traced = span("plan", "", {"gen_ai.operation.name": "plan"})
+        with explained_failures(self, said), traced as trace, open_ledger() as ledger:
+            require_tools(self, said)
             whole = result.with_request(said)
-            intent = await self.intent(user_input(whole), deterministic=deterministic, asker=asker)
+            intent = await self.intent(user_input(whole), deterministic=deterministic, asker=asker, thorough=False)
             intent = self._intent_of_now(intent, whole.removesuffix(said), said)
             planned = await self._continue(intent, result, asker, started, ledger, fresh=fresh, watch=watch)
             record_planned(trace, planned)
@@ -300,7 +303,7 @@ class AgentContinuation(AgentPlanning):
         """The intent with the effects of what the person says now: those of the request before it have happened."""
         # Answers to questions stand after the request, and count.
         words = intent.request.removeprefix(before) if intent.request.startswith(before) else said
-        now = understand(words, self.registry, self._now().date())
+        now = understand(words, self.planning_registry, self._now().date())
         return intent.model_copy(update={"effects": now.effects, "required": now.required, "output": now.output})
 
     async def _continue(
@@ -316,14 +319,15 @@ class AgentContinuation(AgentPlanning):
     ) -> Planned:
         earlier, start = result.for_planner(), result.start
         options: dict[str, Any] = {"watch": watch, "earlier": earlier}
-        compiled = await self._delta.compile(intent, self.registry, fresh=fresh, **options)
+        compiled = await self._delta.compile(intent, self.planning_registry, fresh=fresh, **options)
+        require_ready(self, compiled.plan)
         binder = self._plan_binder(asker)
         bound = await self._bind_with(binder, compiled.plan, start.types)
         bound.require()
         checked = self.check(bound.plan, intent=intent, known=compiled.check, start=start)
         if compiled.cached and not checked.ok:
             # A cached plan is checked by the current policies, like one that is written now.
-            compiled = await self._delta.compile(intent, self.registry, fresh=True, **options)
+            compiled = await self._delta.compile(intent, self.planning_registry, fresh=True, **options)
             bound = await self._bind_with(binder, compiled.plan, start.types)
             bound.require()
             checked = self.check(bound.plan, intent=intent, known=compiled.check, start=start)

@@ -9,7 +9,7 @@ counts in neither. What is found has the label of everything that was read, and 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
@@ -82,7 +82,7 @@ async def find_planned_effects(
         limits: The limits of plans.
         mentions: What the request mentions: two texts must agree in these.
     """
-    noted = _with_noted_calls(plan, registry)
+    noted = note_calls(plan, registry, _compared_parts)
     if noted is not None:
         read = await dry_run(noted, registry, policy, limits)
         if read.answer is not None:
@@ -90,7 +90,11 @@ async def find_planned_effects(
     return await _written_effects(plan, registry, policy, limits, mentions)
 
 
-def _with_noted_calls(plan: Plan, registry: Registry) -> Plan | None:
+NotedParts = Callable[[Call, Tool], dict[str, Any]]
+"""The expressions of a call that are noted, by name."""
+
+
+def note_calls(plan: Plan, registry: Registry, parts: NotedParts) -> Plan | None:
     """The plan with a note in place of each call with an effect, ending with the notes; None if it cannot be read."""
     calls = [step for _, step in walk(plan.steps) if isinstance(step, Call) and not _is_reading(step, registry)]
     tools = [registry.get(step.tool) for step in calls]
@@ -112,10 +116,7 @@ def _with_noted_calls(plan: Plan, registry: Registry) -> Plan | None:
         if id(step) not in places:
             return step
         changed = True
-        content = _content_names(cast("Tool", registry.get(step.tool)))
-        directing = {name: expr for name, expr in step.args.items() if name not in content}
-        carried = _computed_parts([expr for name, expr in sorted(step.args.items()) if name in content])
-        entries = {**directing, **{f"{_CARRIED}{place}": expr for place, expr in enumerate(carried)}}
+        entries = parts(step, cast("Tool", registry.get(step.tool)))
         value = DictOf(entries=tuple((Const(value=name), expr) for name, expr in entries.items()))
         return Update(name=places[id(step)], op="append", value=value)
 
@@ -126,6 +127,20 @@ def _with_noted_calls(plan: Plan, registry: Registry) -> Plan | None:
         return None
     empty = tuple(Compute(name=name, value=ListOf()) for name in names)
     return plan.model_copy(update={"steps": (*empty, *steps, notes)})
+
+
+def _compared_parts(step: Call, tool: Tool) -> dict[str, Any]:
+    """What directs a call, and the computed parts of what it carries."""
+    content = _content_names(tool)
+    directing = {name: expr for name, expr in step.args.items() if name not in content}
+    carried = _computed_parts([expr for name, expr in sorted(step.args.items()) if name in content])
+    return {**directing, **{f"{_CARRIED}{place}": expr for place, expr in enumerate(carried)}}
+
+
+def noted_turns(notes: dict[str, list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
+    """The notes of each call, in the order of the plan."""
+    # They come sorted by name, which is not that order from ten calls on.
+    return [notes[name] for name in sorted(notes, key=_note_place)]
 
 
 def _free_name(wanted: str, taken: set[str]) -> str:
@@ -168,8 +183,7 @@ def _noted_effects(
     notes: dict[str, list[dict[str, Any]]], plan: Plan, registry: Registry, mentions: Sequence[Mention], label: Label
 ) -> PlannedEffects:
     steps = [step for _, step in walk(plan.steps) if isinstance(step, Call) and not _is_reading(step, registry)]
-    # The notes come sorted by name, which is not the order of the plan from ten calls on.
-    turns_of = [notes[name] for name in sorted(notes, key=_note_place)]
+    turns_of = noted_turns(notes)
     targets: list[Any] = []
     contents: list[Any] = []
     for step, turns in zip(steps, turns_of, strict=True):

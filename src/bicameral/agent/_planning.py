@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from bicameral.agent._absent_tools import absent_tool_doubts, explained_failures, require_ready, require_tools
 from bicameral.agent._escalation import Planned, record_planned
 from bicameral.agent._requests import Endorser, endorse_text, endorsement_for
 from bicameral.agent._wiring import AgentWiring, within_budget
@@ -48,6 +49,7 @@ class AgentPlanning(AgentWiring):
         deterministic: bool = False,
         asker: Asker | None = None,
         partial: bool = False,
+        thorough: bool = True,
     ) -> Intent:
         """The intent of a request.
 
@@ -58,9 +60,11 @@ class AgentPlanning(AgentWiring):
             deterministic: Understand the request by rules alone, without a model.
             asker: Answers the open questions.
             partial: Return the intent with the questions that nobody answers, instead of the error.
+            thorough: Ask the model for the steps of the request also where it leaves nothing open.
         """
         request, today = trusted_request_text(request), self._now().date()
-        intent = await self._echo.intent(request, self.registry, today, deterministic=deterministic)
+        how: dict[str, Any] = {"deterministic": deterministic, "thorough": thorough}
+        intent = await self._echo.intent(request, self.planning_registry, today, **how)
         answers: tuple[GivenAnswer, ...] = ()
         for _ in range(MAX_TURNS):
             if not intent.questions:
@@ -74,9 +78,7 @@ class AgentPlanning(AgentWiring):
             answers = (*answers, GivenAnswer(about=question.about, question=question.question, answer=reply))
             # The whole request is understood again, by Echo's model too: an answer may change what the rest means.
             completed = f"{intent.request}\n({reply})"
-            intent = await self._echo.intent(
-                completed, self.registry, today, deterministic=deterministic, answers=answers
-            )
+            intent = await self._echo.intent(completed, self.planning_registry, today, answers=answers, **how)
         # Nothing is planned from an intent with open questions, however often somebody was asked.
         if intent.questions and not partial:
             raise questions_error(intent.questions)
@@ -90,7 +92,7 @@ class AgentPlanning(AgentWiring):
             asker: Answers the open questions; without one they are an error (`intent.questions`).
         """
         today = self._now().date()
-        intent = complete_intent(intent, self.registry, today)
+        intent = complete_intent(intent, self.planning_registry, today)
         for _ in range(MAX_TURNS):
             if not intent.questions:
                 break
@@ -98,7 +100,7 @@ class AgentPlanning(AgentWiring):
             reply = "" if asker is None else str(await asker.ask(question.question, STR)).strip()
             if is_stop(reply):
                 raise questions_error(intent.questions)
-            intent = continue_intent(intent, {question.about: reply}, self.registry, today)
+            intent = continue_intent(intent, {question.about: reply}, self.planning_registry, today)
         if intent.questions:
             raise questions_error(intent.questions)
         return intent
@@ -126,27 +128,53 @@ class AgentPlanning(AgentWiring):
             plans: How many more plans are drawn if the first is doubtful, by default as configured; 0 for none.
             understood: Called with the intent, before the plan is written.
         """
+        said = request.request if isinstance(request, Intent) else trusted_request_text(request)
+        with explained_failures(self, said):
+            require_tools(self, said)
+            return await self._plan(
+                request,
+                deterministic=deterministic,
+                asker=asker,
+                fresh=fresh,
+                watch=watch,
+                plans=plans,
+                understood=understood,
+            )
+
+    async def _plan(
+        self,
+        request: str | Labelled[str] | Intent,
+        *,
+        deterministic: bool,
+        asker: Asker | None,
+        fresh: bool,
+        watch: Callable[[str], None] | None,
+        plans: int | None,
+        understood: Callable[[Intent], None] | None,
+    ) -> Planned:
         started = time.perf_counter()
         with span("plan", "", {"gen_ai.operation.name": "plan"}) as trace, open_ledger() as ledger:
             if isinstance(request, Intent):
                 intent = request
             else:
-                intent = await self.intent(request, deterministic=deterministic, asker=asker)
+                intent = await self.intent(request, deterministic=deterministic, asker=asker, thorough=False)
             if understood is not None:
                 understood(intent)
             try:
-                compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
+                compiled = await self._delta.compile(intent, self.planning_registry, fresh=fresh, watch=watch)
             except UnaskedEffectError as error:
                 intent, compiled = await self._compile_as_allowed(intent, error, asker, fresh=fresh, watch=watch)
             # One binder for all of it, so that the world is looked through once.
             binder = self._plan_binder(asker)
             choice = await self._choose_plan(compiled, intent, binder, asker, plans)
+            require_ready(self, choice.compiled.plan)
             choice, bound = await self._bind_choice(choice, intent, binder, fresh=fresh, watch=watch)
             checked = self._check_choice(intent, choice, bound)
             if choice.compiled.cached and not checked.ok:
                 # A cached plan is checked by the current policies, like one that is written now.
-                compiled = await self._delta.compile(intent, self.registry, fresh=True, watch=watch)
+                compiled = await self._delta.compile(intent, self.planning_registry, fresh=True, watch=watch)
                 choice = await self._choose_plan(compiled, intent, binder, asker, plans)
+                require_ready(self, choice.compiled.plan)
                 choice, bound = await self._bind_choice(choice, intent, binder, fresh=True, watch=watch)
                 checked = self._check_choice(intent, choice, bound)
             seconds = time.perf_counter() - started
@@ -174,11 +202,11 @@ class AgentPlanning(AgentWiring):
             wanted = {*intent.effects, *error.effects}
             effects = tuple(effect for effect in ("write", "send", "irreversible") if effect in wanted)
             intent = intent.model_copy(update={"effects": effects})
-            return intent, await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
-        changing = frozenset(tool.name for tool in self.registry if tool.changes)
+            return intent, await self._delta.compile(intent, self.planning_registry, fresh=fresh, watch=watch)
+        changing = frozenset(tool.name for tool in self.planning_registry if tool.changes)
         planner = self._planner_of(None)
         try:
-            compiled = await planner.compile(intent, self.registry, fresh=fresh, watch=watch, without=changing)
+            compiled = await planner.compile(intent, self.planning_registry, fresh=fresh, watch=watch, without=changing)
         except PlanError:
             raise error from None
         return intent, replace(compiled, dropped=tuple(sorted({*compiled.dropped, *error.tools})))
@@ -209,7 +237,7 @@ class AgentPlanning(AgentWiring):
         planner = self._planner_of(choice.compiled)
         try:
             compiled = await planner.compile(
-                intent, self.registry, fresh=fresh, watch=watch, without=other.without, begin=other.begin
+                intent, self.planning_registry, fresh=fresh, watch=watch, without=other.without, begin=other.begin
             )
         except BicameralError:
             # Nor is it an error if the model fails, or the budget is spent: there is a plan.
@@ -339,7 +367,7 @@ class AgentPlanning(AgentWiring):
             tuple(ledger.degraded),
             (*(ledger.records or ()), *ledger.lost),
             bound.bindings,
-            (*choice.doubts, *own),
+            (*choice.doubts, *own, *absent_tool_doubts(self, intent.request)),
             choice.start,
             choice.to_json(),
             compiled.draft,

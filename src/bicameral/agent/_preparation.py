@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from bicameral.boundary import Extractor
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from bicameral.config import Config, Role
     from bicameral.tools import Registry
 
+ROLES: tuple[Role, ...] = ("privileged", "quarantined")
 
-async def prepare_models(
-    config: Config, registry: Registry, *, roles: Iterable[Role] = ("privileged", "quarantined"), only: Collection[str] | None = None
-) -> list[str]:
+
+async def prepare_models(config: Config, registry: Registry, *, only: Collection[str] | None = None) -> list[str]:
     """Let the local models of a configuration read their prompts with these tools; return the names of the models.
 
     Weights that are not on this machine are left out, and so are remote models. What was kept already is not read
@@ -25,11 +25,10 @@ async def prepare_models(
     Args:
         config: The configuration.
         registry: The tools of the planner's prompt.
-        roles: The chambers whose models are prepared.
         only: The SHA-256 of the weights to prepare; without it, all that are used.
     """
     prepared: list[str] = []
-    for role in roles:
+    for role in ROLES:
         missing = {weights.sha256 for weights in missing_weights(config, [role])}
         for provider in embedded_providers(config, role):
             sha256 = provider.weights.sha256

@@ -12,11 +12,12 @@ from bicameral.binding import PlanBinding
 from bicameral.labels import Labelled
 from bicameral.planning import Intent
 from bicameral.plans import Plan
-from bicameral.runs import Checked, Finished, Replayed, RunOutcome
+from bicameral.runs import Checked, Finished, Replayed, RunOutcome, Undo
 
 if TYPE_CHECKING:
     from bicameral.agent._agent import Agent
     from bicameral.agent._escalation import Planned
+    from bicameral.agent._plan_preview import CallPreview
     from bicameral.patterns import Outcome
 
 T = TypeVar("T")
@@ -63,6 +64,15 @@ class SyncAgent:
 
     def replay(self, run: str) -> Replayed:
         return _run_blocking(self._agent.replay(run))
+
+    def preview(self, what: Plan | Planned | Checked) -> tuple[CallPreview, ...]:
+        return _run_blocking(self._agent.preview(what))
+
+    def plan_undo(self, run: str = "last", **options: Any) -> Undo:
+        return _run_blocking(self._agent.plan_undo(run, **options))
+
+    def undo(self, run: str = "last", **options: Any) -> Undo:
+        return _run_blocking(self._agent.undo(run, **options))
 
     def close(self) -> None:
         _run_blocking(self._agent.aclose())

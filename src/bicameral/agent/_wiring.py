@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -22,7 +22,7 @@ from bicameral.policy import Policy
 from bicameral.routing import Cascade, Router, check_finished
 from bicameral.runs import Asker, Journal
 from bicameral.sessions import Chambers, Listener, Quarantined
-from bicameral.tools import Folders, Registry, Surroundings, Tool
+from bicameral.tools import AbsentTool, Folders, Registry, Surroundings, Tool
 
 if TYPE_CHECKING:
     from bicameral.agent._plan_choice import PlanChoice
@@ -104,17 +104,30 @@ class AgentWiring:
         candidates: CandidateSource | None = None,
         encoder: Encoder | None = None,
     ) -> None:
-        from bicameral.config import Config, budgets_of, open_policy, open_prices, open_registry, surroundings_of
+        from bicameral.config import (
+            Config,
+            absent_tools,
+            budgets_of,
+            open_policy,
+            open_prices,
+            open_registry,
+            surroundings_of,
+        )
 
         self.config = config or Config.defaults()
         self._folders: Folders | None = None
         self._surroundings: Surroundings | None = None
+        self.absent_tools: tuple[AbsentTool, ...] = ()
+        """The configured tools that lack a setting: plans can name them, and the planner is not told of them."""
         if tools is None:
             self._surroundings = surroundings = surroundings_of(self.config)
             self._folders = surroundings.folders
             self.registry = open_registry(self.config, surroundings)
+            self.absent_tools = absent_tools(self.config, self.registry, surroundings)
         else:
             self.registry = tools if isinstance(tools, Registry) else Registry(tools)
+        self.planning_registry = self.registry.without(each.name for each in self.absent_tools)
+        """The tools that planners and strategies are told of."""
         self._models, cascade = _model_pair(self.config, privileged, quarantined, cascade)
         self._stages = [Chambers(each, self._models.quarantined).privileged for each in cascade.values()]
         self.policy = open_policy(self.config, self.registry) if policy is None else policy
@@ -189,7 +202,7 @@ class AgentWiring:
 
         configured = self.config.planning
         settings = DrawSettings(configured.plans if plans is None else plans, configured.temperature)
-        drawn = await draw_plans(self._planner_of(first), first, intent, self.registry, settings)
+        drawn = await draw_plans(self._planner_of(first), first, intent, self.planning_registry, settings)
         if len(drawn.plans) == 1:
             return PlanChoice(first, "only", drawn)
         # A choice among plans asks neither a model nor the person what words mean.
@@ -227,6 +240,21 @@ class AgentWiring:
         """
         with use_prices(self.prices), budget_scope(self.budgets) as meter:
             yield meter
+
+    @property
+    def surroundings(self) -> Surroundings | None:
+        """What the configured tools use of the machine; None if the caller brought the tools."""
+        return self._surroundings
+
+    @property
+    def planner(self) -> Delta:
+        """The planner; of several the last."""
+        return self._planner_of(None)
+
+    @property
+    def today(self) -> date:
+        """The day against which days of requests are resolved."""
+        return self._now().date()
 
     @property
     def executor(self) -> Executor:

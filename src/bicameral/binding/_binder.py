@@ -15,11 +15,12 @@ from typing import Literal, Protocol
 from bicameral.binding._candidates import KINDS, Candidate, CandidateSource, Kind, joined_label, unknown_kind
 from bicameral.binding._matching import MOST_SHOWN, Ambiguous, Bound, Match, Unbound, match_words
 from bicameral.binding._meaning import Encoder, suggest_candidates
-from bicameral.binding._questions import NONE_FITS, Binding, Question, make_question
+from bicameral.binding._questions import NONE_FITS, Binding, Question, SkippedFolders, make_question
 from bicameral.binding._replies import find_replied, nearest_to_reply, typed_address
 from bicameral.binding._screening import display_name
 from bicameral.errors import BindError
-from bicameral.labels import TRUSTED_USER, join
+from bicameral.labels import TRUSTED_USER, UNKNOWN, join
+from bicameral.tools import collect_selections
 
 Within = str | Sequence[str] | None
 """Where to look: the folder of a file, the table of a column, the table and the column of a value."""
@@ -111,6 +112,7 @@ class Binder:
         self._encoder = encoder
         self._choosers = tuple(choosers)
         self._offered: dict[tuple[Kind, tuple[str, ...]], Sequence[Candidate]] = {}
+        self._skipped: dict[tuple[Kind, tuple[str, ...]], SkippedFolders] = {}
         self._chosen: dict[tuple[Question, str], Binding | Question] = {}
         """What choosers said. Words that a plan has at several steps are asked about once."""
 
@@ -136,8 +138,20 @@ class Binder:
         """
         if kind not in KINDS:
             raise unknown_kind(kind)
-        words = _check_words(words)
         place = () if within is None else (within,) if isinstance(within, str) else tuple(within)
+        found = await self._bind(kind, _check_words(words), place, candidates, endings, use)
+        skipped = self._skipped.get((kind, place)) if candidates is None else None
+        return replace(found, skipped=skipped) if isinstance(found, Binding) and skipped is not None else found
+
+    async def _bind(
+        self,
+        kind: Kind,
+        words: str,
+        place: tuple[str, ...],
+        candidates: Sequence[Candidate] | None,
+        endings: tuple[str, ...],
+        use: Use,
+    ) -> Binding | Question:
         offered = await self.offer(kind, place) if candidates is None else candidates
         if endings:
             offered = [each for each in offered if str(each.value).lower().endswith(endings)]
@@ -155,7 +169,7 @@ class Binder:
             None if "model" in choosers else self._encoder,
             [each for each in self._choosers if each.by not in choosers],
         )
-        other._offered = self._offered
+        other._offered, other._skipped = self._offered, self._skipped
         if "model" not in choosers:
             other._chosen = self._chosen
         return other
@@ -258,7 +272,14 @@ class Binder:
         """Everything of a kind that there is, as it was when it was first asked for."""
         key = (kind, place)
         if key not in self._offered:
-            self._offered[key] = await self._source.candidates(kind, place)
+            with collect_selections() as noted:
+                self._offered[key] = await self._source.candidates(kind, place)
+            # Only of what lists folders: a mailbox or a table with something unreadable in it says so itself.
+            if kind in ("file", "table", "folder") and any(each.skipped for each in noted):
+                names = tuple(dict.fromkeys(name for each in noted for name in each.names))
+                # The folder may be in any of the places that were listed, trusted or not.
+                label = join(UNKNOWN, joined_label(self._offered[key]))
+                self._skipped[key] = SkippedFolders(max(each.skipped for each in noted), names, label)
         return self._offered[key]
 
     async def _match(self, kind: Kind, words: str, offered: Sequence[Candidate]) -> tuple[Sequence[Candidate], Match]:

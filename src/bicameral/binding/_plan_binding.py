@@ -381,9 +381,12 @@ def planning_doubts(
 
 def binding_doubts(bindings: Sequence[Binding]) -> tuple[Doubt, ...]:
     """The words of a plan that were bound by a guess; for a plan that a person wrote, whose constants are given."""
-    return tuple(
+    guessed = (
         Doubt("unbound-word", text, binding.label) for binding in bindings if (text := _doubt_text(binding)) is not None
     )
+    skipped = dict.fromkeys(binding.skipped for binding in bindings if binding.skipped is not None)
+    missed = (Doubt("skipped-file", f"folders that could not be read: {each}", each.label) for each in skipped)
+    return (*guessed, *missed)
 
 
 def _doubt_text(binding: Binding) -> str | None:

@@ -74,6 +74,23 @@ def confirming_question(kind: Kind, words: str, shown: Sequence[ShownCandidate])
 
 
 @dataclass(frozen=True, slots=True)
+class SkippedFolders:
+    """Folders that could not be listed when the world was looked at: what is in them was never a candidate.
+
+    The names are the world's: `label` is that of everything that was listed, whatever the words were bound to.
+    """
+
+    count: int
+    names: tuple[str, ...]
+    label: Label
+
+    def __str__(self) -> str:
+        shown = ", ".join(map(display_name, self.names))
+        more = self.count - len(self.names)
+        return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+@dataclass(frozen=True, slots=True)
 class Binding:
     """Words that were bound to a value.
 
@@ -86,6 +103,7 @@ class Binding:
         shown: The candidates that a chooser saw.
         name: The name of the value, for a person.
         rows: Which rows of a table are meant, where words are cells of it.
+        skipped: The folders that could not be listed.
     """
 
     kind: Kind
@@ -97,6 +115,7 @@ class Binding:
     shown: tuple[ShownCandidate, ...] = ()
     name: str = ""
     rows: RowSelection | None = None
+    skipped: SkippedFolders | None = None
 
     def __str__(self) -> str:
         """As it is shown under a plan: *bills* → bills_2026.csv."""

@@ -142,7 +142,8 @@ class WorldSource:
             for root in within[:1] or self._roots():
                 label = tool.result_labels(None, BIND_STEP, arguments={"folder": root}).flat
                 # Empty folders: no file lists them.
-                for folder in self.folders.list_folders(root):
+                # What cannot be listed was noted when its files were.
+                for folder in self.folders.list_folders(root, skip=lambda _: None):
                     shown = PurePosixPath(self.folders.display_path(folder))
                     if not any(part.startswith(".") or part in _MAILDIR_PARTS for part in shown.parts):
                         found.setdefault(str(shown), _folder(shown, label))

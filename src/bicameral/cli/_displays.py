@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from bicameral.cli._lines import wrap_text
 from bicameral.cli._model_stages import LOG_SECONDS, ModelStages
 from bicameral.cli._plain_values import cell_text
 from bicameral.display import make_visible
@@ -239,16 +240,16 @@ class LiveDisplay(ProgressDisplay):
         rows = list(self._rows.values())
         drawn: list[RenderableType] = []
         for row in rows[-_MAX_ROWS:]:
-            drawn.append(Spinner("dots", Text(make_visible(row.text))) if row.running else self._ended_row(row))
-        drawn += [Text(f"  {line}", style="dim") for line in self._statements[-_MAX_ROWS:]]
-        drawn += [Text(f"  {line}", style="dim") for line in make_visible(self._written).splitlines()[-_MAX_ROWS:]]
+            drawn.append(Spinner("dots", Text(self._fit(row.text))) if row.running else self._ended_row(row))
+        drawn += [Text(self._fit(f"  {line}"), style="dim") for line in self._statements[-_MAX_ROWS:]]
+        drawn += [Text(self._fit(f"  {line}"), style="dim") for line in self._written.splitlines()[-_MAX_ROWS:]]
         stage = self._stages.text
         if not any(row.running for row in rows):
-            drawn.append(self._spinner(Text(f"{stage or self._phase} …", style="dim")))
+            drawn.append(self._spinner(Text(self._fit(f"{stage or self._phase} …"), style="dim")))
         elif stage:
-            drawn.append(Text(f"  {stage}", style="dim"))
+            drawn.append(Text(self._fit(f"  {stage}"), style="dim"))
         if hint := self._stages.hint:
-            drawn.append(Text(f"  {hint}", style="dim"))
+            drawn.append(Text(self._fit(f"  {hint}"), style="dim"))
         return Group(*drawn)
 
     def _spinner(self, text: Text) -> Spinner:
@@ -264,7 +265,11 @@ class LiveDisplay(ProgressDisplay):
         from rich.text import Text
 
         mark, style = ("✗", "red") if row.failed else ("✓", "green")
-        return Text.assemble((mark, style), f" {make_visible(row.text)}")
+        return Text.assemble((mark, style), " ", self._fit(row.text))
+
+    def _fit(self, text: str) -> str:
+        """A line in pieces that fit the console behind a mark."""
+        return wrap_text(make_visible(text), self._out.console.width - 2)
 
     def close(self) -> None:
         """Stop drawing, and leave the steps that were run as plain lines."""

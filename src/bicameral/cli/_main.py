@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bicameral.cli._command_agent import exit_despite_tools
+from bicameral.cli._failed_plans import report_failure
 from bicameral.cli._output import (
     FAILED,
     INTERRUPTED,
     OK,
+    OUTPUT_LOST,
     TERMINATED,
     USAGE,
     Output,
@@ -27,6 +30,7 @@ from bicameral.cli._output import (
     error_facts,
     exit_code,
 )
+from bicameral.cli._streams import steady_streams
 from bicameral.errors import BicameralError
 from bicameral.secrets import mask
 
@@ -46,6 +50,7 @@ COMMANDS = {
     "models": "The models on this machine, and the names they go by.",
     "route": "Which model answered which call of a run, and why.",
     "runs": "What was run, and running it again from its record.",
+    "undo": "Take back what a run changed in files, calendar and mail folders.",
     "submit": "Hand a request or a plan to the workers, now or for later.",
     "worker": "Do submitted runs, until told to stop.",
     "workers": "The workers that do submitted runs.",
@@ -113,6 +118,17 @@ class LazyCommands(click.Group):
         **extra: Any,
     ) -> Any:
         """Run a command and exit with its code; no error ends in a traceback."""
+        with steady_streams() as stdout:
+            code = self._run_command(args, prog_name, complete_var, **extra)
+            stdout.flush()
+            if stdout.lost is not None:
+                code = _report_lost_output(stdout.lost, code)
+            sys.stderr.flush()
+        exit_despite_tools(code)
+
+    def _run_command(
+        self, args: Sequence[str] | None, prog_name: str | None, complete_var: str | None, **extra: Any
+    ) -> int:
         words = list(sys.argv[1:] if args is None else args)
         if args is None:
             # The interpreter collects all garbage before it exits, which takes a tenth of the time of a short command.
@@ -121,16 +137,26 @@ class LazyCommands(click.Group):
         out = Output(as_json="--json" in words[: words.index("--")] if "--" in words else "--json" in words)
         try:
             code = super().main(words, prog_name or "bicameral", complete_var, standalone_mode=False, **extra)
-            sys.stdout.flush()
         except Exception as error:
-            code = _report_error(error, out)
+            code = _report_error(error, out, words)
         except KeyboardInterrupt:
             out.say("stopped")
             code = INTERRUPTED
-        sys.exit(code if isinstance(code, int) else OK)
+        return code if isinstance(code, int) else OK
 
 
-def _report_error(error: Exception, out: Output) -> int:
+def _report_lost_output(error: OSError, code: int) -> int:
+    """Say that standard output is incomplete, and return the exit code: a success is one without its output.
+
+    Not the code of a failure: whoever repeats a failed command would repeat its effects.
+    """
+    why = error.strerror or str(error)
+    fix = "A run is recorded all the same: `bicameral runs show last` has what it did and its answer."
+    Output().say(f"error: standard output could not be written: {why}. {fix} [cli.output-lost]")
+    return OUTPUT_LOST if code == OK else code
+
+
+def _report_error(error: Exception, out: Output, words: Sequence[str]) -> int:
     """Write an error in one line, or as JSON, and return its exit code."""
     if os.environ.get("BICAMERAL_DEBUG"):
         import traceback
@@ -138,7 +164,7 @@ def _report_error(error: Exception, out: Output) -> int:
         sys.stderr.write(mask("".join(traceback.format_exception(error))))
     match error:
         case BicameralError():
-            out.error(error.to_json(), str(error), command_ending(error))
+            report_failure(out, error, words, command_ending(error))
             return exit_code(error)
         case click.exceptions.Abort():
             out.say("stopped")
@@ -151,10 +177,6 @@ def _report_error(error: Exception, out: Output) -> int:
                 out.say(error.ctx.get_usage())
             out.error({"code": "cli.usage", "message": error.format_message()}, f"{error.format_message()} [cli.usage]")
             return USAGE
-        case BrokenPipeError():
-            # The reader has closed the pipe. Python would report it once more when it flushes standard output at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return FAILED
         case _:
             facts = error_facts(error)
             out.error(facts, f"{facts['message']}. {facts['fix']} [{facts['code']}]")

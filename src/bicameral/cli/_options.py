@@ -38,17 +38,37 @@ class CommonOptions:
     folder: Path | None
     profile: Profile | Path | None
     out: Output
+    model: str | None = None
+    """The model that plans, instead of the configured one."""
 
     def config(self) -> Config:
         """The configuration; one of the folder that the user has not accepted is shown first."""
-        from bicameral.config import load_config
+        from bicameral.config import load_config, with_planning_model
 
-        return load_config(
+        config = load_config(
             self.config_file,
             base=self.folder,
             profile=self.profile,
             confirm=lambda found: confirm_config(self.out, found),
         )
+        return config if self.model is None else with_planning_model(config, self.model)
+
+
+class DefaultGroup(click.Group):
+    """A group that is one of its commands where none is named: `bicameral runs --json` is `bicameral runs list --json`.
+
+    Args:
+        default: The name of that command.
+    """
+
+    def __init__(self, *args: Any, default: str = "list", **more: Any) -> None:
+        super().__init__(*args, invoke_without_command=True, **more)
+        self.default = default
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the default before options that stand alone; completion and `--help` are about the group itself."""
+        alone = not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names)
+        return super().parse_args(ctx, [self.default, *args] if alone and not ctx.resilient_parsing else args)
 
 
 def _parse_profile(context: click.Context, parameter: click.Parameter, value: str | None) -> Profile | Path | None:
@@ -82,9 +102,15 @@ def common_options(function: CommandFunction) -> CommandFunction:
     )
     @wraps(function)
     def with_common(
-        *args: Any, as_json: bool, folder: Path | None, config_file: Path | None, profile: Any, **rest: Any
+        *args: Any,
+        as_json: bool,
+        folder: Path | None,
+        config_file: Path | None,
+        profile: Any,
+        planning_model: str | None = None,
+        **rest: Any,
     ) -> Any:
-        chosen = CommonOptions(config_file, folder, profile, Output(as_json=as_json))
+        chosen = CommonOptions(config_file, folder, profile, Output(as_json=as_json), planning_model)
         result = function(chosen, *args, **rest)
         if not isinstance(result, dict):
             return result
@@ -94,13 +120,29 @@ def common_options(function: CommandFunction) -> CommandFunction:
     return with_common
 
 
+def _complete_model(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    return complete_models(context, parameter, begun)
+
+
+def model_option(function: CommandFunction) -> CommandFunction:
+    """`--model`: which model plans; `common_options` takes it."""
+    return click.option(
+        "--model",
+        "planning_model",
+        metavar="NAME",
+        shell_complete=_complete_model,
+        help="Plan with this model: weights (0.5b, 1.5b), an alias of the configuration, or family/model such as "
+        "openai/gpt-4.1. The quarantined model stays as configured.",
+    )(function)
+
+
 def planning_options(function: CommandFunction) -> CommandFunction:
-    """`--deterministic` and `--no-cache`: how a plan is made."""
+    """`--model`, `--deterministic` and `--no-cache`: how a plan is made."""
     deterministic = click.option(
         "--deterministic", is_flag=True, help="Plan from the request as it stands, without Echo."
     )
     fresh = click.option("--no-cache", "fresh", is_flag=True, help="Write the plan anew even if it is known.")
-    return deterministic(fresh(function))
+    return model_option(deterministic(fresh(function)))
 
 
 def plans_option(function: CommandFunction) -> CommandFunction:
@@ -271,3 +313,11 @@ async def _open_approvals() -> dict[str, str]:
 
     async with open_submitted_runs(load_config_quietly()) as runs:
         return {each.id: approval_gist(each) for each in await runs.approvals(limit=_MAX_COMPLETIONS)}
+
+
+@completer
+def complete_models() -> Mapping[str, str]:
+    """The models that can plan, by name."""
+    from bicameral.config import planning_models
+
+    return planning_models(load_config_quietly())

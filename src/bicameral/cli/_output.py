@@ -15,6 +15,8 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from bicameral.cli._lines import terminal_width, wrap_text
+from bicameral.cli._plain_values import UNLIMITED
 from bicameral.display import escape_json, make_visible
 from bicameral.errors import BicameralError, ConfigError, IntentError, PolicyError, ToolError
 from bicameral.secrets import mask, mask_json
@@ -36,6 +38,8 @@ NO_PLAN = 3
 """There is no plan, or it does not pass the check."""
 QUESTIONS = 4
 """Something must be answered first, and nobody is there to ask."""
+OUTPUT_LOST = 5
+"""The command did what it should, and its output could not be written to the end."""
 INTERRUPTED = 130
 TERMINATED = 143
 """By SIGTERM, after running work was stopped and recorded."""
@@ -113,10 +117,8 @@ class Output:
     def width(self) -> int:
         """The width of the terminal for answers; practically unlimited without a terminal."""
         if not sys.stdout.isatty():
-            return 10_000
-        import shutil
-
-        return shutil.get_terminal_size().columns
+            return UNLIMITED
+        return terminal_width()
 
     @cached_property
     def console(self) -> Console:
@@ -129,7 +131,7 @@ class Output:
         """Write a result to standard output."""
         if not self.as_json:
             text = mask(text)
-            sys.stdout.write((make_visible(text) if sys.stdout.isatty() else text).rstrip("\n") + "\n")
+            sys.stdout.write((_fit_terminal(text) if sys.stdout.isatty() else text).rstrip("\n") + "\n")
             sys.stdout.flush()
 
     def say(self, text: str, *, style: str = "") -> None:
@@ -138,9 +140,9 @@ class Output:
         if style and self.is_live_terminal:
             from rich.text import Text
 
-            self.console.print(Text(make_visible(text), style=style))
+            self.console.print(Text(_fit_terminal(text), style=style))
             return
-        sys.stderr.write(make_visible(text).rstrip("\n") + "\n")
+        sys.stderr.write((_fit_terminal(text) if sys.stderr.isatty() else make_visible(text)).rstrip("\n") + "\n")
         sys.stderr.flush()
 
     def print_lines(self, lines: Iterable[tuple[str, str]], highlight: re.Pattern[str] | None = None) -> None:
@@ -156,7 +158,7 @@ class Output:
 
         console = Console(highlight=False, soft_wrap=True)
         for text, style in lines:
-            styled = Text(make_visible(mask(text)), style=style)
+            styled = Text(_fit_terminal(mask(text)), style=style)
             if highlight is not None:
                 styled.highlight_regex(highlight, "cyan")
             console.print(styled)
@@ -171,8 +173,8 @@ class Output:
 
     def write_document(self, facts: Mapping[str, Any], *, indent: int | None = None) -> None:
         """Write a JSON document to standard output, whether JSON was asked for with `--json` or another way."""
-        text = json.dumps(facts, ensure_ascii=False, default=str, indent=indent)
-        sys.stdout.write(escape_json(mask_json(text)) + "\n")
+        text = escape_json(mask_json(json.dumps(facts, ensure_ascii=False, default=str, indent=indent)))
+        sys.stdout.write(_encodable_json(text, sys.stdout.encoding) + "\n")
         sys.stdout.flush()
 
     def error(self, facts: Mapping[str, Any], text: str, ending: Ending | None = None) -> None:
@@ -183,15 +185,29 @@ class Output:
             self.say(f"error: {text}", style="red")
 
 
+def _encodable_json(text: str, encoding: str | None) -> str:
+    """JSON that can be written in this encoding: characters that it does not have are escaped, as JSON does it."""
+    try:
+        text.encode(encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return json.dumps(json.loads(text))
+    return text
+
+
+def _fit_terminal(text: str) -> str:
+    """A text as a terminal gets it: nothing that it would obey, and no word broken at its edge."""
+    return wrap_text(make_visible(text), terminal_width())
+
+
 def terminal_people(
-    out: Output, registry: Registry, quiet: Callable[[], AbstractContextManager[object]]
+    out: Output, registry: Registry, quiet: Callable[[], AbstractContextManager[object]], request: str = ""
 ) -> tuple[TerminalAsker, TerminalApprover] | tuple[None, None]:
-    """The asker and the approver of a terminal; none where nobody can be asked."""
+    """The asker and the approver of a terminal; none where nobody can be asked. `request` is why calls are made."""
     if not out.is_interactive:
         return None, None
     from bicameral.cli._prompts import TerminalApprover, TerminalAsker
 
-    return TerminalAsker(out, quiet), TerminalApprover(out, registry, quiet)
+    return TerminalAsker(out, quiet), TerminalApprover(out, registry, quiet, request=request)
 
 
 def error_facts(error: Exception) -> dict[str, str]:

@@ -55,7 +55,8 @@ class RoundsRunner:
     ) -> Outcome[Any]:
         """Run a request, and show the rounds; `why` is recorded where nobody asked for them."""
         with open_display(self._out) as shown:
-            asker, approver = terminal_people(self._out, agent.registry, shown.quiet)
+            said = request if isinstance(request, str) else request.request
+            asker, approver = terminal_people(self._out, agent.registry, shown.quiet, said)
             shown.phase("planning")
             if isinstance(request, str):
                 intent = await agent.intent(user_input(request), deterministic=deterministic, asker=asker)
@@ -131,7 +132,7 @@ class StrategyRunner:
     async def run_request(self, agent: Agent, request: str, strategy: str) -> int:
         """Run a request, and return the exit code."""
         with open_display(self._out) as shown:
-            _, approver = terminal_people(self._out, agent.registry, shown.quiet)
+            _, approver = terminal_people(self._out, agent.registry, shown.quiet, request)
             worked = await agent.work(
                 user_input(request),
                 strategy=strategy,

@@ -1,4 +1,4 @@
-"""Values without any protection against imitation: as plain JSON, as text, as tables, and how wide a text is.
+"""Values without any protection against imitation: as plain JSON, as text, and as tables.
 
 Answers are shown so, and facts of our own. A value that a person decides on is shown by `_values`.
 """
@@ -6,11 +6,18 @@ Answers are shown so, and facts of our own. A value that a person decides on is 
 from __future__ import annotations
 
 import datetime as dt
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, cast
 
+from bicameral.cli._lines import break_line, column_width, shorten, wrap_line
+from bicameral.display import make_visible
+
+UNLIMITED = 10_000
+"""The width of an output that is no terminal."""
 _MAX_CELL = 60
+_MIN_COLUMN = 8
+_MAX_WORD = 16
 
 
 def to_plain_json(value: object) -> Any:
@@ -28,7 +35,7 @@ def to_plain_json(value: object) -> Any:
             return value
 
 
-def answer_text(value: object, width: int = 10_000) -> str:
+def answer_text(value: object, width: int = UNLIMITED) -> str:
     """An answer as text: a text as it is, a list as lines, rows as a table."""
     match value:
         case list() | tuple() if not value:
@@ -72,21 +79,65 @@ def cell_text(value: object) -> str:
             return str(value)
 
 
-def render_table(rows: Sequence[dict[str, object]], width: int = 10_000) -> str:
-    """Rows as aligned columns; long cells are cut where there is a terminal to overflow."""
+def render_table(rows: Sequence[dict[str, object]], width: int = UNLIMITED) -> str:
+    """Rows as aligned columns that fit the width.
+
+    On a terminal a long cell is cut after a word, and the texts of a table that is still too wide are wrapped in their
+    columns. Where not even that fits, each row is written as lines of its own.
+    """
     names = list(dict.fromkeys(name for row in rows for name in row))
-    limit = max(8, min(_MAX_CELL, width)) if width < 10_000 else 10_000
-    lines = [names, *([_shorten(cell_text(row.get(name)), limit) for name in names] for row in rows)]
-    widths = [max(column_width(line[column]) for line in lines) for column in range(len(names))]
+    lines = [names, *([_cell(row.get(name), width) for name in names] for row in rows)]
     numeric = [all(isinstance(row.get(name), int | float) for row in rows) for name in names]
+    widths = _column_widths(lines, numeric, width)
+    if widths is None:
+        return "\n\n".join(_record_text(names, line, width) for line in lines[1:])
 
-    def draw(line: list[str]) -> str:
-        cells = zip(line, widths, numeric, strict=True)
-        padded = ((text, " " * (wide - column_width(text)), right) for text, wide, right in cells)
-        return "  ".join(blank + text if right else text + blank for text, blank, right in padded).rstrip()
+    def draw(line: list[str]) -> Iterator[str]:
+        parts = [break_line(text, wide) for text, wide in zip(line, widths, strict=True)]
+        for cells in zip_longest(*parts, fillvalue=""):
+            padded = (
+                (text, " " * (wide - column_width(text)), right)
+                for text, wide, right in zip(cells, widths, numeric, strict=True)
+            )
+            yield "  ".join(blank + text if right else text + blank for text, blank, right in padded).rstrip()
 
-    drawn = [draw(line) for line in lines]
-    return "\n".join([drawn[0], "  ".join("─" * wide for wide in widths), *drawn[1:]])
+    rule = "  ".join("─" * wide for wide in widths)
+    return "\n".join([*draw(names), rule, *(drawn for line in lines[1:] for drawn in draw(line))])
+
+
+def _cell(value: object, width: int) -> str:
+    text = cell_text(value)
+    if width >= UNLIMITED:
+        return " ".join(text.split()) if "\n" in text else text
+    # Here and not when it is written: a character that is written as its number takes more columns.
+    return shorten(make_visible(text), _MAX_CELL)
+
+
+def _column_widths(lines: list[list[str]], numeric: list[bool], width: int) -> list[int] | None:
+    """The widths of the columns, with the widest texts made narrower until all fit; None if they cannot."""
+    columns = range(len(lines[0]))
+    widths = [max(column_width(line[column]) for line in lines) for column in columns]
+    # No narrower than the longest word, so that none is broken, unless it alone is longer than a column should be.
+    words = [
+        max((column_width(word) for line in lines for word in line[column].split()), default=1) for column in columns
+    ]
+    least = [
+        widths[column] if numeric[column] else min(widths[column], max(words[column], _MIN_COLUMN), _MAX_WORD)
+        for column in columns
+    ]
+    while (over := sum(widths) + 2 * (len(widths) - 1) - width) > 0:
+        room = [wide - small for wide, small in zip(widths, least, strict=True)]
+        if not any(room):
+            return None
+        widest = max((column for column in columns if room[column]), key=lambda column: widths[column])
+        widths[widest] -= min(over, room[widest], max(1, room[widest] // 2))
+    return widths
+
+
+def _record_text(names: list[str], line: list[str], width: int) -> str:
+    """One row of a table that is too wide, a line for each of its cells that is not empty."""
+    pieces = (wrap_line(f"{name}: {text}", width, "  ") for name, text in zip(names, line, strict=True) if text)
+    return "\n".join(piece for wrapped in pieces for piece in wrapped)
 
 
 def _entry_text(key: str, value: object) -> str:
@@ -103,18 +154,20 @@ def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
-def _shorten(text: str, limit: int) -> str:
-    one_line = " ".join(text.split()) if "\n" in text else text
-    return one_line if len(one_line) <= limit else one_line[: limit - 1] + "…"
+_AGES = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"), (14 * 86_400, 86_400, "d"))
 
 
-def column_width(text: str) -> int:
-    """How many columns of a terminal a text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
-    )
+def age_text(seconds: float) -> str:
+    """How long ago something was, in one unit.
+
+    Example:
+        >>> age_text(150)
+        '2 min'
+    """
+    for below, unit, name in _AGES:
+        if seconds < below:
+            return f"{max(seconds, 0) // unit:.0f} {name}"
+    return f"{seconds // (7 * 86_400):.0f} w"
 
 
 def local_time_text(moment: dt.datetime) -> str:

@@ -9,17 +9,18 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import json
-import shutil
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from bicameral import types as t
+from bicameral.cli._call_text import Preview, calls_text
+from bicameral.cli._lines import terminal_width, wrap_text
 from bicameral.cli._output import Output
-from bicameral.cli._values import calls_text, question_text
+from bicameral.cli._values import question_text
 from bicameral.errors import RunError
-from bicameral.runs import Answers
+from bicameral.runs import REPLACE_RULE, Answers, read_preview
 
 if TYPE_CHECKING:
     from bicameral.runs import ApprovalQuestion, Grant, PendingCall
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 
 _MAX_ATTEMPTS = 3
+_DETAILS = ("d", "details", "?", "v", "view")
 _YES, _NO = ("y", "yes", "true"), ("n", "no", "false")
 
 QuietContext = Callable[[], AbstractContextManager[object]]
@@ -42,7 +44,7 @@ class TerminalAsker:
     async def ask(self, question: str, type: t.Type) -> Any:
         with self._quiet():
             hint = "" if isinstance(type, t.StrType) else f" ({_type_hint(type)})"
-            asked = question_text(question, shutil.get_terminal_size().columns)
+            asked = question_text(question, terminal_width())
             asked += "\n " if "\n" in asked else ""
             for _ in range(_MAX_ATTEMPTS):
                 reply = await read_line(f"{asked}{hint} ")
@@ -64,7 +66,7 @@ async def read_line(prompt: str) -> str | None:
     """One line from the terminal, stripped; None at the end of input."""
     from bicameral.display import make_visible
 
-    sys.stderr.write(make_visible(prompt))
+    sys.stderr.write(wrap_text(make_visible(prompt), terminal_width()) if sys.stderr.isatty() else make_visible(prompt))
     sys.stderr.flush()
     loop = asyncio.get_running_loop()
     readable = loop.create_future()
@@ -133,10 +135,27 @@ def _type_hint(type_: t.Type) -> str:
 
 
 class TerminalApprover:
-    """Asks on standard error for an approval of all calls, or of each. Every reply that is not a yes is a no."""
+    """Asks on standard error for an approval of all calls, or of each. Every reply that is not a yes is a no.
 
-    def __init__(self, out: Output, registry: Registry, quiet: QuietContext = nullcontext) -> None:
+    Args:
+        out: Where the question is written.
+        registry: The tools, which say which arguments carry content.
+        quiet: A context in which nothing else is drawn.
+        request: The request of the run, which is why the calls are made.
+        preview: What a call would change, shown with the details; by default the call is rehearsed.
+    """
+
+    def __init__(
+        self,
+        out: Output,
+        registry: Registry,
+        quiet: QuietContext = nullcontext,
+        *,
+        request: str = "",
+        preview: Preview | None = None,
+    ) -> None:
         self._out, self._registry, self._quiet = out, registry, quiet
+        self._request, self._preview = request, preview or self._rehearse
 
     async def approve(self, question: ApprovalQuestion) -> Answers:
         with self._quiet():
@@ -147,7 +166,7 @@ class TerminalApprover:
                         return Answers.yes(question.calls)
                     case "r" | "run" if _offered_grants(question.calls):
                         return Answers.yes(question.calls, for_run=_offered_grants(question.calls))
-                    case "v" | "view":
+                    case reply if reply in _DETAILS:
                         self._show(question.calls, whole=True, before=question.before)
                     case "e" | "each" if len(question.calls) > 1:
                         return await self._one_by_one(question)
@@ -161,8 +180,8 @@ class TerminalApprover:
         for number, call in enumerate(calls, 1):
             self._show((call,), first=number, before=question.before)
             also = ", r: also for the rest of this run" if call.offer else ""
-            prompt = f"Allow call {number} of {len(calls)}?{_times_text(call)} [y/N{also}, v: view all of it]"
-            while (reply := await self._reply(prompt)) in ("v", "view"):
+            prompt = f"Allow call {number} of {len(calls)}?{_times_text(call)} [y/N{also}, d: details]"
+            while (reply := await self._reply(prompt)) in _DETAILS:
                 self._show((call,), whole=True, first=number, before=question.before)
             if reply in ("y", "yes") or (reply in ("r", "run") and call.offer):
                 approved.append(call)
@@ -173,8 +192,30 @@ class TerminalApprover:
     def _show(
         self, calls: tuple[PendingCall, ...], *, whole: bool = False, first: int = 1, before: bool = False
     ) -> None:
-        width = shutil.get_terminal_size().columns
-        self._out.say(calls_text(calls, self._registry, width=width, whole=whole, first=first, before=before))
+        text = calls_text(
+            calls,
+            self._registry,
+            width=terminal_width(),
+            whole=whole,
+            first=first,
+            before=before,
+            request=self._request,
+            preview=self._preview,
+        )
+        self._out.say(text)
+        for call in calls if not whole else ():
+            for line in self._replaced_lines(call):
+                self._out.say(line)
+
+    def _rehearse(self, call: PendingCall) -> list[str]:
+        """The lines of the difference that a call would make in files."""
+        preview = read_preview(call, self._registry)
+        return [] if preview is None else preview.text.split("\n")
+
+    def _replaced_lines(self, call: PendingCall) -> list[str]:
+        """What the file holds that a call would replace, if that is why it is asked about."""
+        preview = read_preview(call, self._registry) if REPLACE_RULE in call.rules else None
+        return [] if preview is None else [f"  {line}" for line in preview.replaced]
 
     async def _reply(self, prompt: str) -> str:
         _discard_typed_input()
@@ -184,9 +225,9 @@ class TerminalApprover:
 def _approval_prompt(calls: tuple[PendingCall, ...]) -> str:
     also = ", r: also for the rest of this run" if _offered_grants(calls) else ""
     if len(calls) == 1:
-        return f"Allow this call{_times_text(calls[0])}? [y/N{also}, v: view all of it]"
+        return f"Allow this call{_times_text(calls[0])}? [y/N{also}, d: details]"
     times = f" {number} times in all" if (number := sum(call.times for call in calls)) > len(calls) else ""
-    return f"Allow these {len(calls)} calls?{times} [y/N, e: each on its own{also}, v: view all of it]"
+    return f"Allow these {len(calls)} calls?{times} [y/N, e: each on its own{also}, d: details]"
 
 
 def _times_text(call: PendingCall) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from bicameral.cli._lines import line_spans, terminal_width
 from bicameral.cli._output import Output
 from bicameral.cli._plain_values import answer_text, to_plain_json
 from bicameral.display import make_visible
@@ -292,9 +293,18 @@ def show_plan(out: Output, source: str) -> None:
         out.say(indented)
         return
     from rich.syntax import Syntax
+    from rich.text import Text
 
-    syntax = Syntax(indented.rstrip("\n"), "python", theme="ansi_dark", background_color="default")
-    out.console.print(syntax, soft_wrap=True)
+    coloured = Syntax("", "python", theme="ansi_dark", background_color="default").highlight(indented.rstrip("\n"))
+    for line in coloured.split("\n", allow_blank=True):
+        # Broken after the colours are known: half a string would be coloured as something else.
+        code = line.plain
+        indent = len(code) - len(code.lstrip(" "))
+        width = terminal_width()
+        spans = line_spans(code[indent:], max(width - indent, 8), max(width - indent - 4, 8))
+        for number, (start, end) in enumerate(spans):
+            piece = line[indent + start : indent + end]
+            out.console.print(Text(" " * (indent + (4 if number else 0))).append_text(piece))
 
 
 def show_report(out: Output, report: Report, proof: Proof | None, *, briefly: bool = False) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
+import re
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -34,7 +35,10 @@ NO_WORKER = "no worker is there: `bicameral worker` starts one"
 
 
 def event_json(event: Event) -> dict[str, Any]:
-    return {"number": event.number, "at": event.at, "kind": event.kind, "step": event.step, "body": event.body}
+    from bicameral.runs import public_event
+
+    body = public_event(event).body
+    return {"number": event.number, "at": event.at, "kind": event.kind, "step": event.step, "body": body}
 
 
 def event_line(event: Event, *, full: bool = False) -> str:
@@ -46,7 +50,7 @@ def event_line(event: Event, *, full: bool = False) -> str:
     head = f"{clock}  {event.kind:<13} {event.step:<8}"
     doubts: list[dict[str, Any]] = event.body.get("doubts", []) if event.kind in _ENDS else []
     if full:
-        return f"{head}\n{json.dumps(event.body, ensure_ascii=False, indent=2)}"
+        return f"{head}\n{json.dumps(event_json(event)['body'], ensure_ascii=False, indent=2)}"
     before = "".join(f"{clock}  doubt: {doubt['text']}\n" for doubt in doubts)
     return before + f"{head} {_event_gist(event)}".rstrip()
 
@@ -63,6 +67,8 @@ def _event_gist(event: Event) -> str:
         case "step-failed" | "run-failed":
             error: dict[str, Any] = body.get("error", {})
             text = f"{_alert_count_text(body)}{error.get('message', '')} [{error.get('code', '')}]"
+        case "file-change":
+            text = ", ".join(str(each.get("path", "")) for each in body.get("changes", []))
         case "run-finished":
             text = json.dumps(body.get("answer"), ensure_ascii=False)
         case "approval":
@@ -281,6 +287,8 @@ class RunRecords:
         """A run by its id, a unique beginning of it, or `last`, among recorded and submitted runs."""
         if run == "last":
             run = await self._last_run()
+        elif self.runs is not None:
+            run = await expand_short_id(self.runs, run)
         names, problem = _match_journals(self.journals, run)
         view = None
         try:
@@ -299,7 +307,25 @@ class RunRecords:
         return max(found)[1]
 
 
-def _match_journals(journals: Iterable[Journal], run: str) -> tuple[dict[str, Journal | None], BicameralError | None]:
+_SHORT_ID = re.compile(r"[0-9a-f]{6}")
+_MAX_SEARCHED = 10_000
+
+
+def short_run_id(run: str) -> str:
+    """The end of an id, which is enough to name the run; the id itself if it is no usual one."""
+    end = run.rpartition("-")[2]
+    return end if _SHORT_ID.fullmatch(end) else run
+
+
+async def expand_short_id(runs: Runs, run: str) -> str:
+    """The id of the submitted run with this short id; anything else as it is."""
+    if not _SHORT_ID.fullmatch(run):
+        return run
+    found = [view.run for view in await runs.list(limit=_VIEW_PAGE) if short_run_id(view.run) == run]
+    return found[0] if len(found) == 1 else run
+
+
+def _match_journals(journals: Sequence[Journal], run: str) -> tuple[dict[str, Journal | None], BicameralError | None]:
     """The runs that an id or its beginning names, with their journals, and the best error of the other journals."""
     names: dict[str, Journal | None] = {}
     problem: BicameralError | None = None
@@ -308,6 +334,13 @@ def _match_journals(journals: Iterable[Journal], run: str) -> tuple[dict[str, Jo
             names[journal.find(run)] = journal
         except JournalError as error:
             problem = _better_error(problem, error)
+    if not names and _SHORT_ID.fullmatch(run):
+        names |= {
+            each.run: journal
+            for journal in journals
+            for each in journal.runs(_MAX_SEARCHED)
+            if short_run_id(each.run) == run
+        }
     return names, problem
 
 

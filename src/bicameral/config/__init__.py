@@ -5,6 +5,7 @@ journal and cache. `doctor` checks all of it and the machine, and says how to fi
 """
 
 from bicameral.cache import user_folder as user_folder
+from bicameral.config._absent_tools import absent_tools as absent_tools, unready_tools as unready_tools
 from bicameral.config._acceptance import (
     Confirm as Confirm,
     UnacceptedConfig as UnacceptedConfig,
@@ -24,6 +25,15 @@ from bicameral.config._config import (
     acceptance_file as acceptance_file,
     config_schema as config_schema,
     parse_rate as parse_rate,
+)
+from bicameral.config._detection import (
+    DetectedSettings as DetectedSettings,
+    calendar_problem as calendar_problem,
+    detect_settings as detect_settings,
+    detect_timezone as detect_timezone,
+    mailbox_problem as mailbox_problem,
+    render_config as render_config,
+    timezone_problem as timezone_problem,
 )
 from bicameral.config._doctor import Health as Health, HealthCheck as HealthCheck, doctor as doctor
 from bicameral.config._llm_settings import (
@@ -49,6 +59,11 @@ from bicameral.config._models import (
     prefixes_folder as prefixes_folder,
     routing_notes as routing_notes,
     size_text as size_text,
+)
+from bicameral.config._planning_model import (
+    larger_planning_models as larger_planning_models,
+    planning_models as planning_models,
+    with_planning_model as with_planning_model,
 )
 from bicameral.config._resources import (
     bounds_of as bounds_of,

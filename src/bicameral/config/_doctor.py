@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
+from bicameral.config._absent_tools import absent_tools
 from bicameral.config._config import Config
 from bicameral.config._load import misspelt_variables
 from bicameral.config._models import model_store, needed_weights, size_text
-from bicameral.config._resources import missing_toolboxes, open_policy, open_registry
+from bicameral.config._resources import missing_toolboxes, open_policy, open_registry, surroundings_of
 from bicameral.errors import BicameralError, ConfigError, missing_packages
-from bicameral.tools import Registry
+from bicameral.tools import MissingSetting, Registry
 
 if TYPE_CHECKING:
     from bicameral.models import Weights
@@ -202,12 +203,23 @@ def service_checks(config: Config) -> Iterator[HealthCheck]:
     boxes = sorted({tool.toolbox for tool in registry})
     yield HealthCheck("toolboxes", "ok" if boxes else "warn", f"{len(registry)} tools: {', '.join(boxes) or 'none'}")
     yield _attempt("policy", lambda: _check_policy(config, registry))
+    yield from _check_settings_of_tools(config, registry)
     for name, lacking in missing_toolboxes(config).items():
         yield failed_check(f"toolbox {name}", lacking, status="warn")
     yield from _check_standard_packages(boxes)
     yield from _check_reading_tool(config, registry, "mail", "folder", "search_mail", {"limit": 1})
     yield from _check_reading_tool(config, registry, "calendar", "file", "list_events", {"start": dt.date.today()})
     yield from _check_smtp(config)
+
+
+def _check_settings_of_tools(config: Config, registry: Registry) -> Iterator[HealthCheck]:
+    """The tools that planners are not told of, with the setting that they lack."""
+    lacking: dict[MissingSetting, list[str]] = {}
+    for each in absent_tools(config, registry, surroundings_of(config)):
+        if each.tool is not None:
+            lacking.setdefault(each.missing, []).append(each.name)
+    for missing, names in lacking.items():
+        yield HealthCheck(f"tool {', '.join(names)}", "warn", f"in no plan: {missing.lacking}", missing.fix)
 
 
 STANDARD_PACKAGES = {
@@ -276,8 +288,7 @@ def _check_smtp(config: Config) -> Iterator[HealthCheck]:
     except ValidationError:
         return  # The check of toolboxes has reported it.
     if smtp is None:
-        yield HealthCheck("mail server", "ok", "none; mail can be read but not sent (`smtp` in [toolbox.mail])")
-        return
+        return  # The check of the tools' settings has reported it.
     address = f"{smtp.host}:{smtp.port_or_usual}"
     if smtp.password_env and not os.environ.get(smtp.password_env):
         fix = f"Set it to the password of {smtp.user} at {smtp.host}."
@@ -290,14 +301,18 @@ def _check_smtp(config: Config) -> Iterator[HealthCheck]:
         yield HealthCheck("mail server", "bad", f"{address} cannot be reached: {error.strerror or error}", fix)
 
 
-def doctor(config: Config | ConfigError) -> list[HealthCheck]:
-    """The results of all checks; if the configuration could not be read, those of the defaults.
+def doctor(config: Config | ConfigError, base: Path | None = None) -> list[HealthCheck]:
+    """The results of all checks; if the configuration could not be read, those of the defaults for a folder.
+
+    Args:
+        config: The configuration, or why it could not be read.
+        base: The working folder, where there is no configuration that names it.
 
     Example:
         >>> [check.name for check in doctor(load_config()) if check.status == "bad"]
         []
     """
-    usable = config if isinstance(config, Config) else Config.defaults()
+    usable = config if isinstance(config, Config) else Config.defaults(base)
     return [
         HealthCheck("python", "ok", f"{platform.python_version()}, {sys.executable}"),
         _check_file(config),
@@ -305,8 +320,8 @@ def doctor(config: Config | ConfigError) -> list[HealthCheck]:
             HealthCheck("environment", "warn", f"{name} is set, but nothing reads it", f"Did you mean {meant}?")
             for name, meant in misspelt_variables(os.environ)
         ),
-        *_check_folders(usable),
-        *service_checks(usable),
+        # Of a folder that does not exist nothing can be said, and of no other one: the check of the file says it.
+        *([*_check_folders(usable), *service_checks(usable)] if usable.base.is_dir() else []),
         *machine_checks(usable),
     ]
 

@@ -158,6 +158,11 @@ def open_registry(config: Config, surroundings: Surroundings | None = None) -> R
     return Registry(tools)
 
 
+def configured_toolboxes(config: Config) -> list[ConfiguredToolbox]:
+    """The toolboxes in use with their settings; those of files are not among them."""
+    return list(_load_toolboxes(config, settings_origin(config), installed_toolboxes()))
+
+
 def surroundings_of(config: Config) -> Surroundings:
     """The folders that tools may use, and the machine's clock and environment."""
     named = config.folders
@@ -166,7 +171,7 @@ def surroundings_of(config: Config) -> Surroundings:
     return Surroundings(folders.with_protected(protected_paths(config)))
 
 
-class _ConfiguredToolbox(NamedTuple):
+class ConfiguredToolbox(NamedTuple):
     """A toolbox in use, with its validated settings."""
 
     loaded: LoadedToolbox
@@ -175,7 +180,7 @@ class _ConfiguredToolbox(NamedTuple):
 
 def _load_toolboxes(
     config: Config, origin: SettingsOrigin, installed: Mapping[str, EntryPoint]
-) -> Iterator[_ConfiguredToolbox]:
+) -> Iterator[ConfiguredToolbox]:
     for name in config.toolboxes.use:
         try:
             loaded = load_installed_toolbox(name, installed)
@@ -185,7 +190,7 @@ def _load_toolboxes(
             error.place = error.place or origin.locate(("toolboxes", "use"))
             raise
         settings = _find_settings(config) if name == "find" else config.toolbox.get(name, {})
-        yield _ConfiguredToolbox(loaded, _validate_settings(loaded, settings, origin))
+        yield ConfiguredToolbox(loaded, _validate_settings(loaded, settings, origin))
 
 
 def _find_settings(config: Config) -> Mapping[str, Any]:
@@ -201,7 +206,7 @@ def _find_settings(config: Config) -> Mapping[str, Any]:
     return {key: value for key, value in known.items() if value is not None} | dict(config.toolbox.get("find", {}))
 
 
-def _toolbox_paths(loaded: Iterable[_ConfiguredToolbox]) -> Iterator[ProtectedPath]:
+def _toolbox_paths(loaded: Iterable[ConfiguredToolbox]) -> Iterator[ProtectedPath]:
     """Files that toolboxes own, such as a calendar: no tool of another toolbox may change them."""
     for each in loaded:
         # A faulty toolbox is reported when it is opened.
@@ -227,7 +232,7 @@ def _is_excused(config: Config, error: ToolError) -> bool:
     return error.code == "tools.missing-extra" and "use" not in config.toolboxes.model_fields_set
 
 
-def _open_toolbox(config: Config, each: _ConfiguredToolbox, around: Surroundings, origin: SettingsOrigin) -> list[Tool]:
+def _open_toolbox(config: Config, each: ConfiguredToolbox, around: Surroundings, origin: SettingsOrigin) -> list[Tool]:
     try:
         return each.loaded.open(each.settings, around)
     except ToolError as error:

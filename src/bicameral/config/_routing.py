@@ -171,8 +171,11 @@ def reachable_aliases(config: Config, chamber: Chamber) -> list[str]:
     default = selection.default if can_serve(config, selection.default, chamber) else EMBEDDED_ALIAS
     roles = [alias for role, alias in selection.roles.items() if (role == "quarantined") == (chamber == "quarantined")]
     named = [*roles, *selection.phases.values(), *(rule.model for rule in selection.rules)]
-    # The default serves calls without a role.
-    waiting = [default if not (chamber == "quarantined" and roles) else roles[0], *named]
+    # The default serves calls without a role. Where plans are compiled, the privileged chamber has none.
+    compiled = config.agent.planning_strategy in (None, "compiled")
+    planned = compiled and all(role in selection.roles for role in ("echo", "delta"))
+    has_role = bool(roles) if chamber == "quarantined" else planned
+    waiting = [roles[0] if has_role else default, *named]
     found: dict[str, None] = {}
     while waiting:
         name = waiting.pop()

@@ -44,7 +44,7 @@ from bicameral.durable._views import (
     to_datetime,
 )
 from bicameral.errors import DurableError, JournalError
-from bicameral.runs import Event, Journal, new_run_id, open_journal_at
+from bicameral.runs import Event, Journal, new_run_id, open_journal_at, public_event
 
 FIRST_POLL_SECONDS, MAX_POLL_SECONDS = 0.05, 0.5
 
@@ -204,7 +204,7 @@ class Runs:
             events = await asyncio.to_thread(self.run_journal.events_after, view.run, after)
             for event in events:
                 after = event.number
-                yield event
+                yield public_event(event)
             if view.has_ended and not events:
                 return
             pause = FIRST_POLL_SECONDS if events else min(MAX_POLL_SECONDS, pause * 1.5)
@@ -215,7 +215,8 @@ class Runs:
     async def journal(self, run: str, user: str | None = None) -> list[Event]:
         """All journal entries of a run; none if no worker has begun it."""
         view = await self.get(run, user)
-        return await asyncio.to_thread(self.run_journal.events_after, view.run, -1)
+        events = await asyncio.to_thread(self.run_journal.events_after, view.run, -1)
+        return [public_event(event) for event in events]
 
     async def approvals(self, user: str | None = None, open_only: bool = True, limit: int = 100) -> list[Approval]:
         """The open questions, the oldest first; or all of them, the newest first."""

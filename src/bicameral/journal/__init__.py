@@ -7,6 +7,7 @@ their hash.
 
 from bicameral.journal._events import (
     END_KINDS as END_KINDS,
+    UNDO_SUFFIX as UNDO_SUFFIX,
     Anchor as Anchor,
     Erasure as Erasure,
     Event as Event,

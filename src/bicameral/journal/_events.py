@@ -27,6 +27,7 @@ EventKind = Literal[
     "step-retried",
     "step-finished",
     "step-failed",
+    "file-change",
     "call-waits",
     "call-denied",
     "approval",
@@ -39,12 +40,19 @@ EventKind = Literal[
     "reason-planned",
     "reason-round",
     "reason-ended",
+    "undo-started",
+    "undo-finished",
+    "undo-failed",
     "chat-started",
     "chat-turn",
 ]
 # A conversation may go on after any turn, and none of them is unfinished work: retention counts it as ended.
-END_KINDS: frozenset[EventKind] = frozenset({"run-finished", "run-failed", "run-stopped", "reason-ended", "chat-turn"})
+END_KINDS: frozenset[EventKind] = frozenset(
+    {"run-finished", "run-failed", "run-stopped", "reason-ended", "undo-finished", "undo-failed", "chat-turn"}
+)
 ERASED_KIND: EventKind = "run-erased"
+UNDO_SUFFIX = ".undo"
+"""What follows the id of a run in the id under which taking it back is recorded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from bicameral.journal._events import (
     COLUMNS,
     END_KINDS,
     ERASED_KIND,
+    UNDO_SUFFIX,
     Anchor,
     BlobPacker,
     Erasure,
@@ -345,7 +346,7 @@ class Journal:
             run = self.find(run)
             self._tails.pop(run, None)
             # Of a run that is erased already only the files are scrubbed again.
-            return Erasure((run,), *_erase_events(self._store, run, why), self._store.scrub())
+            return Erasure((run,), *self._erase_with_undo(run, why), self._store.scrub())
 
     def prune(self, older_than: float, *, unfinished: bool = False, why: str = "retention") -> Erasure:
         """Erase every run whose last event is this many seconds old; unfinished runs only with `unfinished`."""
@@ -356,10 +357,21 @@ class Journal:
                 "l ON e.run = l.run AND e.number = l.number WHERE e.at < ? AND e.kind <> ? ORDER BY e.run"
             )
             found = self._store.select(query, (time.time() - older_than, ERASED_KIND))
-            runs = tuple(run for run, kind in found if unfinished or kind in END_KINDS)
-            erased = [_erase_events(self._store, run, why) for run in runs]
+            runs = tuple(
+                run for run, kind in found if (unfinished or kind in END_KINDS) and not str(run).endswith(UNDO_SUFFIX)
+            )
+            erased = [self._erase_with_undo(run, why) for run in runs]
             scrubbed = self._store.scrub() if runs else True
             return Erasure(runs, sum(events for events, _ in erased), sum(values for _, values in erased), scrubbed)
+
+    def _erase_with_undo(self, run: str, why: str) -> tuple[int, int]:
+        """Erase a run, and what is recorded about taking it back, which names its files."""
+        undone = f"{run}{UNDO_SUFFIX}"
+        names = [run, *([undone] if self._tail(undone)[0] >= 0 else [])]
+        for name in names:
+            self._tails.pop(name, None)
+        erased = [_erase_events(self._store, name, why) for name in names]
+        return sum(events for events, _ in erased), sum(values for _, values in erased)
 
     def find(self, run: str) -> str:
         """The full id of a run, or of a reasoning over several runs, from its beginning; `last` is the newest run."""

@@ -76,6 +76,7 @@ from bicameral.runs import (
     Observer,
     PolicyDecider,
     RecordedEffectHandler,
+    ReplaceRule,
     Replayed,
     RunOutcome,
     Workload,
@@ -226,7 +227,7 @@ class StrategyRun:
     async def run(self) -> Any:
         runtime = self.runtime
         meter = Meter(runtime.bounds)
-        gate = CallGate(self.decider, self.handler)
+        gate = CallGate(self.decider, self.handler, replacing=self._replace_rule())
         self.conversation = ToolConversation(
             runtime.models, gate, self.handler, runtime.registry, meter, runtime.audience
         )
@@ -234,6 +235,14 @@ class StrategyRun:
         self.conversation.tell(open_labelled(self.request), self.request.label)
         async with meter.running():
             return await _STRATEGY_FUNCTIONS[self.strategy](self.conversation, runtime.models.params)
+
+    def _replace_rule(self) -> ReplaceRule | None:
+        if not isinstance(self.handler, LiveEffectHandler):
+            # A replay decides as recorded.
+            return None
+        # Words that somebody else may have chosen do not say for the user that a file may be replaced.
+        request = open_labelled(self.request) if self.request.label.trusted else ""
+        return ReplaceRule.for_request(request, None, self.runtime.registry, self.handler.changes.touched)
 
     @property
     def answer_labels(self) -> LabelTree | None:

@@ -8,6 +8,17 @@ or argument that does not exist cannot be written. Plans that do not pass the ch
 plans where one is doubtful.
 """
 
+from bicameral.planning._absent_tools import (
+    absent_tool_doubt as absent_tool_doubt,
+    absent_tool_error as absent_tool_error,
+    asked_stores as asked_stores,
+    called_absent_tool as called_absent_tool,
+    called_toolboxes as called_toolboxes,
+    doubtful_absent_tools as doubtful_absent_tools,
+    ordered_absent_tool as ordered_absent_tool,
+    refused_absent_tool as refused_absent_tool,
+    unready_reader as unready_reader,
+)
 from bicameral.planning._alternatives import (
     DrawnPlans as DrawnPlans,
     DrawSettings as DrawSettings,
@@ -55,6 +66,12 @@ from bicameral.planning._effect_signature import (
     effects_of as effects_of,
 )
 from bicameral.planning._effect_words import effects_in_words as effects_in_words
+from bicameral.planning._failed_plans import (
+    FailedPlan as FailedPlan,
+    NoPlanError as NoPlanError,
+    PlanFault as PlanFault,
+    RefusedPlanError as RefusedPlanError,
+)
 from bicameral.planning._first_looks import (
     look_after_refusal as look_after_refusal,
     look_before_plan as look_before_plan,
@@ -116,10 +133,12 @@ from bicameral.planning._questions import (
     understand as understand,
 )
 from bicameral.planning._refusals import OverriddenRefusal as OverriddenRefusal, refute_refusal as refute_refusal
+from bicameral.planning._replacing import ReplaceScope as ReplaceScope, replace_scope as replace_scope
 from bicameral.planning._rounds import LOOK as LOOK, EarlierRounds as EarlierRounds, round_source as round_source
 from bicameral.planning._selecting_constants import (
     InventedConstant as InventedConstant,
     invented_constants as invented_constants,
 )
+from bicameral.planning._smaller_requests import SmallerRequest as SmallerRequest, smaller_request as smaller_request
 from bicameral.planning._statement_grammar import Opening as Opening, statement_grammar as statement_grammar
 from bicameral.planning._text_facts import text_facts as text_facts

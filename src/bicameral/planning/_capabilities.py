@@ -141,6 +141,11 @@ def has_tool_word(registry: Registry, words: Iterable[str]) -> bool:
     return any(stems & _tool_facts(tool).stems for tool in registry if not tool.self_described)
 
 
+def tool_objects(tool: Tool) -> frozenset[str]:
+    """The objects of a tool, by its name and its description; of one that describes itself, none."""
+    return frozenset() if tool.self_described else frozenset(each[1:] for each in _tool_facts(tool).objects)
+
+
 def speaks_of(text: str, name: str) -> bool:
     """Whether a text has a word for an object of a capability, in any of the four languages.
 

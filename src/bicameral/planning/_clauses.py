@@ -245,6 +245,24 @@ def ordering_clauses(
         yield from _clauses_of_sentence(text[start:end], spelled[start:end], language, number, known)
 
 
+def part_spans(request: str, language: Language) -> Iterator[tuple[int, int]]:
+    """Where the main clauses of a request begin and end, cut after sentences and before `and` or `then`.
+
+    What is quoted, and the name of a file, is never cut. A request that forbids something has no parts: a part would
+    not say what is forbidden.
+    """
+    text = without_drafts_and_prohibitions(request, language)
+    if len(text) != len(request) or any(
+        masked.isspace() and not written.isspace() for masked, written in zip(text, request, strict=True)
+    ):
+        return
+    for begin, stop in _spans(_SENTENCE_END, text, 0, len(text)):
+        for start, end in _spans(_JOINTS[language], text, begin, stop):
+            lead, _ = _lead(text[start:end], language)
+            if _first_word(text[start + lead : end]) not in _SUBORDINATE[language]:
+                yield start, end
+
+
 def _clauses_of_sentence(
     text: str, spelled: str, language: Language, number: int, known: Callable[[str], bool]
 ) -> Iterator[Clause]:

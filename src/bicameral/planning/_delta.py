@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from bicameral.errors import BicameralError, Place, PlanError
@@ -24,6 +24,7 @@ from bicameral.planning._decode import (
     repair_text,
     setup_messages,
 )
+from bicameral.planning._failed_plans import FailedPlan, NoPlanError, PlanFault
 from bicameral.planning._intent_check import (
     UnaskedEffectError,
     check_against_intent,
@@ -34,13 +35,14 @@ from bicameral.planning._intent_check import (
 from bicameral.planning._intent_document import Intent
 from bicameral.planning._matching import PlanExample, load_examples, nearest_tools, relevant_examples, relevant_tools
 from bicameral.planning._neutral_names import NeutralNames
+from bicameral.planning._plan_attempts import PlanAttempt
 from bicameral.planning._planning_job import PlanningJob
 from bicameral.planning._quotations import restore_quotations
-from bicameral.planning._refusals import refute_refusal
+from bicameral.planning._refusals import refusal_error, refute_refusal
 from bicameral.planning._rounds import EarlierRounds, PlannerCode, replace_look, with_left_variables
 from bicameral.plans import Call, Plan, PlanLimits, Report, check, parse, plan_references, walk
 from bicameral.sessions import Listener, Session
-from bicameral.tools import Registry
+from bicameral.tools import Effect, Registry
 from bicameral.types import Type
 
 MAX_REPAIRS = 2
@@ -48,32 +50,6 @@ EXAMPLE_COUNT = 3
 PLAN_TOKENS = 700
 ADAPTER_JOB = "delta"
 """The job of the adapter for writing plans; a model with it needs no examples."""
-
-
-_DROPPED_CODES = frozenset({"plan.unasked-effect", "plan.unsupported-claim"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    """The outcome of one reply of the planner: a plan that passes the check, or problems, or both."""
-
-    code: str = ""
-    problems: tuple[str, ...] = ()
-    wrong_line: int | None = None
-    compiled: CompiledPlan | None = None
-    refusal: str | None = None
-
-    @property
-    def usable(self) -> CompiledPlan | None:
-        """The plan, unless a severe mismatch with its intent forbids using it."""
-        compiled = self.compiled
-        return None if compiled is None or any(each.severe for each in compiled.mismatches) else compiled
-
-    @property
-    def claims_dropped(self) -> bool:
-        """Whether nothing else forbids the plan than an answer that tells of calls which nobody asked for."""
-        severe = () if self.compiled is None else [each.code for each in self.compiled.mismatches if each.severe]
-        return self.compiled is not None and bool(self.compiled.dropped) and _DROPPED_CODES.issuperset(severe)
 
 
 class Delta:
@@ -150,9 +126,9 @@ class Delta:
             if attempt.refusal is not None and repairs == 0:
                 attempt = await self._verify_refusal(attempt, attempt.refusal, writing)
         if attempt.refusal is not None:
-            raise _refusal_error(attempt.refusal, registry, intent.request)
+            raise refusal_error(attempt.refusal, registry, intent.request)
         if (compiled := attempt.usable) is None and attempt.claims_dropped:
-            raise _unasked_error(attempt, registry)
+            raise _unasked_error(attempt, registry, attempt.describe(writing.names.to_readable))
         if compiled is None:
             raise self._no_plan_error(writing, registry, attempt)
         # The plan of a substitute model is not cached: an entry could not say that it is one. Neither is a plan that
@@ -181,6 +157,11 @@ class Delta:
         draft = draft.model_copy(update={"goal": intent.request})
         writing = self._prepare_job(intent, registry, None, None)
         return self._judge_plan(draft, None, writing).usable
+
+    def has_plan(self, intent: Intent, registry: Registry) -> bool:
+        """Whether a plan for an intent is in the cache and passes the check; no model is asked."""
+        writing = self._prepare_job(intent, registry, None, None)
+        return self._load_cached(self._job_key(writing), writing) is not None
 
     @property
     def cache(self) -> MutableMapping[str, str] | None:
@@ -301,7 +282,7 @@ class Delta:
 
     # Writing --------------------------------------------------------------------------------------------------------
 
-    async def _write_and_repair(self, writing: PlanningJob) -> tuple[_Attempt, int]:
+    async def _write_and_repair(self, writing: PlanningJob) -> tuple[PlanAttempt, int]:
         """The best attempt, and the number of repairs: each repair tells the planner what the check found."""
         best = await self._attempt(writing)
         for count in range(1, self._repairs + 1):
@@ -314,7 +295,7 @@ class Delta:
                 best = mended
         return best, self._repairs
 
-    async def _repair(self, best: _Attempt, writing: PlanningJob) -> _Attempt:
+    async def _repair(self, best: PlanAttempt, writing: PlanningJob) -> PlanAttempt:
         """Another attempt: from the wrong statement on, without its tool, or else from the start with the problems."""
         if self._provider.grammars and best.wrong_line is not None:
             lines = best.code.splitlines(keepends=True)
@@ -327,13 +308,13 @@ class Delta:
         again = f"{writing.request}\n\n{repair_text(best.code, best.problems)}"
         return await self._attempt(replace(writing, request=again))
 
-    async def _attempt(self, writing: PlanningJob) -> _Attempt:
+    async def _attempt(self, writing: PlanningJob) -> PlanAttempt:
         draft = await (writing.write_typed() if self._provider.grammars else writing.write_freely())
         return self._judge_draft(draft, writing)
 
     # Refusals -------------------------------------------------------------------------------------------------------
 
-    async def _verify_refusal(self, refused: _Attempt, reason: str, writing: PlanningJob) -> _Attempt:
+    async def _verify_refusal(self, refused: PlanAttempt, reason: str, writing: PlanningJob) -> PlanAttempt:
         """The refusal, or a plan in its place if code finds the tools that it says are missing.
 
         The plan is decoded once, after the same prompt, by a grammar that has no refusal. It is not repaired: a planner
@@ -358,7 +339,7 @@ class Delta:
                 writing.watch(line)
         return replace(attempt, compiled=compiled)
 
-    def _plan_instead(self, reason: str, attempt: _Attempt, writing: PlanningJob) -> CompiledPlan | None:
+    def _plan_instead(self, reason: str, attempt: PlanAttempt, writing: PlanningJob) -> CompiledPlan | None:
         """The plan of an attempt in place of a refusal; None if the refusal stands.
 
         It must be without any finding, and must call a tool of which the planner said that there is none: a plan that
@@ -373,17 +354,17 @@ class Delta:
 
     # Judging --------------------------------------------------------------------------------------------------------
 
-    def _judge_draft(self, draft: PlanDraft, writing: PlanningJob) -> _Attempt:
+    def _judge_draft(self, draft: PlanDraft, writing: PlanningJob) -> PlanAttempt:
         intent, registry, earlier = writing.intent, writing.registry, writing.earlier
         if draft.refusal is not None:
-            return _Attempt(draft.code, refusal=draft.refusal)
+            return PlanAttempt(draft.code, refusal=draft.refusal)
         if draft.problem is not None:
-            return _Attempt(draft.code, (draft.problem,))
+            return PlanAttempt(draft.code, (draft.problem,), (PlanFault("", draft.problem),))
         try:
             code = replace_look(draft.code) if earlier is not None and earlier.may_look else PlannerCode(draft.code)
             parsed = parse(code.text, registry)
         except PlanError as error:
-            return _Attempt(draft.code, (str(error),))
+            return PlanAttempt(draft.code, (str(error),), (PlanFault.of_error(error),))
         written = restore_quotations(parsed.plan.model_copy(update={"goal": intent.request}), intent)
         attempt = self._judge_plan(written, code.looks, writing, places=parsed.places)
         compiled = attempt.compiled
@@ -398,7 +379,7 @@ class Delta:
         writing: PlanningJob,
         *,
         places: Mapping[str, Place] | None = None,
-    ) -> _Attempt:
+    ) -> PlanAttempt:
         """Drop the calls of a draft that nobody asked for, check the rest, and compare it with its intent.
 
         Every draft comes here, however it was made: what its answer says of a dropped call is found nowhere else.
@@ -413,10 +394,12 @@ class Delta:
             real = writing.names.to_real(plan)
             final = _with_left_variables(real, looks, writing.real_registry, writing.real_earlier)
         except (PlanError, ValueError) as error:
-            return _Attempt(problems=(error.code if isinstance(error, PlanError) else "plan.invalid",))
+            code = error.code if isinstance(error, PlanError) else "plan.invalid"
+            return PlanAttempt(problems=(code,), faults=(PlanFault(code, str(getattr(error, "message", code))),))
         if not report.ok:
             first = next((finding.place for finding in report.errors), None)
-            return _Attempt("", tuple(map(str, report.errors)), first.line if first else None)
+            faults = tuple(map(PlanFault.of_finding, report.errors))
+            return PlanAttempt("", tuple(map(str, report.errors)), faults, first.line if first else None)
         intent, earlier = writing.intent, writing.earlier
         looking = looks is not None
         mismatches = (
@@ -426,9 +409,12 @@ class Delta:
         # What forbids the plan comes first: it is the reason that a person is told if no better plan is found.
         gravest = sorted(mismatches, key=lambda each: not each.severe)
         problems = (*(each.message for each in gravest), *_unused_results(draft, report, writing.registry))
+        faults = (
+            *(PlanFault(each.code, each.message.rstrip("."), _line_of(each.path, places)) for each in gravest),
+            *(PlanFault("plan.unused", text.rstrip(".")) for text in problems[len(gravest) :]),
+        )
         wrong = next((each.path for each in mismatches if each.path is not None), None)
-        place = places.get(wrong) if wrong is not None and places is not None else None
-        line = place.line if place else None
+        line = _line_of(wrong, places)
         types = dict(report.types)
         check = PlanCheck(final, writing.registry, self._limits, _scope_of(earlier), report)
         compiled = CompiledPlan(
@@ -445,37 +431,34 @@ class Delta:
             dropped=tuple(map(writing.names.to_readable, dropped)),
             check=check,
         )
-        return _Attempt("", problems, line, compiled)
+        return PlanAttempt("", problems, faults, line, compiled)
 
     def _check(
         self, plan: Plan, registry: Registry, earlier: EarlierRounds | None, places: Mapping[str, Place] | None
     ) -> Report:
         return check(plan, registry, limits=self._limits, scope=_scope_of(earlier), places=places, unbound=True)
 
-    def _no_plan_error(self, writing: PlanningJob, registry: Registry, attempt: _Attempt) -> BicameralError:
+    def _no_plan_error(self, writing: PlanningJob, registry: Registry, attempt: PlanAttempt) -> BicameralError:
         request = writing.intent.request
         near = ", ".join(nearest_tools(request, registry)) or "none comes near"
         reason = attempt.problems[0] if attempt.problems else "the model wrote nothing usable"
-        return PlanError(
+        return NoPlanError(
             "plan.none",
             f"no plan was found that serves the request: {writing.names.to_readable(reason)}",
             fix=f"Say it in other words or in smaller steps. Nearest tools: {near}.",
+            failure=attempt.describe(writing.names.to_readable),
         )
 
 
-def _refusal_error(reason: str, registry: Registry, request: str) -> PlanError:
-    """The planner's own word that the request cannot be served, which is an outcome and no failure to plan."""
-    near = ", ".join(nearest_tools(request, registry)) or "none comes near"
-    return PlanError(
-        "plan.cannot",
-        f"this cannot be done: {reason.rstrip('.')}",
-        fix=f"Ask for a part of it, or configure a tool for it. Nearest tools: {near}.",
-    )
+def _line_of(path: str | None, places: Mapping[str, Place] | None) -> int | None:
+    place = places.get(path) if path is not None and places is not None else None
+    return place.line if place else None
 
 
-def _unasked_error(attempt: _Attempt, registry: Registry) -> UnaskedEffectError:
+def _unasked_error(attempt: PlanAttempt, registry: Registry, failure: FailedPlan) -> UnaskedEffectError:
     dropped = () if attempt.compiled is None else attempt.compiled.dropped
-    return UnaskedEffectError(dropped, [tool.effect for name in dropped if (tool := registry.get(name)) is not None])
+    effects: list[Effect] = [tool.effect for name in dropped if (tool := registry.get(name)) is not None]
+    return UnaskedEffectError(dropped, effects, failure)
 
 
 def _scope_of(earlier: EarlierRounds | None) -> Mapping[str, Type]:

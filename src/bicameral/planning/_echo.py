@@ -21,6 +21,7 @@ from bicameral.planning._echo_reply import (
     echo_task,
     intent_steps,
     invented_parts,
+    may_need_person,
     merged_output,
     parse_echo_reply,
     proposed_questions,
@@ -89,10 +90,13 @@ class Echo:
         *,
         deterministic: bool = False,
         answers: tuple[GivenAnswer, ...] = (),
+        thorough: bool = True,
     ) -> Intent:
         """The intent of a request; its `questions` are empty when nothing needs to be asked.
 
         Args:
+            deterministic: Never ask the model.
+            thorough: Ask the model for the steps of the request also where nothing can be open.
             answers: What the person answered so far, as the request has it: it is not asked again.
         """
         plain = understand(request, registry, today)
@@ -103,6 +107,9 @@ class Echo:
             return plain
         if is_explicit(text, registry):
             return plain.model_copy(update={"by": "fast-path"})
+        if not thorough and not may_need_person(plain, registry):
+            # No reply could change what is asked, and a plan is made from the request itself.
+            return plain
         understood = await self._ask_model(text)
         if any(invented_parts(understood, text)):
             # The model invented a name, so the request itself is the safer account.

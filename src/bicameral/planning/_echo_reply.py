@@ -339,9 +339,38 @@ def confirmed_questions(
         plain: The intent by rules.
         registry: The tools. With `find` among them nobody is asked where something is.
     """
-    finds = any(tool.toolbox == "find" for tool in registry)
-    stores = any(tool.effect == "write" and any(tool.configured.values()) for tool in registry)
+    finds, stores = _finds(registry), _stores(registry)
     return tuple(each for each in questions if _needs_person(each, reply, plain, finds=finds, stores=stores))
+
+
+def may_need_person(plain: Intent, registry: Registry) -> bool:
+    """Whether a model's question about this request could be confirmed, whatever the model replies.
+
+    If not, no reply changes what is asked, and the model need not be asked at all.
+    """
+    finds, stores = _finds(registry), _stores(registry)
+    kinds, said = {each.kind for each in plain.mentions}, set(_split(plain.request))
+    writes, asks = "write" in plain.effects, only_asks(plain.request, guess_language(plain.request))
+    unnamed = not kinds & _ANSWERED_BY["recipient"] and not names_recipient(plain.request, plain.mentions)
+    vague = not said.isdisjoint(_VAGUE_MEASURES) or (plain.effects and not said.isdisjoint(_PAYING_VERBS))
+    return bool(
+        (writes and not stores and not kinds & _STORES)
+        or (not finds and not kinds & _PLACES)
+        or not finds
+        or "irreversible" in plain.effects
+        or (unnamed and ("send" in plain.effects or not (plain.effects or asks)))
+        or (said & _SINCE_WORDS and not kinds & _PLACES)
+        or (writes and not kinds & {*_STORES, "mail", *_ANSWERED_BY["day"]} and said.isdisjoint(_WHEN_WORDS))
+        or (vague and not request_numbers(plain.request) and not _HOW_MANY.search(plain.request))
+    )
+
+
+def _finds(registry: Registry) -> bool:
+    return any(tool.toolbox == "find" for tool in registry)
+
+
+def _stores(registry: Registry) -> bool:
+    return any(tool.effect == "write" and any(tool.configured.values()) for tool in registry)
 
 
 _PLACES = frozenset({"file", "folder", "table", "link", "mail", "event"})
@@ -389,7 +418,9 @@ def _needs_person(question: OpenQuestion, reply: EchoReply, plain: Intent, *, fi
             # Binding asks which of several is meant, once it knows them; before a deletion it is better asked first.
             return not finds or ("irreversible" in plain.effects and not _says_which(question.words, plain))
         case "recipient":
+            # A model may know a word for sending that rules do not, but not where they know what else is ordered.
             sends = bool({"send", "forward"} & actions) or reply.output == "mail"
+            sends = sends and ("send" in plain.effects or not plain.effects)
             return sends and not asks and "to" not in given and not names_recipient(plain.request, plain.mentions)
         case "since":
             return not _SINCE_WORDS.isdisjoint(said) and not kinds & _PLACES

@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bicameral.errors import PlanError
 from bicameral.planning._claim_support import answers_after, unsupported_claims
 from bicameral.planning._claims import claims_of
 from bicameral.planning._directives import ungrounded_directives
 from bicameral.planning._effect_words import has_declared_word
+from bicameral.planning._failed_plans import FailedPlan, NoPlanError
 from bicameral.planning._intent_document import Intent, IntentStep
 from bicameral.planning._language import guess_language
 from bicameral.planning._matching import ADDRESS_PATTERN, FILE_PATTERN, LINK_PATTERN
@@ -59,15 +59,16 @@ class Mismatch:
     path: str | None = None
 
 
-class UnaskedEffectError(PlanError):
+class UnaskedEffectError(NoPlanError):
     """The only plan that was found has an effect that the request does not ask for in known words.
 
     Args:
         tools: The tools that have it.
         effects: Their effects. A person may allow them: then the request asks for them.
+        failure: The plan that has it.
     """
 
-    def __init__(self, tools: Sequence[str], effects: Sequence[Effect]) -> None:
+    def __init__(self, tools: Sequence[str], effects: Sequence[Effect], failure: FailedPlan | None = None) -> None:
         verbs = " and ".join(dict.fromkeys(_EFFECT_VERBS[effect] for effect in effects))
         self.tools = frozenset(tools)
         self.effects = frozenset(effects)
@@ -77,6 +78,7 @@ class UnaskedEffectError(PlanError):
             f"no plan was found that serves the request: {', '.join(tools)} would {verbs}, and the request does not "
             "ask for that in known words",
             fix="Say it as an order: 'Write … to notes.txt', 'Mail … to Kim', 'Delete …'.",
+            failure=failure,
         )
 
 

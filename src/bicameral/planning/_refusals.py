@@ -20,8 +20,10 @@ from dataclasses import dataclass
 
 from bicameral.planning._capabilities import Capability, claimed_capability, serving_tools, speaks_of
 from bicameral.planning._clauses import only_asks
+from bicameral.planning._failed_plans import RefusedPlanError
 from bicameral.planning._intent_document import Intent, MentionKind
 from bicameral.planning._language import fold, guess_language
+from bicameral.planning._matching import nearest_tools
 from bicameral.planning._unserved_orders import unserved_orders
 from bicameral.tools import Registry
 
@@ -90,6 +92,14 @@ def refute_refusal(reason: str, intent: Intent, registry: Registry) -> Overridde
     if next(unserved_orders(intent.request, registry), None) is not None:
         return None
     return OverriddenRefusal(reason, tools)
+
+
+def refusal_error(reason: str, registry: Registry, request: str) -> RefusedPlanError:
+    """The planner's own word that the request cannot be served, which is an outcome and no failure to plan."""
+    near = ", ".join(nearest_tools(request, registry)) or "none comes near"
+    error = RefusedPlanError(reason, fix=f"Ask for a part of it, or configure a tool for it. Nearest tools: {near}.")
+    error.is_founded = next(unserved_orders(request, registry), None) is not None
+    return error
 
 
 def _is_ordered(tools: Sequence[str], intent: Intent, registry: Registry) -> bool:

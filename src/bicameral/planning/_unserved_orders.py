@@ -197,7 +197,7 @@ def unserved_orders(request: str, registry: Registry) -> Iterator[str]:
     """
     language = guess_language(request)
     for clause in ordering_clauses(request, language, known=_demands_something):
-        yield from _unserved(_DEMANDS, _without_opening(clause.text), registry, start=True)
+        yield from _unserved(_DEMANDS, without_opening(clause.text), registry, start=True)
     text = without_drafts_and_prohibitions(request[:MOST_LETTERS], language)
     # A question about a device is answered from what was noted of it: `How much did we pay for heating?`
     asks = only_asks(request, language)
@@ -209,10 +209,11 @@ _DEVICES = frozenset({"heating", "light", "printer", "camera", "machine", "vacuu
 
 
 def _demands_something(clause: str) -> bool:
-    return any(demand.pattern.match(_without_opening(clause)) for demand in _DEMANDS)
+    return any(demand.pattern.match(without_opening(clause)) for demand in _DEMANDS)
 
 
-def _without_opening(clause: str) -> str:
+def without_opening(clause: str) -> str:
+    """A folded clause without politeness and auxiliaries before its verb: `could you please mail it`."""
     return _OPENING.sub("", clause, count=1)
 
 

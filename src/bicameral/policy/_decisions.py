@@ -61,6 +61,7 @@ class CallFacts:
             request, the settings or a result.
         executed: Whether the call writes a file that other programs execute or obey; None where that is unknown.
         copied: The label of content that the call writes there without an argument, such as the file that it copies.
+        replaces: The files whose content the call would replace; None where that is unknown. No policy reads it.
     """
 
     tool: str
@@ -77,6 +78,7 @@ class CallFacts:
     assembled: frozenset[str] = frozenset()
     executed: bool | None = False
     copied: Label = NOTHING
+    replaces: tuple[str, ...] | None = ()
 
     @classmethod
     def of_tool(

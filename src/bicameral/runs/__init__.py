@@ -32,7 +32,15 @@ from bicameral.runs._call_policy import (
     PolicyDecider as PolicyDecider,
     label_tree_json as label_tree_json,
 )
+from bicameral.runs._change_preview import (
+    ChangePreview as ChangePreview,
+    change_preview as change_preview,
+    preview_call as preview_call,
+    read_preview as read_preview,
+)
+from bicameral.runs._changes import public_event as public_event
 from bicameral.runs._citations import Citation as Citation, CitationCheck as CitationCheck, CitationLog as CitationLog
+from bicameral.runs._diffs import FileDiff as FileDiff
 from bicameral.runs._doubts import (
     DOUBT_CODES as DOUBT_CODES,
     MAX_DOUBTS as MAX_DOUBTS,
@@ -41,6 +49,7 @@ from bicameral.runs._doubts import (
     SelectionLog as SelectionLog,
     find_resting_steps as find_resting_steps,
 )
+from bicameral.runs._effect_execution import interrupt_grace as interrupt_grace
 from bicameral.runs._effects import Asker as Asker, LiveEffectHandler as LiveEffectHandler, RunServices as RunServices
 from bicameral.runs._endings import (
     Ending as Ending,
@@ -70,6 +79,7 @@ from bicameral.runs._outcome import (
     Stopped as Stopped,
     Waiting as Waiting,
 )
+from bicameral.runs._replacing import REPLACE_RULE as REPLACE_RULE, ReplaceRule as ReplaceRule
 from bicameral.runs._replay import Replayed as Replayed, replay as replay, replay_workload as replay_workload
 from bicameral.runs._resume import previous_attempts as previous_attempts, resume_plan as resume_plan
 from bicameral.runs._run import (
@@ -86,4 +96,13 @@ from bicameral.runs._run_record import (
     read_run_record as read_run_record,
     recorded_error as recorded_error,
     recorded_request as recorded_request,
+)
+from bicameral.runs._undo import (
+    Conflict as Conflict,
+    LastingEffect as LastingEffect,
+    Restoration as Restoration,
+    Undo as Undo,
+    apply_undo as apply_undo,
+    plan_undo as plan_undo,
+    undo_record as undo_record,
 )

@@ -65,6 +65,8 @@ class PendingCall:
         files: The attached files, as they were when this was asked.
         changed: What is different about the files since an earlier question.
         offer: What the person may grant in addition for the rest of the run.
+        carries: The arguments that only carry content, as the tool declares them; None in records of versions that did
+            not say it. Every other argument directs the call, and is always shown in full.
     """
 
     step: str
@@ -80,6 +82,7 @@ class PendingCall:
     files: tuple[AttachedFile, ...] = ()
     changed: tuple[str, ...] = ()
     offer: Grant | None = None
+    carries: tuple[str, ...] | None = None
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -110,6 +113,7 @@ class PendingCall:
             **({"files": [file.to_json() for file in self.files]} if self.files else {}),
             **({"changed": list(self.changed)} if self.changed else {}),
             **({"offer": self.offer.to_json()} if self.offer else {}),
+            **({"carries": list(self.carries)} if self.carries is not None else {}),
         }
 
     @classmethod
@@ -136,6 +140,7 @@ class PendingCall:
             tuple(map(AttachedFile.from_json, facts.get("files", ()))),
             tuple(facts.get("changed", ())),
             Grant.from_json(facts["offer"]) if "offer" in facts else None,
+            tuple(facts["carries"]) if "carries" in facts else None,
         )
 
 
@@ -251,12 +256,14 @@ def pending_call(
         asked.rules,
         files=files,
         offer=offer,
+        carries=tuple(each.name for each in tool.arguments if each.purpose == "carries"),
     )
 
 
 def shown_hash(call: Mapping[str, Any]) -> str:
     """A hash over what is shown of a call, from its JSON, except where and how often it is made."""
-    where = ("step", "steps", "times", "ahead", "changed", "offer")
+    # `carries` follows from the declaration, which `hash` covers: answers of versions without it stay valid.
+    where = ("step", "steps", "times", "ahead", "changed", "offer", "carries")
     shown = {name: fact for name, fact in call.items() if name not in where}
     return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
 

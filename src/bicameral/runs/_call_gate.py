@@ -42,6 +42,7 @@ from bicameral.runs._call_policy import (
 from bicameral.runs._effects import EffectHandler
 from bicameral.runs._lookahead import CallRequest, FutureCallVisitor
 from bicameral.runs._observability import record_decision
+from bicameral.runs._replacing import ReplaceRule, ask_before_replacing, narrow_replaced
 from bicameral.telemetry import span
 from bicameral.tools import Tool, bind_attached_files, describe_changes
 from bicameral.types import to_plain
@@ -98,6 +99,7 @@ class CallGate:
         ahead: Visits the future calls that are known already; without it only due calls are asked about.
         grants: What a person granted for the whole run.
         assembled: By step, the arguments that a model's plan assembles, as the proof knows them.
+        replacing: Asks before files are replaced; None if that needs no question.
     """
 
     def __init__(
@@ -109,6 +111,7 @@ class CallGate:
         ahead: VisitFutureCalls | None = None,
         grants: Iterable[Grant] = (),
         assembled: Mapping[str, frozenset[str]] | None = None,
+        replacing: ReplaceRule | None = None,
     ) -> None:
         self.mode: Mode = decider.mode
         self._decider = decider
@@ -123,6 +126,7 @@ class CallGate:
         self._failure: BicameralError | Suspend | None = None
         self._ahead = ahead
         self._assembled = assembled or {}
+        self._replacing = replacing
         for grant in grants:
             self._grant(grant)
 
@@ -239,6 +243,7 @@ class CallGate:
     def _facts(self, call: CallRequest, actionable: ActionableText) -> CallFacts:
         assembled = self._assembled.get(static_path(call.step), _NO_ARGUMENTS)
         facts = call_facts(call.tool, call.labels, call.arguments, call.step, call.pc, self.mode, assembled)
+        facts = narrow_replaced(self._replacing, facts)
         facts = replace(facts, lures=actionable.in_call(facts, call.arguments))
         actionable.record_written(facts, call.arguments, fetched=call.tool.copies_content)
         return facts
@@ -255,6 +260,7 @@ class CallGate:
             return _ALLOW
         with span("decide", tool.name, {"bicameral.step": step, "gen_ai.tool.name": tool.name}) as trace:
             decided = self._decider.decide(step, facts, values, self._grants)
+            decided = replace(decided, decision=ask_before_replacing(decided.decision, facts))
             record_decision(trace, facts, decided.decision)
         return decided
 
@@ -346,6 +352,7 @@ class CallGate:
             if step in due or (tool.effect == "pure" and not tool.outbound and not self._decider.decides_pure):
                 return True
             decision = self._decider.decide(step, facts, arguments, self._grants).decision
+            decision = ask_before_replacing(decision, facts)
             if isinstance(decision, Ask):
                 if tool.attached_in is not None and after_change:
                     # Its files may be written by the change before it, so that their content is not known yet.

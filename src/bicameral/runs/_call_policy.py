@@ -32,6 +32,7 @@ from bicameral.labels import (
 )
 from bicameral.plans import Plan
 from bicameral.policy import Allowed, ArgumentFacts, Ask, CallFacts, Decision, Denied, Depends, Mode
+from bicameral.runs._replacing import REPLACE_RULE
 from bicameral.types import value_from_json, value_to_json
 
 if TYPE_CHECKING:
@@ -336,6 +337,8 @@ class RecordedDecider:
 class ReplayDecider(PolicyDecider):
     """Policy decides anew in a replay; calls that a person had refused ahead are refused again.
 
+    Whether a call replaced a file is not judged again: the files are not those of then.
+
     What an earlier version allowed on an earlier approval, or on a granted value, is allowed again.
     """
 
@@ -348,6 +351,9 @@ class ReplayDecider(PolicyDecider):
         recorded = self._recorded.decide(step, facts, values, grants)
         match decided.decision:
             case Allowed() if recorded.refused_ahead:
+                return recorded
+            case Allowed() if isinstance(recorded.decision, Ask) and recorded.decision.rules == (REPLACE_RULE,):
+                # A file stood there then, which no policy knows of.
                 return recorded
             case Ask() if recorded.permitted or recorded.endorsed:
                 return recorded

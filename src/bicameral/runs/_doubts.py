@@ -49,6 +49,7 @@ DoubtCode = Literal[
     "refused-before",
     "misread-file",
     "looked-elsewhere",
+    "absent-tool",
 ]
 DOUBT_CODES: tuple[DoubtCode, ...] = get_args(DoubtCode)
 
@@ -73,6 +74,7 @@ _WITHOUT_DETAILS: Mapping[DoubtCode, str] = {
     "left-out": "something that the request does not ask for was not done",
     "refused-before": "the planner first said that there is no tool for the request",
     "misread-file": "a table is read as text, or a text as a table",
+    "absent-tool": "a tool that the request may ask for is not set up",
     "looked-elsewhere": "nothing is called what the request says, so that it was looked for elsewhere",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
 from typing import Any
 
 from bicameral.errors import BicameralError, ToolError, describe_error
@@ -12,6 +13,8 @@ from bicameral.tools import Tool
 from bicameral.types import to_plain
 
 GRACE_SECONDS = 5.0
+interrupt_grace: ContextVar[float | None] = ContextVar("interrupt_grace", default=None)
+"""Set where Ctrl-C cancels the run: the seconds that an effect in flight is then given instead of `GRACE_SECONDS`."""
 CLEANUP_SECONDS = 1.0
 EffectAction = Callable[[], Coroutine[Any, Any, Any]]
 
@@ -43,7 +46,10 @@ async def run_with_typed_errors(what: str, act: EffectAction) -> Any:
             raise
         raise ToolError("tools.failed", f"{what!r} was cancelled from inside") from None
     except KeyboardInterrupt:
-        raise
+        if interrupt_grace.get() is None:
+            raise
+        # The run is cancelled already, and the tool blocked the loop: as a cancellation it is recorded as any other.
+        raise asyncio.CancelledError from None
     except Suspend as waits:
         # Only an approver or an asker may suspend a run, not a tool.
         if waits.ask is None:
@@ -63,7 +69,8 @@ async def finish_despite_cancel(act: Coroutine[Any, Any, Any]) -> tuple[asyncio.
         await asyncio.wait({task})
         return task, False
     except asyncio.CancelledError:
-        await asyncio.wait({task}, timeout=GRACE_SECONDS)
+        given = interrupt_grace.get()
+        await asyncio.wait({task}, timeout=GRACE_SECONDS if given is None else given)
         if not task.done():
             task.cancel()
             await asyncio.wait({task}, timeout=CLEANUP_SECONDS)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol, TypedDict, Unpack
@@ -29,6 +29,7 @@ from bicameral.runs._approvals import (
     ask_approver,
 )
 from bicameral.runs._call_policy import StepLabels, label_tree_json
+from bicameral.runs._changes import CallChanges, ChangeHistory
 from bicameral.runs._citations import CitationLog
 from bicameral.runs._doubts import NO_LABEL, SelectionLog
 from bicameral.runs._effect_execution import (
@@ -50,6 +51,7 @@ from bicameral.tools import (
     collect_passages,
     collect_selections,
     derive_call_key,
+    report_changes,
     shown_text,
     use_call_key,
 )
@@ -117,6 +119,7 @@ class LiveEffectHandler:
         record: Where effects are recorded.
         meter: Counts what the run takes.
         may_wait: Whether the run may be suspended: somebody must be able to resume it.
+        changes: What earlier attempts at the run have changed.
         services: See `RunServices`.
     """
 
@@ -126,6 +129,7 @@ class LiveEffectHandler:
         *,
         meter: Meter | None = None,
         may_wait: bool = False,
+        changes: ChangeHistory | None = None,
         **services: Unpack[RunServices],
     ) -> None:
         self._may_wait = may_wait
@@ -133,6 +137,8 @@ class LiveEffectHandler:
         self.effects: list[EffectDone] = []
         self.in_flight: set[str] = set()
         self.monitor = RunMonitor()
+        self.changes = changes or ChangeHistory()
+        """What the run has changed so far."""
         self.selections = SelectionLog()
         self.citations = CitationLog()
         self._record = record
@@ -339,7 +345,12 @@ class LiveEffectHandler:
         attempt, key = 1, derive_call_key(self._record.run, step, tool.name)
         while True:
             try:
-                with use_call_key(key), collect_selections() as selections, collect_passages() as passages:
+                with (
+                    use_call_key(key),
+                    collect_selections() as selections,
+                    collect_passages() as passages,
+                    self._recording_changes(step, tool),
+                ):
                     value = await call_with_timeout(tool, bound)
                 if passages:
                     found["passages"] = [passage.to_json() for passage in passages]
@@ -355,6 +366,19 @@ class LiveEffectHandler:
                 self._notify("retrying", step, tool.name, facts={"error": str(error), "attempt": attempt})
             await asyncio.sleep(0.2 * 2**attempt)
             attempt += 1
+
+    @contextmanager
+    def _recording_changes(self, step: str, tool: Tool) -> Generator[None]:
+        """Record the files that a call changes, each before it is changed; afterwards it can change no more."""
+        if not tool.changes:
+            yield
+            return
+        log = CallChanges(self._record, step, self.changes)
+        try:
+            with report_changes(log):
+                yield
+        finally:
+            log.close()
 
     def _notify(
         self, kind: ProgressKind, step: str, what: str, seconds: float = 0.0, facts: dict[str, Any] | None = None

@@ -35,6 +35,7 @@ from bicameral.runs._inputs import StartState
 from bicameral.runs._local_steps import ControlFlow, LocalSteps
 from bicameral.runs._lookahead import FutureCallVisitor, Lookahead, RunningBlock, RunningLoop, RunPosition, copy_frame
 from bicameral.runs._observability import record_step_result, step_span
+from bicameral.runs._replacing import ReplaceRule
 from bicameral.runs._scheduler import Footprints, Job, JobOrder, run_concurrently
 from bicameral.runs._variables import VariableFrame, add_step_to_error
 from bicameral.tools import Registry
@@ -67,6 +68,7 @@ class PlanEngine:
         grants: What a person granted for the whole run.
         assembled: By step, the arguments that a model's plan assembles, as the proof knows them.
         doubts: What planning was not sure of.
+        replacing: Asks before files are replaced; None if that needs no question.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class PlanEngine:
         grants: Sequence[Grant] = (),
         assembled: Mapping[str, frozenset[str]] | None = None,
         doubts: Sequence[Doubt] = (),
+        replacing: ReplaceRule | None = None,
     ) -> None:
         self._plan = plan
         self._given_doubts = tuple(doubts)
@@ -92,10 +95,9 @@ class PlanEngine:
         self._registry = registry
         self._handler = handler
         look = self._visit_future_calls if ahead else None
+        options: dict[str, Any] = {"grants": grants, "assembled": assembled, "replacing": replacing}
         self._gate = (
-            None
-            if decider is None
-            else CallGate(decider, handler, self._actionable_text(plan), ahead=look, grants=grants, assembled=assembled)
+            None if decider is None else CallGate(decider, handler, self._actionable_text(plan), ahead=look, **options)
         )
         self._mode: Mode = "strict" if decider is None else decider.mode
         self._given = author_label(self._start.read, self._mode)

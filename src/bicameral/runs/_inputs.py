@@ -25,12 +25,13 @@ from bicameral.plans import (
     check,
     prove,
 )
+from bicameral.runs._replacing import ReplaceRule, ask_before_replacing, narrow_replaced
 from bicameral.tools import Registry
 from bicameral.types import Type, to_plain, type_from_json, type_to_json, value_from_json, value_to_json
 
 if TYPE_CHECKING:
     from bicameral.planning import Intent, PlanCheck
-    from bicameral.policy import Policy
+    from bicameral.policy import CallFacts, Decision, Policy
 
 
 _KEYS = {"variables", "written", "read"}
@@ -222,7 +223,13 @@ def _check_basis(basis: CheckBasis, places: Mapping[str, Place], known: PlanChec
         return Checked(basis, report)
     assembled = start.assembled_values(plan, registry, None if intent is None else intent.request, policy.me)
     options: dict[str, Any] = {"env": start.labels, "read": start.read, "assembled": assembled.calls}
-    proof = prove(plan, registry, policy.preview, policy.mode, **options)
+    rule = ReplaceRule.for_request(None if intent is None else intent.request, plan, registry)
+
+    def preview(facts: CallFacts) -> Decision:
+        facts = narrow_replaced(rule, facts)
+        return ask_before_replacing(policy.preview(facts), facts)
+
+    proof = prove(plan, registry, preview, policy.mode, **options)
     found = tuple(_refusal_findings(proof, places))
     if not found and intent is not None and basis.against_intent:
         found = tuple(_intent_findings(plan, intent, registry, policy.me, continues=bool(start.variables)))

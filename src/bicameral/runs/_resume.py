@@ -22,6 +22,7 @@ from bicameral.plans import Plan
 from bicameral.policy import Allowed, Ask, CallFacts, Denied
 from bicameral.runs._approvals import ApprovalQuestion, ApprovalResult, PendingCall, Permit, call_hash
 from bicameral.runs._call_policy import CallDecision, Grants, PolicyDecider, RecordedDecider, StepLabels
+from bicameral.runs._changes import ChangeHistory
 from bicameral.runs._citations import Citation
 from bicameral.runs._doubts import Doubt
 from bicameral.runs._effects import LiveEffectHandler, RunServices, extraction_facts, question_facts, tool_call_facts
@@ -39,6 +40,7 @@ from bicameral.runs._outcome import (
     RunUsage,
     Stopped,
 )
+from bicameral.runs._replacing import ReplaceRule
 from bicameral.runs._run import (
     ENGINE_VERSION,
     PreviousAttempts,
@@ -367,6 +369,7 @@ async def resume_plan(
         writing,
         meter=Meter(caps, before=cap_usage(events, earlier)),
         may_wait=can_wait(events[0].body.get("part_of")),
+        changes=ChangeHistory.from_events(events),
         **services,
     )
     attempts = 1 + sum(event.kind == "run-resumed" for event in events)
@@ -410,6 +413,9 @@ def _resume_workload(
         grants=record.grants,
         assembled=assembled,
         doubts=tuple(Doubt.from_json(each) for each in facts.get("doubts", ())),
+        replacing=ReplaceRule.for_request(
+            None if facts.get("may_replace") else recorded_request(facts), plan, registry, live.changes.touched
+        ),
     )
 
 

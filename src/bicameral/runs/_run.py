@@ -36,6 +36,7 @@ from bicameral.runs._outcome import (
     Stopped,
     Waiting,
 )
+from bicameral.runs._replacing import ReplaceRule
 from bicameral.telemetry import Fact
 from bicameral.tools import Registry
 from bicameral.types import value_to_json
@@ -292,6 +293,7 @@ async def run_plan(
     doubts: Sequence[Doubt] = (),
     choice: Mapping[str, Any] | None = None,
     conversation: Mapping[str, Any] | None = None,
+    may_replace: bool = False,
     **services: Unpack[RunServices],
 ) -> RunOutcome:
     """Run a plan that has been checked. Cancelling the task that awaits this gives a truthful `Stopped`.
@@ -319,6 +321,7 @@ async def run_plan(
         doubts: What planning was not sure of: an invented constant, a word that was bound to nothing.
         choice: Recorded: how the plan was chosen among several.
         conversation: Recorded: what a later request of a conversation needs to refer to this run.
+        may_replace: Whether a plan with an intent may replace files without asking; see `ReplaceRule`.
         services: The extractor, asker, approver and observer, see `RunServices`.
 
     Example:
@@ -335,9 +338,10 @@ async def run_plan(
             may_ask = _conditional_steps(checked)
     else:
         plan, own = what, () if policy is None else policy.me
-        request = None if intent is None else intent.request
-        assembled = (start or StartState()).assembled_values(plan, registry, request, own).calls
+        author = None if intent is None else intent.request
+        assembled = (start or StartState()).assembled_values(plan, registry, author, own).calls
     decider = None if policy is None else PolicyDecider(policy)
+    request = None if intent is None or may_replace else intent.request
     return await run_workload(
         lambda handler: PlanEngine(
             plan,
@@ -350,6 +354,7 @@ async def run_plan(
             may_ask=may_ask,
             assembled=assembled,
             doubts=doubts,
+            replacing=ReplaceRule.for_request(request, plan, registry, handler.changes.touched),
         ),
         lambda: (
             _start_facts(plan, registry, intent, decider)
@@ -359,6 +364,7 @@ async def run_plan(
             | ({"doubts": [doubt.to_json() for doubt in doubts]} if doubts else {})
             | ({"plan_choice": dict(choice)} if choice else {})
             | ({"conversation": dict(conversation)} if conversation else {})
+            | ({"may_replace": True} if may_replace else {})
         ),
         journal=journal,
         run=run,

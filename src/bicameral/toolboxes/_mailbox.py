@@ -223,6 +223,14 @@ class Mailbox:
             if (text := self._load_text(item)) is not None:
                 yield item, headers, headers.date or _fallback_date(item), None if text.problem else text.body
 
+    def problem(self) -> ToolError | None:
+        """Why there is no mailbox; None if there is one."""
+        try:
+            self._mailbox_root()
+        except ToolError as error:
+            return error
+        return None
+
     def _mailbox_root(self) -> Path:
         if self.folder is not None:
             root = _find_readable(self.folders, self.folder)

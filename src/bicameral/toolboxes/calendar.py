@@ -24,6 +24,7 @@ from bicameral.parsing import MIB, ParseLimits, Parser
 from bicameral.toolboxes._calendar_document import EMPTY_CALENDAR, MAX_BYTES
 from bicameral.toolboxes._calendar_occurrences import EventFields
 from bicameral.tools import (
+    MissingSetting,
     Origin,
     Participants,
     Selection,
@@ -31,6 +32,7 @@ from bicameral.tools import (
     Surroundings,
     Tool,
     Toolbox,
+    missing_extra,
     note_selection,
     tool,
 )
@@ -111,6 +113,27 @@ _CHANGE_PARSER: Parser[Event] = Parser(f"{_PARSER_MODULE}:change_event", Event, 
 _DELETE_PARSER: Parser[None] = Parser(f"{_PARSER_MODULE}:delete_event", None, _PARSE_LIMITS)
 
 
+_FILE_SETTING = "Set `file` under [toolbox.calendar] in bicameral.toml, or add an event to begin one."
+_FILE_TOOLS = ("list_events", "search_events", "find_free_time", "change_event", "delete_event")
+
+
+def _no_file_text(settings: CalendarSettings) -> str:
+    return f"there is no calendar at {settings.file!r}"
+
+
+def _missing_packages(_settings: CalendarSettings, _surroundings: Surroundings) -> Sequence[MissingSetting]:
+    return missing_extra(("add_event", *_FILE_TOOLS), "standard", "icalendar", "recurring_ical_events")
+
+
+def _missing_file(settings: CalendarSettings, surroundings: Surroundings) -> Sequence[MissingSetting]:
+    try:
+        surroundings.folders.resolve_readable(settings.file)
+    except ToolError as error:
+        lacking = _no_file_text(settings) if error.code == "files.missing" else error.message
+        return (MissingSetting(_FILE_TOOLS, lacking, _FILE_SETTING, begun_by=("add_event",)),)
+    return ()
+
+
 @dataclass(slots=True)
 class _Calendar:
     """The calendar file of the settings."""
@@ -152,11 +175,7 @@ class _Calendar:
                 raise
             if or_new:
                 return EMPTY_CALENDAR.encode()
-            raise ToolError(
-                "calendar.no-file",
-                f"there is no calendar at {self.settings.file!r}",
-                fix="Set `file` under [toolbox.calendar] in bicameral.toml, or add an event to begin one.",
-            ) from None
+            raise ToolError("calendar.no-file", _no_file_text(self.settings), fix=_FILE_SETTING) from None
 
     @property
     def _display_name(self) -> str:
@@ -210,6 +229,7 @@ def _reading_tools(calendar: _Calendar) -> list[Tool]:
 def _changing_tools(calendar: _Calendar) -> list[Tool]:
     @tool(
         effect="write",
+        files_only=True,
         timeout=_TIMEOUT,
         purpose={"description": "carries", "title": "carries", "location": "carries"},
         origins=Origin("system", _READERS),
@@ -239,6 +259,7 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
 
     @tool(
         effect="write",
+        files_only=True,
         timeout=_TIMEOUT,
         purpose={"title": "carries", "location": "carries"},
         refers={"id": "event"},
@@ -268,6 +289,7 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
 
     @tool(
         effect="irreversible",
+        files_only=True,
         timeout=_TIMEOUT,
         outbound=False,
         refers={"id": "event"},
@@ -341,4 +363,6 @@ toolbox: Toolbox[CalendarSettings] = Toolbox(
     CalendarSettings,
     _build,
     keeps=lambda settings: (settings.file,),
+    lacks=_missing_packages,
+    unready=_missing_file,
 )

@@ -15,7 +15,18 @@ from pydantic import Field
 
 from bicameral.errors import ToolError
 from bicameral.toolboxes._table_files import has_formulas, is_table_path
-from bicameral.tools import Folders, Origin, Settings, Surroundings, Tool, Toolbox, WriteTarget, tool
+from bicameral.tools import (
+    Folders,
+    Origin,
+    Selection,
+    Settings,
+    Surroundings,
+    Tool,
+    Toolbox,
+    WriteTarget,
+    note_selection,
+    tool,
+)
 from bicameral.types import FilePath
 
 _LINE_ENDS = re.compile(r"\r\n|\n|\r")
@@ -138,6 +149,10 @@ class FileTools:
             return replace(target, executed=None)
         return replace(target, executed=has_formulas(text if isinstance(text, str) else "\n".join(text)))
 
+    def replaced_target(self, given: Mapping[str, Any]) -> WriteTarget:
+        """The same for writing a whole file: the content that is there already is lost."""
+        return replace(self.text_target(given), replaces=self.folders.replaced_files(given.get("path")))
+
     def copy_target(self, given: Mapping[str, Any]) -> WriteTarget:
         """The target of a copy. Whether `target` is a folder may change before the call, so both cases count."""
         source, target = given.get("source"), given.get("target")
@@ -173,7 +188,10 @@ class FileTools:
         wanted = pattern.replace("**/", "").casefold() or "*"
         top = self.folders.resolve_readable(folder)
         count = 0
-        for found in self.folders.list_files(folder, recursive=recursive):
+        skipped: list[str] = []
+        for found in self.folders.list_files(
+            folder, recursive=recursive, skip=lambda path: skipped.append(self.folders.display_path(path))
+        ):
             inner = found.path.relative_to(top)
             # Hidden files, and files in hidden folders, are listed only if the pattern begins with a dot.
             if any(part.startswith(".") for part in inner.parts) and not wanted.startswith("."):
@@ -195,6 +213,9 @@ class FileTools:
                 size=found.info.st_size,
                 modified=datetime.fromtimestamp(int(found.info.st_mtime)),
             )
+        if skipped:
+            told = f"in {folder!r}, without the folders that may not be read"
+            note_selection(Selection(count, count, "files", told, skipped=len(skipped), names=tuple(skipped)))
 
     def _lines_or_none(self, path: str) -> list[str]:
         """The lines of a file, or none if it cannot be read as text."""
@@ -236,7 +257,8 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
         words=_SAVE_WORDS,
         refers={"path": "file"},
         origins=done,
-        target=files.text_target,
+        target=files.replaced_target,
+        files_only=True,
     )
 
     def own_source(given: Mapping[str, Any]) -> bool:
@@ -247,6 +269,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
 
     append = tool(
         effect="write",
+        files_only=True,
         purpose={"text": "carries"},
         refers={"path": "file"},
         origins=done,
@@ -274,6 +297,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
             origins=done,
             owned=own_source,
             target=files.copy_target,
+            files_only=True,
             words=("copy", "back up", "backup", "duplicate"),
         )(files.copy_file),
         tool(
@@ -282,6 +306,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
             origins=done,
             owned=own_source,
             target=files.move_target,
+            files_only=True,
             words=("move", "rename", "archive", "sort into", "organize", "put"),
         )(files.move_file),
         tool(
@@ -290,6 +315,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
             refers={"path": "file"},
             origins=done,
             target=changed,
+            files_only=True,
             words=("delete", "erase", "trash", "remove", "get rid of"),
         )(files.delete_file),
         tool(
@@ -298,6 +324,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
             refers={"path": "folder"},
             origins=done,
             target=changed,
+            files_only=True,
             words=("make", "create", "new folder", "folder called", "folder named", "new directory"),
         )(files.make_folder),
     ]

@@ -25,6 +25,7 @@ from bicameral.secrets import register_secret
 from bicameral.toolboxes._text import clean_text
 from bicameral.tools import (
     Folders,
+    MissingSetting,
     Origin,
     Participants,
     Settings,
@@ -108,14 +109,38 @@ _UNUSUAL_IN_IDS = re.compile(r"[^A-Za-z0-9._-]")
 _SMTP_SETTING = "Set `smtp` under [toolbox.mail] in bicameral.toml."
 
 
+_VARIABLE_SETTING = "Set it, or change `smtp.password_env` under [toolbox.mail]."
+_ADDRESS_SETTING = "Set `address` under [toolbox.mail] in bicameral.toml."
+_SENDING_TOOLS = ("send_mail",)
+_MAILBOX_TOOLS = ("search_mail", "read_mail", "save_attachment")
+
+
+def _missing_to_send(settings: MailSettings, surroundings: Surroundings) -> Sequence[MissingSetting]:
+    """What sending lacks, from the settings alone: no server is reached for."""
+    smtp = settings.smtp
+    if smtp is None:
+        return (MissingSetting(_SENDING_TOOLS, "no SMTP server is set", _SMTP_SETTING),)
+    if not settings.address:
+        return (MissingSetting(_SENDING_TOOLS, "no sender address is set", _ADDRESS_SETTING),)
+    if smtp.password_env is not None and not surroundings.environment.get(smtp.password_env):
+        lacking = f"the environment variable {smtp.password_env!r} holds no password"
+        return (MissingSetting(_SENDING_TOOLS, lacking, _VARIABLE_SETTING),)
+    return ()
+
+
+def _missing_mailbox(settings: MailSettings, surroundings: Surroundings) -> Sequence[MissingSetting]:
+    from bicameral.toolboxes._mailbox import Mailbox
+
+    problem = Mailbox(surroundings.folders, settings.folder).problem()
+    return () if problem is None else (MissingSetting(_MAILBOX_TOOLS, problem.message, problem.fix or ""),)
+
+
 def _require_smtp(settings: MailSettings) -> Smtp:
     """The server of outgoing mail; a `ToolError` if it or the sender is not set."""
     if settings.smtp is None:
         raise ToolError("mail.no-smtp", "no SMTP server is set", fix=_SMTP_SETTING)
     if not settings.address:
-        raise ToolError(
-            "mail.no-address", "no sender address is set", fix="Set `address` under [toolbox.mail] in bicameral.toml."
-        )
+        raise ToolError("mail.no-address", "no sender address is set", fix=_ADDRESS_SETTING)
     return settings.smtp
 
 
@@ -201,7 +226,7 @@ def _smtp_password(smtp: Smtp, surroundings: Surroundings) -> str | None:
         raise ToolError(
             "mail.smtp-auth",
             f"the environment variable {smtp.password_env!r} holds no password",
-            fix="Set it, or change `smtp.password_env` under [toolbox.mail].",
+            fix=_VARIABLE_SETTING,
         )
     return password
 
@@ -365,6 +390,7 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
 
     @tool(
         effect="write",
+        files_only=True,
         timeout=60,
         purpose={"id": "selects", "name": "directs", "folder": "directs"},
         refers={"id": "mail", "folder": "folder"},
@@ -407,4 +433,6 @@ toolbox: Toolbox[MailSettings] = Toolbox(
     MailSettings,
     _build,
     keeps=lambda settings: (settings.folder,) if settings.folder else (),
+    lacks=_missing_to_send,
+    unready=_missing_mailbox,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, cast
 
@@ -309,7 +309,10 @@ def _build(settings: TablesSettings, surroundings: Surroundings) -> list[Tool]:
         origins=Origin("system"),
         words=_SAVE_WORDS,
         refers={"path": "file"},
-        target=lambda given: folders.target(given.get("path")),
+        target=lambda given: replace(
+            folders.target(given.get("path")), replaces=folders.replaced_files(given.get("path"))
+        ),
+        files_only=True,
     )
     return [
         reading(refine=csv_shape)(files.read_csv),

@@ -11,7 +11,7 @@ import asyncio
 import re
 import socket
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
@@ -23,7 +23,7 @@ from pydantic import Field, field_validator
 from bicameral.errors import ToolError
 from bicameral.parsing import InvalidJson, ParseLimits, Parser, read_json
 from bicameral.toolboxes._text import decode_bytes, require_standard
-from bicameral.tools import Origin, Settings, Surroundings, Tool, Toolbox, tool
+from bicameral.tools import MissingSetting, Origin, Settings, Surroundings, Tool, Toolbox, missing_extra, tool
 from bicameral.types import Url
 
 if TYPE_CHECKING:
@@ -434,4 +434,11 @@ def _parse_json_response(response: WebResponse) -> Any:
         ) from None
 
 
-toolbox: Toolbox[WebSettings] = Toolbox("web", "Fetch web pages and JSON.", WebSettings, _build)
+def _missing_packages(_settings: WebSettings, _surroundings: Surroundings) -> Sequence[MissingSetting]:
+    page = missing_extra(("fetch_page",), "standard", "httpx", "selectolax")
+    return (*page, *missing_extra(("fetch_json",), "standard", "httpx"))
+
+
+toolbox: Toolbox[WebSettings] = Toolbox(
+    "web", "Fetch web pages and JSON.", WebSettings, _build, lacks=_missing_packages
+)

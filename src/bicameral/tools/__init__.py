@@ -37,14 +37,28 @@ from bicameral.tools._call_labels import (
     part_argument as part_argument,
     principals as principals,
 )
+from bicameral.tools._changes import (
+    MAX_KEPT_FILE as MAX_KEPT_FILE,
+    ChangeLog as ChangeLog,
+    FileChange as FileChange,
+    FileState as FileState,
+    Rehearsal as Rehearsal,
+    report_changes as report_changes,
+)
 from bicameral.tools._declaration import (
     Registry as Registry,
     Settings as Settings,
     Surroundings as Surroundings,
     Toolbox as Toolbox,
+    has_running_calls as has_running_calls,
     tool as tool,
 )
 from bicameral.tools._folders import Folders as Folders
+from bicameral.tools._missing_settings import (
+    AbsentTool as AbsentTool,
+    MissingSetting as MissingSetting,
+    missing_extra as missing_extra,
+)
 from bicameral.tools._origins import Origin as Origin, Origins as Origins, Participants as Participants
 from bicameral.tools._passage_notes import (
     PassageNote as PassageNote,
@@ -58,6 +72,12 @@ from bicameral.tools._path_rules import (
     ProtectedPaths as ProtectedPaths,
     WriteTarget as WriteTarget,
     protected_database_files as protected_database_files,
+)
+from bicameral.tools._restoring import (
+    move_back as move_back,
+    read_exact as read_exact,
+    remove_exact as remove_exact,
+    restore_exact as restore_exact,
 )
 from bicameral.tools._selections import (
     Selection as Selection,

@@ -19,6 +19,7 @@ from bicameral.errors import Place, ToolError, nearest_name
 from bicameral.parsing import InvalidJson, read_json
 from bicameral.tools._argument import REQUIRED, UNDECLARED, Argument
 from bicameral.tools._call_identity import KEY_VARIABLE, call_key, program_code_hash
+from bicameral.tools._changes import report_unrecorded
 from bicameral.tools._folders import Folders
 from bicameral.tools._manifest import ArgumentSpec, Manifest, ToolSpec
 from bicameral.tools._manifest_rules import (
@@ -225,9 +226,14 @@ class ConfinedCommand:
             for each in _path_values(given, name)
         ]
         protected = next((each.protected for each in targets if each.protected), None)
+        # A file that is edited is meant to change; one that is written anew loses what it held.
+        anew = [name for name in self.written_arguments if spec.arguments[name].access == "write"]
+        found = [self.folders.replaced_files(each) for name in anew for each in _path_values(given, name)]
+        replaced = None if None in found else tuple(path for each in found for path in each or ())
         if any(each.executed for each in targets):
-            return WriteTarget(True, copied, protected)
-        return WriteTarget(None if any(each.executed is None for each in targets) else False, copied, protected)
+            return WriteTarget(True, copied, protected, replaced)
+        executed = None if any(each.executed is None for each in targets) else False
+        return WriteTarget(executed, copied, protected, replaced)
 
     def _stdin(self, arguments: Mapping[str, Any]) -> bytes:
         given = arguments.get(self.spec.stdin) if self.spec.stdin else None
@@ -372,6 +378,8 @@ class CommandFiles:
             # The sandbox lets the command write anything in this folder, so it may hold nothing protected.
             self.write.append(self.folders.resolve_writable_folder(given))
             self._open_folders.append(given)
+            # Nobody sees what it changes there, so that it cannot be taken back.
+            report_unrecorded(real)
             # Denied even if they do not exist: the command must not create them either.
             self.denied += [real / CONFIGURATION, real / STATE]
             return real

@@ -6,7 +6,8 @@ import hashlib
 import inspect
 import os
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
 from copy import copy
 from dataclasses import dataclass, field, is_dataclass
@@ -23,6 +24,7 @@ from bicameral.tools._argument import EFFECTS, PURPOSES, REQUIRED, UNDECLARED, A
 from bicameral.tools._call_identity import function_code_hash
 from bicameral.tools._call_labels import AttachedOrigins, attached_origins
 from bicameral.tools._folders import Folders
+from bicameral.tools._missing_settings import MissingSetting
 from bicameral.tools._origins import Origin, Origins
 from bicameral.tools._path_rules import FindTarget
 from bicameral.tools._tool import OwnershipTest, RefineResult, Tool
@@ -58,6 +60,7 @@ class ToolFacts(TypedDict, total=False):
     owned: OwnershipTest | None
     attached_in: Folders | None
     target: FindTarget | None
+    files_only: bool
     toolbox: str
     version: str
 
@@ -223,7 +226,8 @@ def _make_runner(
         context = copy_context()
 
         def work() -> object:
-            return context.run(_convert_stop_iteration, partial(function, **ready))
+            with _counted_call():
+                return context.run(_convert_stop_iteration, partial(function, **ready))
 
         return await asyncio.get_running_loop().run_in_executor(_tool_threads(), work)
 
@@ -236,6 +240,28 @@ def _convert_stop_iteration(work: Callable[[], object]) -> object:
         return work()
     except StopIteration as error:
         raise RuntimeError("it ran out of items (StopIteration)") from error
+
+
+_running: set[object] = set()
+"""A mark for each call that a thread is in. Adding and removing one are atomic, so that no lock is needed."""
+
+
+@contextmanager
+def _counted_call() -> Generator[None]:
+    call = object()
+    _running.add(call)
+    try:
+        yield
+    finally:
+        _running.discard(call)
+
+
+def has_running_calls() -> bool:
+    """Whether a thread is in a call of a tool, also one that nobody waits for any more.
+
+    A thread cannot be stopped: a program that ends while this is true would wait for the tool, however long it takes.
+    """
+    return bool(_running)
 
 
 @cache
@@ -286,11 +312,17 @@ def _no_kept_paths(_settings: Settings) -> Sequence[str]:
     return ()
 
 
+def _nothing_missing(_settings: Settings, _surroundings: Surroundings) -> Sequence[MissingSetting]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Toolbox(Generic[SettingsT]):
     """A named group of tools. An entry point or a Python file offers one of these.
 
     `keeps` are the files and folders that its tools keep themselves, from its settings: no other tool may change them.
+    `lacks` says which of its tools cannot work with its settings, and `unready` which cannot since what the settings
+    name is not there now.
 
     Example:
         >>> toolbox = Toolbox("greetings", "Say hello.", Settings, lambda settings, surroundings: [hello])
@@ -301,6 +333,8 @@ class Toolbox(Generic[SettingsT]):
     settings: type[SettingsT]
     build: Callable[[SettingsT, Surroundings], Sequence[Tool]]
     keeps: Callable[[SettingsT], Sequence[str]] = _no_kept_paths
+    lacks: Callable[[SettingsT, Surroundings], Sequence[MissingSetting]] = _nothing_missing
+    unready: Callable[[SettingsT, Surroundings], Sequence[MissingSetting]] = _nothing_missing
 
     def open(self, surroundings: Surroundings, settings: Mapping[str, Any] | None = None) -> list[Tool]:
         """The toolbox's tools with these settings; pydantic's ValidationError says what is wrong with them."""

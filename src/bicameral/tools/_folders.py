@@ -45,6 +45,10 @@ _NAMES_LOOKED_AT = 10_000
 Access = Literal["read", "write"]
 
 
+SkipFolder = Callable[[Path], object]
+"""Is told of a folder that cannot be listed."""
+
+
 @dataclass(frozen=True, slots=True)
 class ListedFile:
     """A file found while listing a folder."""
@@ -158,6 +162,19 @@ class Folders:
             return WriteTarget(False, copied, error.message if error.code == "tools.protected" else None)
         return WriteTarget(is_executed_name(real, self.base) or is_executable_file(real), copied)
 
+    def replaced_files(self, path: object) -> tuple[str, ...] | None:
+        """The file whose content writing to a path would replace, if it has any; None if the path is not known yet."""
+        if not isinstance(path, str):
+            return None
+        try:
+            real = self._locate(path, "write")
+            with open_entry(real) as at:
+                info = entry_stat(at)
+        except (ToolError, OSError):
+            # Writing there fails, or creates the folder first.
+            return ()
+        return (str(real),) if info is not None and stat.S_ISREG(info.st_mode) and info.st_size else ()
+
     def is_program(self, path: str) -> bool:
         """Whether a file is executable or a script: a copy of it is one, too."""
         try:
@@ -247,14 +264,22 @@ class Folders:
         """The whole file as UTF-8 text."""
         return decode_file(self.read_bytes(path, max_bytes=max_bytes), path)
 
-    def list_files(self, folder: str = ".", *, recursive: bool = False) -> Iterator[ListedFile]:
-        """The files in a folder that may be read, sorted by name; links to folders are not followed."""
+    def list_files(
+        self, folder: str = ".", *, recursive: bool = False, skip: SkipFolder | None = None
+    ) -> Iterator[ListedFile]:
+        """The files in a folder that may be read, sorted by name; links to folders are not followed.
+
+        Args:
+            folder: Where to begin. An error if it cannot be listed.
+            recursive: Whether to look into the folders below it.
+            skip: Called for a folder below it that cannot be listed, which is left out; None: that is an error.
+        """
         top = self._locate(folder, "read")
         pending = [top]
         while pending:
             current = pending.pop()
             folders: list[Path] = []
-            for path, info in self._entries(folder if current == top else self.display_path(current), current):
+            for path, info in self._inner_entries(folder, top, current, skip):
                 if stat.S_ISDIR(info.st_mode):
                     folders.append(path)
                 elif stat.S_ISREG(info.st_mode):
@@ -262,13 +287,16 @@ class Folders:
             if recursive:
                 pending.extend(reversed(folders))
 
-    def list_folders(self, folder: str = ".") -> Iterator[Path]:
-        """All folders in a folder that may be read, at any depth and sorted by name; links are not followed."""
+    def list_folders(self, folder: str = ".", *, skip: SkipFolder | None = None) -> Iterator[Path]:
+        """All folders in a folder that may be read, at any depth and sorted by name; links are not followed.
+
+        `skip` is called for one that cannot be listed, as by `list_files`.
+        """
         top = self._locate(folder, "read")
         pending = [top]
         while pending:
             current = pending.pop()
-            entries = self._entries(folder if current == top else self.display_path(current), current)
+            entries = self._inner_entries(folder, top, current, skip)
             inner = [path for path, info in entries if stat.S_ISDIR(info.st_mode)]
             yield from inner
             pending.extend(reversed(inner))
@@ -308,6 +336,21 @@ class Folders:
                 else:
                     yield path, None
             pending.extend(reversed(folders))
+
+    def _inner_entries(
+        self, folder: str, top: Path, current: Path, skip: SkipFolder | None
+    ) -> list[tuple[Path, os.stat_result]]:
+        """The entries of a folder at or below `top`; none if it is below, cannot be listed, and may be skipped."""
+        if current == top:
+            return self._entries(folder, current)
+        try:
+            return self._entries(self.display_path(current), current)
+        except ToolError:
+            # It may also have been removed meanwhile, or replaced by a link: in any case nothing in it was seen.
+            if skip is None:
+                raise
+            skip(current)
+            return []
 
     def _entries(self, display: str, folder: Path) -> list[tuple[Path, os.stat_result]]:
         entries: list[tuple[Path, os.stat_result]] = []
@@ -391,6 +434,27 @@ class Folders:
         real = self._locate(path, "write")
         with self._translating_errors(path, real, "write"), self._open_for_write(real) as at:
             writes.make_folder(at, path)
+
+    @contextmanager
+    def open_exact(self, path: Path, *, create: bool = False) -> Generator[FolderEntry]:
+        """The entry at exactly this path, which must lie in the folders that may be written.
+
+        For what is taken back: a path of a record is not believed. It is checked as that of a plan is, and refused if
+        a link stands on the way to it now.
+
+        Args:
+            path: The real path, as it was when it was recorded.
+            create: Whether missing folders are created on the way.
+        """
+        name = str(path)
+        if self._locate(name, "write", follow=False) != path:
+            raise self._outside_error(name, "write")
+        root, guard = self._allowed_root(path, "write"), ProtectionGuard(self._protected)
+        with (
+            self._translating_errors(name, path, "write"),
+            open_entry(path, create_from=root if create else None, guard=guard) as at,
+        ):
+            yield at
 
     # Checks and errors
 

@@ -329,11 +329,13 @@ class WriteTarget:
         copied: Whether the content comes from a file, a mail or a program, and not from the arguments alone: it may be
             untrusted.
         protected: Why no tool may change it, if so.
+        replaces: The files that are there already and whose content would be replaced; None if it is not known yet.
     """
 
     executed: bool | None = None
     copied: bool = False
     protected: str | None = None
+    replaces: tuple[str, ...] | None = ()
 
 
 FAILED_TARGET = WriteTarget(copied=True)

@@ -92,6 +92,8 @@ class Tool:
         owned: Whether the result of a call is the user's own.
         target: Finds the kind of file that a call writes, such as one that other programs execute. Without it, a tool
             that writes and has an argument of type path is judged by the file name alone.
+        files_only: Whether all that a call changes are files, each of them through the `Folders` of the toolbox. Such a
+            call can be rehearsed, to show its changes before they are made, and taken back whole.
         code: A hash of the code; a run is resumed only with the code it began with.
         declared: False where no security fact was declared.
         self_described: Whether its name and texts come from a program that the user does not trust; no planner reads
@@ -122,6 +124,7 @@ class Tool:
     owned: OwnershipTest | None = field(default=None, compare=False, repr=False)
     attached_in: Folders | None = field(default=None, compare=False, repr=False)
     target: FindTarget | None = field(default=None, compare=False, repr=False)
+    files_only: bool = field(default=False, compare=False)
     code: CodeHash | None = field(default=None, compare=False, repr=False)
     declared: bool = UNDECLARED
     self_described: bool = False

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import CommandFunction, CommonOptions, common_options, complete_approvals
+from bicameral.cli._call_text import calls_text
+from bicameral.cli._lines import shorten, terminal_width
+from bicameral.cli._options import CommandFunction, CommonOptions, DefaultGroup, common_options, complete_approvals
 from bicameral.cli._output import OK
 from bicameral.cli._plain_values import local_time_text, render_table
 from bicameral.cli._run_records import current_user, has_submitted_runs, open_submitted_runs
-from bicameral.cli._values import calls_text, question_text
+from bicameral.cli._values import question_text
 from bicameral.display import make_visible
-from bicameral.errors import BicameralError, DurableError
+from bicameral.errors import DurableError
 
 if TYPE_CHECKING:
     from bicameral.config import Config
     from bicameral.durable import Approval, Runs
     from bicameral.runs import ApprovalQuestion
-    from bicameral.tools import Registry
     from bicameral.types import Type
 
 
@@ -48,13 +48,10 @@ def approval_text(approval: Approval, *, full: bool = False) -> str:
         f"{approval.id}  {_approval_state_text(approval)}",
         f"  run {approval.run} of {make_visible(approval.user)}",
     ]
-    if approval.request:
-        request = " ".join(make_visible(approval.request).split())
-        lines.append(
-            f"  {request if len(request) <= _MAX_REQUEST_LENGTH else request[: _MAX_REQUEST_LENGTH - 1] + '…'}"
-        )
     if approval.kind == "ask":
-        asked = question_text(approval.question, shutil.get_terminal_size().columns)
+        if approval.request:
+            lines.append(f"  {shorten(make_visible(approval.request), _MAX_REQUEST_LENGTH)}")
+        asked = question_text(approval.question, terminal_width())
         lines += ["", asked, f"  (the reply is {reply_type(approval)})"]
     else:
         lines.append(_approval_calls_text(approval, full=full))
@@ -64,16 +61,17 @@ def approval_text(approval: Approval, *, full: bool = False) -> str:
 def _approval_calls_text(approval: Approval, *, full: bool) -> str:
     from bicameral.tools import Registry
 
-    width = shutil.get_terminal_size().columns
-    # With no tools: those of this machine may have other declarations than the worker's. Each argument is then shown as
-    # if it directed the call, which folds the least.
+    width = terminal_width()
+    # With no tools: those of this machine may have other declarations than the worker's. The call says itself which of
+    # its arguments carry content; in one of an earlier version each counts as directing it, which cuts nothing.
     return calls_text(
         approval_question(approval).calls,
         Registry(()),
         width=width,
         whole=full,
         before=approval.before,
-        how=f"`bicameral approvals show {approval.id} --full` shows all",
+        request=approval.request,
+        how="--full shows them",
     )
 
 
@@ -119,9 +117,8 @@ def approval_gist(approval: Approval) -> str:
     return ", ".join(dict.fromkeys(make_visible(str(call["tool"])) for call in approval.calls))
 
 
-@click.group(short_help="What submitted runs ask, and your answers.", invoke_without_command=True)
-@click.pass_context
-def command(context: click.Context) -> int | None:
+@click.group(short_help="What submitted runs ask, and your answers.", cls=DefaultGroup)
+def command() -> None:
     """What submitted runs ask: calls that wait for a yes, and questions. Without a subcommand: the list.
 
     \b
@@ -129,7 +126,6 @@ def command(context: click.Context) -> int | None:
     bicameral approvals show 20260301-1a2b
     bicameral approvals approve 20260301-1a2b 1 3
     """
-    return context.invoke(list_approvals) if context.invoked_subcommand is None else None
 
 
 def _approval_argument(function: CommandFunction) -> CommandFunction:
@@ -307,22 +303,12 @@ async def _ask_person(chosen: CommonOptions, asked: Approval) -> tuple[list[str]
         # `Runs.answer` raises the error for it.
         return [], []
     from bicameral.cli._prompts import TerminalApprover
-
-    question = approval_question(asked)
-    answers = await TerminalApprover(chosen.out, _open_registry_or_empty(chosen)).approve(question)
-    yes = [call for call in question.calls if call.hash in answers.approved]
-    return [call.hash for call in yes], [call.hash for call in yes if call.offer in answers.for_run]
-
-
-def _open_registry_or_empty(chosen: CommonOptions) -> Registry:
-    """The tools, which say which arguments direct a call; without them, all count as directing and none is folded."""
-    from bicameral.config import open_registry
     from bicameral.tools import Registry
 
-    try:
-        return open_registry(chosen.config())
-    except BicameralError:
-        return Registry(())
+    question = approval_question(asked)
+    answers = await TerminalApprover(chosen.out, Registry(()), request=asked.request).approve(question)
+    yes = [call for call in question.calls if call.hash in answers.approved]
+    return [call.hash for call in yes], [call.hash for call in yes if call.offer in answers.for_run]
 
 
 async def _reply_value(chosen: CommonOptions, asked: Approval, value: str | None) -> Any:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._command_agent import fetch_missing_weights, open_agent, run_until_terminated
+from bicameral.cli._command_agent import fetch_missing_weights, note_larger_models, open_agent, run_until_terminated
 from bicameral.cli._displays import open_display
+from bicameral.cli._failed_plans import report_failure
 from bicameral.cli._options import CommonOptions, common_options, planning_options
 from bicameral.cli._output import OK, terminal_people
 from bicameral.cli._plain_values import answer_text, to_plain_json
@@ -30,6 +31,7 @@ Say what you want, one request a line. A request may refer to earlier ones: "and
 "the same for travel.csv", "now mail it to Kim". How it is understood is shown before anything is done.
   /history     list the requests of this conversation
   /new         forget them, and begin a new conversation
+  /undo        take back what the last request changed, after showing it and asking
   /plan        show the last plan
   /again       run the last plan again
   /save FILE   write the last answer to a file (JSON if it ends in .json)
@@ -104,6 +106,8 @@ class ChatSession:
         """The last plan, or the plans of the last rounds, as people read them."""
         self._answer: Any = None
         self._answered = False
+        self._undone: set[str] = set()
+        """The runs that were taken back in this sitting; a second `/undo` means the one before."""
 
     def open_history(self, *, start_new: bool) -> None:
         """Continue the conversation of the last sitting, unless a new one is wanted or it cannot be trusted."""
@@ -154,7 +158,8 @@ class ChatSession:
                 case _:
                     runner.run(run_until_terminated(self._request(line, agent)))
         except BicameralError as error:
-            self._out.error(error.to_json(), str(error))
+            note_larger_models(error, self._config)
+            report_failure(self._out, error, ["chat"])
         except KeyboardInterrupt:
             self._out.say("stopped")
 
@@ -234,8 +239,12 @@ class ChatSession:
                 self._history.start_new()
                 self._planned, self._source, self._answer, self._answered = None, "", None, False
                 self._out.say("a new conversation: what was said before is not referred to")
+            case "/undo":
+                runner.run(run_until_terminated(self._undo(rest)))
             case "/tools":
-                self._out.say("\n".join(tool.signature for tool in agent.registry))
+                self._out.say("\n".join(tool.signature for tool in agent.planning_registry))
+                for absent in agent.absent_tools:
+                    self._out.say(f"not set up: {absent}. {absent.missing.fix}")
             case "/dry":
                 self._options = replace(self._options, dry_run=not self._options.dry_run)
                 self._out.say("plans are not run now" if self._options.dry_run else "plans are run now")
@@ -251,6 +260,18 @@ class ChatSession:
                 self._out.say("there is nothing yet" if word != "/save" or rest else "say where: /save FILE")
             case _:
                 self._out.say(f"there is no {word}; /help lists what there is")
+
+    async def _undo(self, run: str) -> None:
+        """Take back what a run changed: by default that of the newest request which changed something."""
+        from bicameral.cli.commands.undo import undo_run
+
+        changed = [turn.run for turn in self._history.turns if turn.changed and turn.run not in self._undone]
+        if not run and not changed:
+            self._out.say("no request of this conversation has changed anything that is still so")
+            return
+        run = run or changed[-1]
+        if await undo_run(self._out, self._config, run, yes=self._options.yes) == OK:
+            self._undone.add(run)
 
     def _show_history(self) -> None:
         """The requests of the conversation, in the person's own words; the newest last."""

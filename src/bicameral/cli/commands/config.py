@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options
+from bicameral.cli._options import CommonOptions, DefaultGroup, common_options
 from bicameral.cli._output import OK
 from bicameral.errors import ConfigError
 
@@ -17,12 +17,10 @@ if TYPE_CHECKING:
 
 
 @click.group(
-    short_help="The configuration that counts here, and whether you have accepted it.", invoke_without_command=True
+    short_help="The configuration that counts here, and whether you have accepted it.", cls=DefaultGroup, default="show"
 )
-@click.pass_context
-def command(context: click.Context) -> int | None:
+def command() -> None:
     """The configuration that counts here, and whether you have accepted it. Without a subcommand: `show`."""
-    return context.invoke(show) if context.invoked_subcommand is None else None
 
 
 @command.command("show")

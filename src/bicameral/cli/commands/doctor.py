@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bicameral.cli._lines import wrap_line
 from bicameral.cli._options import CommonOptions, common_options
 from bicameral.cli._output import FAILED, OK
 from bicameral.cli._run_records import has_submitted_runs, open_submitted_runs
@@ -106,13 +107,14 @@ def command(chosen: CommonOptions) -> int:
     except ConfigError as error:
         found = error
 
-    checks, out = doctor(found), chosen.out
-    checks += durable_checks(found if isinstance(found, Config) else Config.defaults())
+    checks, out = doctor(found, chosen.folder), chosen.out
+    usable = found if isinstance(found, Config) else Config.defaults(chosen.folder)
+    checks += durable_checks(usable)
     for check in checks:
-        out.show(f"{_MARKS[check.status][0]}  {check.name}: {check.detail}")
+        out.show("\n".join(wrap_line(f"{_MARKS[check.status][0]}  {check.name}: {check.detail}", out.width, "      ")))
         if check.fix and check.status != "ok":
             out.show(f"      {check.fix}")
     bad = sum(check.status == "bad" for check in checks)
     out.show("\nEverything that is needed is there." if not bad else f"\n{bad} to mend.")
-    out.write_json({"ok": not bad, "checks": [check.to_json() for check in checks]})
+    out.write_json({"ok": not bad, "folder": str(usable.base), "checks": [check.to_json() for check in checks]})
     return FAILED if bad else OK

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from typing import TYPE_CHECKING
 
 import click
 
 from bicameral.cli._command_agent import run_until_terminated
+from bicameral.cli._lines import break_line, terminal_width
 from bicameral.cli._options import CommonOptions, common_options, planning_options
 from bicameral.cli._prompts import confirm_yes
-from bicameral.cli._values import break_line
 from bicameral.cli.commands.run import RunCommand, RunOptions
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class TerminalEndorser:
 
 def _endorsement_text(shown: Endorsement, run: str) -> str:
     # Broken here and not by the terminal, so that every line of the untrusted text has the bar before it.
-    width = max(shutil.get_terminal_size().columns - 4, 20)
+    width = max(terminal_width() - 4, 20)
     broken = (piece for line in shown.text.split("\n") for piece in break_line(line.replace("\t", "    "), width))
     lines = [f"The answer of run {run}:", *(f"  │ {piece}" for piece in broken)]
     if shown.sources:

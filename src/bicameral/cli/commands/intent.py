@@ -10,7 +10,7 @@ import click
 
 from bicameral.cli._command_agent import fetch_missing_weights, open_agent
 from bicameral.cli._displays import open_display
-from bicameral.cli._options import CommonOptions, common_options
+from bicameral.cli._options import CommonOptions, common_options, model_option
 from bicameral.cli._output import OK, Output, terminal_people
 from bicameral.cli._render import intent_text
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     "--out", "target", type=click.Path(dir_okay=False, path_type=Path), help="Write the intent to this file, as JSON."
 )
 @click.option("--deterministic", is_flag=True, help="Understand the request by rules alone, without Echo's model.")
+@model_option
 @common_options
 def command(chosen: CommonOptions, request: str, target: Path | None, deterministic: bool) -> int:
     """Say what REQUEST asks for, as it was understood, and plan nothing.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bicameral.cli._command_agent import prepare_prompts
-from bicameral.cli._options import CommonOptions, common_options, completer
+from bicameral.cli._options import CommonOptions, DefaultGroup, common_options, completer
 from bicameral.cli._output import FAILED, OK
 from bicameral.cli._plain_values import render_table
 
@@ -18,11 +18,9 @@ if TYPE_CHECKING:
     from bicameral.models import ProgressReporter, Weights
 
 
-@click.group(short_help="The models on this machine, and the names they go by.", invoke_without_command=True)
-@click.pass_context
-def command(context: click.Context) -> int | None:
+@click.group(short_help="The models on this machine, and the names they go by.", cls=DefaultGroup)
+def command() -> None:
     """The models on this machine. Without a subcommand: the list."""
-    return context.invoke(list_models) if context.invoked_subcommand is None else None
 
 
 @completer
@@ -95,11 +93,13 @@ def pull(
         raise click.UsageError("--file goes with exactly one NAME.")
     store = model_store(chosen.config())
     pulled: list[dict[str, str]] = []
-    for weights in _wanted_weights(chosen, names):
+    wanted = _wanted_weights(chosen, names)
+    for weights in wanted:
         path = store.pull(weights, file=file, progress=_pull_progress(chosen), offline=offline)
         chosen.out.show(f"{weights.alias}: {path}")
         pulled.append({"id": weights.id, "path": str(path)})
-    prepared = [] if unprepared else prepare_prompts(chosen.out, chosen.config())
+    only = {weights.sha256 for weights in wanted}
+    prepared = [] if unprepared else prepare_prompts(chosen.out, chosen.config(), only)
     return {"pulled": pulled, "prepared": prepared}
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options, completer
+from bicameral.cli._options import CommonOptions, DefaultGroup, common_options, completer
 from bicameral.cli._output import Output
 
 if TYPE_CHECKING:
@@ -182,13 +182,9 @@ def _session_text(session: SessionCost) -> str:
     return f"{session.role} ({session.tier}): {calls} calls{beside}; reads {prompt}{more}; writes {session.output}"
 
 
-@click.group(
-    short_help="The catalogue of patterns for agents: what each is, needs and costs.", invoke_without_command=True
-)
-@click.pass_context
-def command(context: click.Context) -> int | None:
+@click.group(short_help="The catalogue of patterns for agents: what each is, needs and costs.", cls=DefaultGroup)
+def command() -> None:
     """The catalogue of patterns for agents. Without a subcommand: the list."""
-    return context.invoke(list_patterns) if context.invoked_subcommand is None else None
 
 
 @completer

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options
+from bicameral.cli._options import CommonOptions, DefaultGroup, common_options
 from bicameral.cli._output import FAILED, NO_PLAN, OK, Output
 from bicameral.cli._render import verdict_lines
 
@@ -78,11 +78,9 @@ def show_proof(out: Output, plan: Plan, registry: Registry, policy: Policy) -> b
     return not proof.refused
 
 
-@click.group(short_help="What calls may be made, and why.", invoke_without_command=True)
-@click.pass_context
-def command(context: click.Context) -> int | None:
+@click.group(short_help="What calls may be made, and why.", cls=DefaultGroup, default="show")
+def command() -> None:
     """What calls may be made, and why. Without a subcommand: the policies that hold."""
-    return context.invoke(show) if context.invoked_subcommand is None else None
 
 
 @command.command("show")

@@ -62,7 +62,7 @@ class RunOptions:
 @click.command(short_help="Do what a request asks for: plan it, check it, run it.")
 @click.argument("request", required=False)
 @click.option("--plan", "plan_file", metavar="FILE", help="Run this plan file instead of planning a request.")
-@click.option("--dry-run", is_flag=True, help="Plan and check, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Plan and check, show what would change in files, and change nothing.")
 @click.option(
     "--rounds",
     type=click.IntRange(1, 100),
@@ -73,7 +73,12 @@ class RunOptions:
     type=click.Choice(["compiled", "native_react", "plan_and_execute", "spar"]),
     help="How to go about it: one whole plan that is proved first, or tools called as a conversation goes on.",
 )
-@click.option("-y", "--yes", is_flag=True, help="Do not ask before sending or changing something for good.")
+@click.option(
+    "-y",
+    "--yes",
+    is_flag=True,
+    help="Do not ask before sending something, replacing a file or changing something for good.",
+)
 @plans_option
 @planning_options
 @common_options
@@ -103,6 +108,8 @@ def command(
         raise click.UsageError(f"--strategy {strategy} goes with a request: it has no plan that could be read first.")
     config, wishes = chosen.config(), RunOptions(deterministic, fresh, dry_run, yes, rounds, strategy, plans)
     sitting = RunCommand(chosen, config, wishes)
+    if chosen.model is not None and (plan_file is not None or sitting.is_conversation):
+        raise click.UsageError("--model names the model that writes a plan: it goes with a request that gets one.")
     if plan_file is not None:
         return asyncio.run(run_until_terminated(sitting.run_file(plan_file)))
     sitting.fetch_weights()
@@ -120,6 +127,11 @@ class RunCommand:
         fetch_missing_weights(
             self._out, self._config, ["privileged"] if self._strategy is None else ["privileged", "quarantined"]
         )
+
+    @property
+    def is_conversation(self) -> bool:
+        """Whether no plan is written: tools are called as a conversation goes on."""
+        return self._strategy is not None
 
     @property
     def _strategy(self) -> str | None:
@@ -258,8 +270,12 @@ class RunCommand:
             self._out.write_json({"ok": False, **facts})
             return NO_PLAN, None
         if self._wishes.dry_run:
+            previews = await agent.preview(what)
+            for each in previews:
+                self._out.say(each.text)
             self._out.say("nothing was run (--dry-run)")
-            self._out.write_json({"ok": True, "dry_run": True, **facts})
+            changes = [each.to_json() for each in previews]
+            self._out.write_json({"ok": True, "dry_run": True, **facts, "changes": changes})
             return OK, None
         if not await self._confirm_effects(checked):
             self._out.say("not run")
@@ -267,8 +283,10 @@ class RunCommand:
         await self._fetch_quarantined(what.plan)
         with open_display(self._out) as shown:
             shown.phase("running")
-            asker, approver = terminal_people(self._out, agent.registry, shown.quiet)
-            outcome = await agent.run(what, asker=asker, approver=approver, observer=shown.step, doubts=doubts)
+            request = what.intent.request if isinstance(what, Planned) else ""
+            asker, approver = terminal_people(self._out, agent.registry, shown.quiet, request)
+            people: dict[str, Any] = {"asker": asker, "approver": approver, "may_replace": self._wishes.yes}
+            outcome = await agent.run(what, observer=shown.step, doubts=doubts, **people)
         show_outcome(self._out, outcome, what.spent if isinstance(what, Planned) else None)
         told = outcome_json(outcome)
         # The run knows the doubts of planning, too.

@@ -10,9 +10,10 @@ import click
 
 from bicameral.cli._command_agent import fetch_missing_weights, open_agent, run_until_terminated
 from bicameral.cli._displays import open_display
-from bicameral.cli._options import CommonOptions, PeriodType, common_options, complete_runs
+from bicameral.cli._lines import shorten
+from bicameral.cli._options import CommonOptions, DefaultGroup, PeriodType, common_options, complete_runs
 from bicameral.cli._output import FAILED, OK, Output, terminal_people
-from bicameral.cli._plain_values import answer_text, render_table, to_plain_json
+from bicameral.cli._plain_values import UNLIMITED, age_text, answer_text, render_table, to_plain_json
 from bicameral.cli._render import outcome_json, recorded_usage_json, recorded_usage_text, say_doubts, show_outcome
 from bicameral.cli._run_records import (
     FoundRun,
@@ -20,14 +21,17 @@ from bicameral.cli._run_records import (
     RunWatcher,
     event_json,
     event_line,
+    expand_short_id,
     open_records,
     open_submitted_runs,
     run_exit_code,
     run_json,
     run_state_text,
+    short_run_id,
     show_run_view,
     warn_without_workers,
 )
+from bicameral.display import make_visible
 from bicameral.errors import DurableError, RunError
 
 if TYPE_CHECKING:
@@ -108,7 +112,7 @@ def cancel(chosen: CommonOptions, run: str, user: str | None) -> int:
 
 async def _cancel(chosen: CommonOptions, run: str, user: str | None) -> tuple[str, RunView]:
     async with open_submitted_runs(chosen.config()) as runs:
-        before = await runs.get(run, user)
+        before = await runs.get(await expand_short_id(runs, run), user)
         if not before.has_ended:
             await runs.cancel(before.run, user)
         return before.state, await runs.wait(before.run, user, timeout=_CANCEL_SECONDS)
@@ -163,7 +167,8 @@ async def _resume_here(chosen: CommonOptions, config: Config, found: FoundRun) -
     async with open_agent(config) as agent:
         with open_display(out) as shown:
             shown.phase("going on")
-            asker, approver = terminal_people(out, agent.registry, shown.quiet)
+            request = str(journal.events(found.run)[0].body.get("request", ""))
+            asker, approver = terminal_people(out, agent.registry, shown.quiet, request)
             return await resume_plan(
                 journal,
                 found.run,
@@ -345,11 +350,9 @@ _RUN_STATES = ("queued", "running", "waiting", "finished", "failed", "stopped", 
 _MAX_RUNS = 10_000
 
 
-@click.group(short_help="What was run, and running it again from its record.", invoke_without_command=True)
-@click.pass_context
-def command(context: click.Context) -> int | None:
+@click.group(short_help="What was run, and running it again from its record.", cls=DefaultGroup)
+def command() -> None:
     """What was run, and running it again from its record. Without a subcommand: the list."""
-    return context.invoke(list_runs) if context.invoked_subcommand is None else None
 
 
 for each in (watch, cancel, resume, erase, prune, verify):
@@ -365,9 +368,33 @@ def list_runs(chosen: CommonOptions, limit: int = 20, state: str | None = None) 
     rows = asyncio.run(_list_rows(chosen, limit if state is None else _MAX_RUNS))
     rows = [row for row in rows if state in (None, row["status"])][:limit]
     chosen.out.show(
-        render_table(rows, chosen.out.width) if rows else "no runs yet" if state is None else f"no run is {state}"
+        _runs_table(rows, chosen.out.width) if rows else "no runs yet" if state is None else f"no run is {state}"
     )
     return {"runs": [to_plain_json(row) for row in rows]}
+
+
+def _runs_table(rows: list[dict[str, object]], width: int) -> str:
+    """The runs for a person: how long ago, how it ended, and what was asked for; at a terminal with their short ids."""
+    now = datetime.now()
+    terminal = width < UNLIMITED
+    shown: list[dict[str, object]] = []
+    for row in rows:
+        run, started, request = str(row["run"]), row["started"], make_visible(str(row["request"] or "(a plan)"))
+        age = age_text((now - started).total_seconds()) if isinstance(started, datetime) else ""
+        shown.append(
+            {
+                "run": short_run_id(run) if terminal else run,
+                "age": age,
+                "outcome": row["status"],
+                "request": shorten(request, max(width - _ROW_WIDTH, _MIN_REQUEST)) if terminal else request,
+            }
+        )
+    return render_table(shown, width)
+
+
+_ROW_WIDTH = 30
+"""Columns that the short id, the age and the outcome take, with the blanks between them."""
+_MIN_REQUEST = 24
 
 
 async def _list_rows(chosen: CommonOptions, limit: int) -> list[dict[str, object]]:

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options, completer, load_config_quietly
+from bicameral.cli._options import CommonOptions, DefaultGroup, common_options, completer, load_config_quietly
 
 if TYPE_CHECKING:
-    from bicameral.tools import Tool
+    from bicameral.config import Config
+    from bicameral.tools import AbsentTool, Registry, Tool
 
 
-@click.group(short_help="The tools that plans can use.", invoke_without_command=True)
-@click.pass_context
-def command(context: click.Context) -> int | None:
+@click.group(short_help="The tools that plans can use.", cls=DefaultGroup)
+def command() -> None:
     """The tools that plans can use. Without a subcommand: the list."""
-    return context.invoke(list_tools) if context.invoked_subcommand is None else None
 
 
 @command.command("list")
@@ -28,9 +27,22 @@ def list_tools(chosen: CommonOptions) -> dict[str, Any]:
     """Every tool, by toolbox, with its signature and effect."""
     from bicameral.config import open_registry
 
-    tools = list(open_registry(chosen.config()))
-    _show_tools(chosen, tools)
-    return {"tools": [tool.describe() for tool in tools]}
+    config = chosen.config()
+    registry = open_registry(config)
+    absent = _absent_tools(config, registry)
+    _show_tools(chosen, list(registry), absent)
+    return {
+        "tools": [tool.describe() for tool in registry],
+        "absent": [each.to_json() for each in absent],
+    }
+
+
+def _absent_tools(config: Config, registry: Registry) -> list[AbsentTool]:
+    """The tools that cannot work as things are, whether a setting is missing or what it names."""
+    from bicameral.config import absent_tools, surroundings_of, unready_tools
+
+    around = surroundings_of(config)
+    return [*absent_tools(config, registry, around), *unready_tools(config, registry, around)]
 
 
 @completer
@@ -47,8 +59,10 @@ def show_tool(chosen: CommonOptions, name: str) -> dict[str, Any]:
     """Everything about one tool."""
     from bicameral.config import open_registry
 
-    tool = open_registry(chosen.config())[name]
-    out = chosen.out
+    config = chosen.config()
+    registry = open_registry(config)
+    tool, out = registry[name], chosen.out
+    absent = next((each for each in _absent_tools(config, registry) if each.name == name), None)
     out.show(f"{tool.signature}\n\n{tool.doc}\n")
     for argument in tool.arguments:
         declared = f"  {argument.name}: {argument.type}" + ("" if argument.required else f" = {argument.default!r}")
@@ -60,7 +74,13 @@ def show_tool(chosen: CommonOptions, name: str) -> dict[str, Any]:
     out.show("\n".join(_policy_facts(tool)))
     if tool.words:
         out.show(f"asked for with: {', '.join(tool.words)}")
-    return {"tool": tool.describe()}
+    if absent is not None:
+        out.show(_absence_text(absent))
+    return {"tool": tool.describe(), **({} if absent is None else {"absent": absent.to_json()})}
+
+
+def _absence_text(absent: AbsentTool) -> str:
+    return f"cannot be used: {absent.missing.lacking}. {absent.missing.fix}"
 
 
 def _policy_facts(tool: Tool) -> Iterator[str]:
@@ -112,7 +132,8 @@ def _absolute_command(words: tuple[str, ...]) -> list[str]:
     return [str(first.absolute()) if "/" in words[0] and first.is_file() else words[0], *words[1:]]
 
 
-def _show_tools(chosen: CommonOptions, tools: list[Tool]) -> None:
+def _show_tools(chosen: CommonOptions, tools: list[Tool], absent: Iterable[AbsentTool] = ()) -> None:
+    lacking = {each.name: each for each in absent}
     boxes: dict[str, list[Tool]] = {}
     for tool in tools:
         boxes.setdefault(tool.toolbox, []).append(tool)
@@ -122,3 +143,8 @@ def _show_tools(chosen: CommonOptions, tools: list[Tool]) -> None:
             chosen.out.show(f"  {tool.signature}  [{tool.effect}]")
             if tool.doc:
                 chosen.out.show(f"      {tool.doc.splitlines()[0]}")
+            if (found := lacking.pop(tool.name, None)) is not None:
+                chosen.out.show(f"      {_absence_text(found)}")
+    # Toolboxes that are left out, of which no tool is known.
+    for name, found in lacking.items():
+        chosen.out.show(f"{name}\n  {_absence_text(found)}")

@@ -323,6 +323,7 @@ def call_facts(
         step,
         assembled=assembled,
         executed=False if target is None else target.executed,
+        replaces=() if target is None else target.replaces,
         # What a call copies is in no argument and has no label in this run: it may be anybody's.
         copied=lb.Label({lb.Source("third_party", tool.name, "", step)}, {lb.USER})
         if target and target.copied
