@@ -1,4 +1,4 @@
-"""A conversation at a real terminal: a reference back, a question with choices, Ctrl-C, Ctrl-D, and the next sitting."""
+"""A conversation at a real terminal: a reference back, a question with choices, undo, Ctrl-C and Ctrl-D."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def chatting(world: World, terminals: list[Terminal], script: Sequence[str], col
     program = (sys.executable, str(PROGRAM))
     variables = {"COLUMNS": str(columns), "SCRIPTED_REPLIES": json.dumps(script)}
     terminal = opened(terminals, "chat", "--deterministic", program=program, **variables)
-    terminal.wait_for("Ctrl-D ends")
+    terminal.wait_for("> ")
     return terminal
 
 
@@ -33,42 +33,43 @@ def plain(shown: str) -> str:
     return " ".join(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown).split())
 
 
+def say(terminal: Terminal, text: str, answer: str) -> str:
+    """Type a line at the prompt, wait for what comes of it and for the next prompt; returns what was shown."""
+    terminal.shown = ""
+    terminal.type(f"{text}\n")
+    terminal.wait_for(answer)
+    before, _, terminal.shown = terminal.shown.rpartition(answer)
+    terminal.wait_for("> ")
+    return plain(before + answer + terminal.shown)
+
+
 @pytest.mark.parametrize("columns", [80, 40])
-def test_a_reference_back_is_told_and_done(world: World, terminals: list[Terminal], columns: int) -> None:
+def test_a_reference_back_is_told_done_and_taken_back(world: World, terminals: list[Terminal], columns: int) -> None:
     terminal = chatting(world, terminals, [FOUND, SAVE], columns)
-    terminal.type(f"{FIND}\n")
-    terminal.wait_for("done in")
-    terminal.type("now save them to out.txt\n")
-    terminal.wait_for("saved")
-    assert f"understood as: now save them to out.txt [the result of: {FIND}]" in plain(terminal.shown)
-    terminal.type("/history\n")
-    terminal.wait_for("changed something")
+    say(terminal, FIND, "done in")
+    shown = say(terminal, "now save them to out.txt", "done in")
+    assert f"understood as: now save them to out.txt [the result of: {FIND}]" in shown
+    assert len((world.folder / "out.txt").read_text().splitlines()) == 3
+    assert "changed something" in say(terminal, "/history", "2  now save")
     terminal.type("/undo\n")
     terminal.wait_for("[y/N]")
-    terminal.type("y\n")
-    terminal.wait_for("taken back")
-    # Ctrl-C drops the line, and Ctrl-D ends, where the prompt is shown.
-    terminal.type("half a requ")
-    terminal.wait_for("half a requ")
+    say(terminal, "y", "taken back")
+    assert not (world.folder / "out.txt").exists()
+    # Ctrl-C drops the line, and Ctrl-D ends.
     terminal.shown = ""
     terminal.process.send_signal(signal.SIGINT)
     terminal.wait_for("> ")
     terminal.type("\x04")
     assert terminal.end() == 0, terminal.shown
-    assert not (world.folder / "out.txt").exists()
 
 
 def test_a_person_chooses_which_result_is_meant(world: World, terminals: list[Terminal]) -> None:
     terminal = chatting(world, terminals, [FOUND, COUNT, SAVE])
-    terminal.type(f"{FIND}\n")
-    terminal.wait_for("done in")
-    terminal.shown = ""
-    terminal.type("Count the lines of mail.txt\n")
-    terminal.wait_for("done in")
+    say(terminal, FIND, "done in")
+    say(terminal, "Count the lines of mail.txt", "done in")
     terminal.type("now save them to out.txt\n")
     terminal.wait_for("(a list)")
-    terminal.type("2\n")
-    terminal.wait_for("saved")
+    say(terminal, "2", "done in")
     terminal.type("/quit\n")
     assert terminal.end() == 0, terminal.shown
     assert len((world.folder / "out.txt").read_text().splitlines()) == 3
@@ -76,13 +77,10 @@ def test_a_person_chooses_which_result_is_meant(world: World, terminals: list[Te
 
 def test_the_next_sitting_says_that_the_conversation_goes_on(world: World, terminals: list[Terminal]) -> None:
     first = chatting(world, terminals, [FOUND])
-    first.type(f"{FIND}\n")
-    first.wait_for("done in")
+    say(first, FIND, "done in")
     first.type("/quit\n")
     assert first.end() == 0, first.shown
     second = chatting(world, terminals, [SAVE])
-    second.wait_for("/new begins another")
-    second.type("now save them to out.txt\n")
-    second.wait_for("saved")
-    second.type("/quit\n")
-    assert second.end() == 0, second.shown
+    second.wait_for("goes on after one request")
+    say(second, "now save them to out.txt", "done in")
+    assert len((world.folder / "out.txt").read_text().splitlines()) == 3
