@@ -84,7 +84,7 @@ wheel: $(READY) ## the package as a wheel (93 MB: it holds the adapters) and as 
 
 lock: ## resolve the dependencies again (needs uv)
 	uv pip compile --no-strip-extras --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		--group dev --group docs --extra standard --extra telemetry --extra server --extra retrieval pyproject.toml -o requirements.lock --quiet
+		--group dev --group docs --extra standard --extra telemetry --extra server --extra retrieval --extra documents pyproject.toml -o requirements.lock --quiet
 	uv pip compile --no-strip-extras --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--group agentdojo --constraints requirements.lock -o requirements-agentdojo.lock --quiet
 	uv pip compile --no-strip-extras --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -275,8 +275,13 @@ def test_the_capability_is_found_in_other_words(reason: str) -> None:
     assert (capability.actions, capability.objects) == ({"send"}, ("mail",))
 
 
+# The corpus was written before there were tools for drafts, folders of mail, documents and comparisons.
+LATER = frozenset({"save_draft", "move_mail", "delete_mail", "read_sheet", "diff_files"})
+
+
 def test_no_refusal_of_the_training_corpus_is_refuted_by_the_standard_tools(standard: Registry) -> None:
     found = 0
+    standard = standard.without(LATER)
     for file in sorted((Path(__file__).parents[2] / "training/delta/corpus").glob("*.txt")):
         for block in re.split(r"\n\s*\n", file.read_text("utf-8")):
             match = re.search(r'^cannot\("(.*)"\)$', block, re.MULTILINE)
@@ -285,6 +290,13 @@ def test_no_refusal_of_the_training_corpus_is_refuted_by_the_standard_tools(stan
                     found += 1
                     assert refute_refusal(match[1], understood(line[3:], standard), standard) is None, line
     assert found > 1_000
+
+
+def test_a_refusal_that_was_learned_before_there_was_a_tool_is_refuted(standard: Registry) -> None:
+    intent = understood("Lösch alle Werbemails aus meinem Postfach.", standard)
+    refuted = refute_refusal("Es gibt kein Werkzeug, das Mails löscht.", intent, standard)
+    assert refuted is not None
+    assert refuted.tools == ("delete_mail",)
 
 
 # The planner ----------------------------------------------------------------------------------------------------------

@@ -61,6 +61,9 @@ PURPOSES = {
     "write_json": {"path": "directs", "value": "carries"},
     "send_mail": {"to": "directs", "cc": "directs", "attachments": "directs", "subject": "carries", "body": "carries"},
     "save_attachment": {"id": "selects", "name": "directs", "folder": "directs"},
+    "save_draft": {"to": "directs", "cc": "directs", "attachments": "directs", "subject": "carries", "body": "carries"},
+    "move_mail": {"id": "directs", "folder": "directs"},
+    "delete_mail": {"id": "directs"},
     "add_event": {
         "title": "carries",
         "start": "directs",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from pydantic import ValidationError
 
 from bicameral.errors import ToolError
+from bicameral.parsing import ParseLimitError
 from bicameral.plans import check, parse
 from bicameral.toolboxes.files import toolbox
 from bicameral.tools import Folders, Registry, Surroundings
@@ -244,3 +247,44 @@ async def test_limits_and_folders_hold_for_every_tool(tmp_path: Path, tree: Path
     for name, arguments in calls.items():
         assert (await refusal(outside, name, **arguments)).code == "files.outside", name
     assert (tmp_path / "sub/c.txt").read_text() == "x\ninvoice"
+
+
+# Comparing
+
+
+async def test_two_files_are_compared_line_by_line(tools: Registry, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\ntwo\nthree\n")
+    (tmp_path / "b.txt").write_text("one\n2\nthree\n")
+    found = await call(tools, "diff_files", old="a.txt", new="b.txt")
+    assert found.splitlines() == ["--- a.txt", "+++ b.txt", "@@ -1,3 +1,3 @@", " one", "-two", "+2", " three"]
+    assert await call(tools, "diff_files", old="a.txt", new="a.txt") == ""
+    assert (await refusal(tools, "diff_files", old="a.txt", new="none.txt")).code == "files.missing"
+
+
+async def test_files_made_to_be_compared_slowly_stop_at_a_limit(tools: Registry, tmp_path: Path) -> None:
+    # Every line of one file occurs in the other in many places, few enough to count as rare.
+    lines = [f"{number % 150}" for number in range(14_900)]
+    (tmp_path / "a.txt").write_text("\n".join(lines))
+    (tmp_path / "b.txt").write_text("\n".join(reversed(lines)))
+    (tmp_path / "many.txt").write_text("x\n" * 250_000)
+    assert (await refusal(tools, "diff_files", old="many.txt", new="a.txt")).code == "files.too-large"
+    began = time.monotonic()
+    with suppress(ParseLimitError):
+        await call(tools, "diff_files", old="a.txt", new="b.txt")
+    assert time.monotonic() - began < 40
+
+
+async def test_a_comparison_is_the_users_own_only_if_both_files_are(tmp_path: Path) -> None:
+    for folder in ("kept", "other"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.txt").write_text(folder)
+    folders = Folders.of(tmp_path, read=[tmp_path], write=[tmp_path], trusted=[Path("kept")])
+    tool = Registry(toolbox.open(Surroundings(folders)))["diff_files"]
+    for old, new, trust in (
+        ("kept", "kept", "user"),
+        ("kept", "other", "third_party"),
+        ("other", "kept", "third_party"),
+    ):
+        arguments = {"old": f"{old}/a.txt", "new": f"{new}/a.txt"}
+        labels = tool.result_labels(await tool.call(arguments), "0", arguments=arguments)
+        assert {source.trust for source in labels.flat.sources} == {trust}

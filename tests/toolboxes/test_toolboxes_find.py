@@ -5,6 +5,7 @@ from __future__ import annotations
 import mailbox
 import os
 import re
+import sys
 import threading
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -13,16 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from document_files import make_docx, make_pdf, make_xlsx, paragraph
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from bicameral.errors import ToolError
 from bicameral.labels import Label, ListLabels, RecordLabels, covers
-from bicameral.toolboxes import mail as mail_toolbox
+from bicameral.toolboxes import _find_sources, mail as mail_toolbox
 from bicameral.toolboxes._contacts import read_vcards, row_person
 from bicameral.toolboxes._find_index import FindIndex
 from bicameral.toolboxes._find_sources import SearchLimits, Sources
 from bicameral.toolboxes.find import FindSettings, find_tools, make_index, people, toolbox
-from bicameral.tools import Folders, Surroundings, Tool
+from bicameral.tools import Folders, Surroundings, Tool, collect_passages
 from property_examples import examples
 
 NOW = datetime(2026, 3, 2, 8)
@@ -161,6 +163,54 @@ async def test_one_search_finds_notes_tables_pages_contacts_mail_and_events(
     assert (best["kind"], value["searched_by"], value["skipped"]) == (kind, "words", 0)
     assert source is None or best["source"] == source
     assert text in best["text"]
+
+
+async def test_documents_are_found_by_page_and_by_row_and_are_labelled_as_files_are(home: Path) -> None:
+    write(home / "lease.pdf", make_pdf("The lease of the flat", "The deposit is 1800 euros"), 10)
+    write(home / "kept/costs.xlsx", make_xlsx({"Boat": [["Item", "Price"], ["Mast", 900], ["Rope", 12]]}), 10)
+    write(home / "letter.docx", make_docx(paragraph("The plumber comes on Thursday")), 10)
+    write(home / "scan.pdf", (Path(__file__).with_name("documents") / "scan.pdf").read_bytes(), 10)
+    write(home / "broken.pdf", b"%PDF-1.7 nothing", 10)
+    find, _ = tools(home, trusted=["kept"])
+    for query, kind, source, where, trust in (
+        ("deposit", "document", "lease.pdf", "lease.pdf, page 2", "third_party"),
+        ("rope", "table", "kept/costs.xlsx", "kept/costs.xlsx, sheet Boat, row 2", "user"),
+        ("plumber", "document", "letter.docx", "letter.docx", "third_party"),
+    ):
+        with collect_passages() as notes:
+            value, labels = await found(find, query)
+        first = value["passages"][0]
+        assert (first["kind"], first["source"]) == (kind, source)
+        assert notes[0].where == where
+        assert trusts(text_label(labels, 0)) == {trust}
+    # A scan and a damaged file were not searched.
+    assert value["skipped"] == 2
+
+
+async def test_without_the_packages_documents_are_counted_as_left_out(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pypdfium2", None)
+    write(home / "lease.pdf", make_pdf("The deposit is 1800 euros"), 10)
+    find, _ = tools(home)
+    value, _ = await found(find, "deposit")
+    assert (value["passages"], value["skipped"]) == ([], 1)
+    monkeypatch.delitem(sys.modules, "pypdfium2")
+    value, _ = await found(tools(home)[0], "deposit")
+    assert [each["source"] for each in value["passages"]] == ["lease.pdf"]
+
+
+def test_documents_beyond_the_time_of_one_search_are_read_by_the_next(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        write(home / f"{number}.pdf", make_pdf(f"number {number} of the boats"), 10)
+    index = fresh_index(home)
+    monkeypatch.setattr(_find_sources, "_DOCUMENT_SECONDS", -1.0)
+    assert index.refresh().skipped == {"limit": 3}
+    monkeypatch.setattr(_find_sources, "_DOCUMENT_SECONDS", 60.0)
+    assert index.refresh().skipped == {}
+    assert index.refresh().passages == 3
 
 
 async def test_the_source_of_a_mail_is_the_id_that_the_mail_tools_take(home: Path) -> None:

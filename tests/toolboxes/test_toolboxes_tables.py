@@ -39,7 +39,7 @@ async def refusal(name: str, tools: Registry = PURE, **arguments: Any) -> ToolEr
 
 def test_the_tools_that_write_say_so(tools: Registry) -> None:
     assert {tool.name for tool in tools if tool.changes} == {"write_csv", "write_json"}
-    assert {tool.name for tool in tools if tool.effect == "read"} == {"read_csv", "read_json"}
+    assert {tool.name for tool in tools if tool.effect == "read"} == {"read_csv", "read_sheet", "read_json"}
     assert all("\n" not in tool.doc for tool in tools)
 
 

@@ -57,7 +57,8 @@ class ChatHistory:
         project: The project it belongs to.
 
     Example:
-        >>> history = ChatHistory(agent.journal, config.project)
+        >>> history = agent.chat_history()
+        >>> history.load()
         >>> [turn.said for turn in history.turns]
         ['How much did I spend in September?', 'How much did I spend in October?']
     """

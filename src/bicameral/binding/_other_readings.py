@@ -123,7 +123,9 @@ def _find_tables(
     named = any(site.words.lower().endswith(endings) for site in sites)
     if named or not all(each is not None and _path(each).endswith(endings) for each in found):
         return None
-    left = [tool for tool in registry if any(_path(each).endswith(tool.table_endings) for each in found if each)]
+    # A tool that needs more than the file, such as the name of a sheet, is not what the plan means.
+    whole = [tool for tool in registry if tool.table_endings and sum(each.required for each in tool.arguments) == 1]
+    left = [tool for tool in whole if any(_path(each).endswith(tool.table_endings) for each in found if each)]
     misread = _misread(found, registry, left, "a table, and is read as text")
     # A planner does not know a tool that describes itself by its own name.
     if len(left) == 1 and not left[0].self_described and len(misread.words) == 1:

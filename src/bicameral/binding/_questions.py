@@ -18,7 +18,7 @@ from bicameral.binding._row_selection import RowSelection
 from bicameral.binding._screening import SUSPICIONS, Suspicion, candidate_suspicions, display_name, reads_like
 from bicameral.errors import BindError
 from bicameral.labels import TRUSTED_USER, Label, Source, join
-from bicameral.tools import TABLE_SUFFIXES
+from bicameral.tools import SHEET_SUFFIXES, TABLE_SUFFIXES
 
 _SHOWN_COLUMNS = 5
 _SHOWN_COLUMN = 20
@@ -309,7 +309,7 @@ def _inside(candidate: Candidate) -> str:
     """What a file is about, as far as it was read, safe to show."""
     if candidate.kind not in ("file", "table") or not candidate.contents:
         return ""
-    if not str(candidate.value).lower().endswith((*TABLE_SUFFIXES, *JSON_TABLES)):
+    if not str(candidate.value).lower().endswith((*TABLE_SUFFIXES, *SHEET_SUFFIXES, *JSON_TABLES)):
         # A title, and not the first sentence of a text: that may be what nobody wants on a screen.
         title = display_name(candidate.contents[0])
         return title if len(title) <= _SHOWN_TITLE and not _SENTENCE.search(title) else ""

@@ -28,7 +28,7 @@ from bicameral.binding._words import calendar_words, words_of
 from bicameral.columns import Contact
 from bicameral.errors import BindError, ToolError, nearest_name
 from bicameral.labels import NOTHING, Label, LabelTree, join
-from bicameral.tools import TABLE_SUFFIXES, Folders, Registry
+from bicameral.tools import SHEET_SUFFIXES, TABLE_SUFFIXES, Folders, Registry
 
 TEXT_ENDINGS = (".md", ".txt", ".rst", ".org")
 _NOTHING_THERE = frozenset({"mail.no-folder", "calendar.no-file", "files.missing"})
@@ -76,7 +76,7 @@ class WorldSource:
             case "file":
                 return await self._files(within)
             case "table":
-                endings = (*TABLE_SUFFIXES, *JSON_TABLES)
+                endings = (*TABLE_SUFFIXES, *SHEET_SUFFIXES, *JSON_TABLES)
                 files = await self._files(within)
                 return [replace(each, kind=kind) for each in files if str(each.value).lower().endswith(endings)]
             case "folder":
@@ -165,7 +165,7 @@ class WorldSource:
                 and self.folders.resolve_readable(path).stat().st_size > self.limits.opened_bytes
             ):
                 return candidate
-            if path.lower().endswith((*TABLE_SUFFIXES, *JSON_TABLES)):
+            if path.lower().endswith((*TABLE_SUFFIXES, *SHEET_SUFFIXES, *JSON_TABLES)):
                 rows, label = await self._rows(path)
                 contents = tuple(dict.fromkeys(name for row in rows[:50] for name in row))[:60]
                 cells, rare = cell_words(rows)

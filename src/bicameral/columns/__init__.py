@@ -23,6 +23,7 @@ from bicameral.columns._dates import DateOrder as DateOrder, is_iso_date as is_i
 from bicameral.columns._kinds import (
     Column as Column,
     find_column_kind as find_column_kind,
+    find_counted_kind as find_counted_kind,
     is_twofold_number as is_twofold_number,
 )
 from bicameral.columns._notations import (

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any
 
 from bicameral.columns._amounts import (
@@ -112,11 +112,33 @@ def find_column_kind(cells: Iterable[object], decimals: DecimalMark | None = Non
         'number: 1.234,5'
     """
     cells = list(cells)
-    types = set(map(type, cells))
+    return _find_kind(set(map(type, cells)), len(cells), lambda: _FilledCells(cells), decimals)
+
+
+def find_counted_kind(
+    different: Sequence[object], counts: Sequence[int], decimals: DecimalMark | None = None
+) -> Column:
+    """The same as `find_column_kind`, from the different cells of a column and how often each of them occurs.
+
+    Args:
+        different: The different cells, in the order in which they first occur.
+        counts: How often each occurs.
+        decimals: The mark before decimals where no cell decides it.
+
+    Example:
+        >>> find_counted_kind(["ja", "nein"], [700, 300]).filled
+        1000
+    """
+    return _find_kind(set(map(type, different)), sum(counts), lambda: _FilledCells(different, counts), decimals)
+
+
+def _find_kind(
+    types: set[type], length: int, fill: Callable[[], _FilledCells], decimals: DecimalMark | None
+) -> Column:
     # Most columns have numbers only, and are told by the types of their cells.
     if types <= {int, float, type(None)}:
-        return Column("number", len(cells), notation="number") if types - {type(None)} else Column("empty")
-    found = _FilledCells(cells)
+        return Column("number", length, notation="number") if types - {type(None)} else Column("empty")
+    found = fill()
     if not found.count:
         return Column("empty")
     if types <= {bool, type(None)}:
@@ -129,20 +151,20 @@ def find_column_kind(cells: Iterable[object], decimals: DecimalMark | None = Non
 class _FilledCells:
     """The cells of a column that are not empty: its texts, each once with how often it occurs, and all others."""
 
-    def __init__(self, cells: list[object]) -> None:
+    def __init__(self, cells: Sequence[object], counts: Sequence[int] | None = None) -> None:
         texts: dict[str, int] = {}
         others: list[object] = []
-        for cell in cells:
+        for cell, times in zip(cells, repeat(1) if counts is None else counts, strict=False):
             if isinstance(cell, str):
-                texts[cell] = texts.get(cell, 0) + 1
+                texts[cell] = texts.get(cell, 0) + times
             elif cell is not None:
-                others.append(cell)
+                others += (cell,) * times
         for blank in [text for text in texts if not text or text.isspace()]:
             del texts[blank]
         self.texts = texts
         self.others = others
         self.count = sum(texts.values()) + len(others)
-        self.blanks = len(cells) - self.count
+        self.blanks = (len(cells) if counts is None else sum(counts)) - self.count
         self.allowed = self.count // MISFIT_SHARE
         """How many cells may be something else."""
 

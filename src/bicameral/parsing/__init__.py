@@ -3,7 +3,8 @@
 The caller gives the name of a function and the bytes to parse. It gets the function's result as JSON, validated
 against a type, or a typed error; `tools.parse-limit` names the input and the limit that it exceeded. The process is
 started at first use and again after it was killed. It has no files, network or environment, and it ends with its
-parent. Functions that run there are declared with `Parser`; their modules must import nothing heavy.
+parent. Native parsers of documents get a process for each input (`ISOLATED_POOL`), or do not run where it cannot be
+confined. Functions that run there are declared with `Parser`; their modules must import nothing heavy.
 """
 
 from bicameral.parsing._parser import (
@@ -15,6 +16,7 @@ from bicameral.parsing._parser import (
     read_json as read_json,
 )
 from bicameral.parsing._pool import (
+    ISOLATED_POOL as ISOLATED_POOL,
     MIB as MIB,
     ParseLimits as ParseLimits,
     ParserPool as ParserPool,

@@ -188,9 +188,12 @@ class ParserPool:
 
     Args:
         most: How many inputs are parsed at once; further callers wait.
+        isolated: Each input gets a process of its own, and nothing is parsed where the kernel cannot confine it. For
+            native parsers: an input that takes its process over would otherwise reach files, or answer for the next.
     """
 
-    def __init__(self, most: int = MOST_PROCESSES) -> None:
+    def __init__(self, most: int = MOST_PROCESSES, *, isolated: bool = False) -> None:
+        self._most, self._isolated = most, isolated
         self._lock = threading.Lock()
         self._free = threading.BoundedSemaphore(most)
         self._idle: list[_ParserProcess] = []
@@ -201,15 +204,29 @@ class ParserPool:
         with self._free:
             process = self._take_process()
             try:
+                self._require_confinement(process)
                 reply = process.exchange(request, limits)
             except BaseException:
                 # Also after an interrupt: a late reply would be taken for the reply to the next request.
                 process.kill()
                 raise
+            if self._isolated:
+                process.kill()
+                return reply
             # The lock protects the list only; no process is started, used or awaited while it is held.
             with self._lock:
                 self._idle.append(process)
             return reply
+
+    def _require_confinement(self, process: _ParserProcess) -> None:
+        missing = {"files", "network"}.difference(process.confinement) if self._isolated else set[str]()
+        if missing:
+            raise ToolError(
+                "tools.cannot-confine",
+                f"documents are not read here: their parser cannot be kept from {' and '.join(sorted(missing))}",
+                fix="Use Linux 6.12 or later with Landlock enabled (`cat /sys/kernel/security/lsm` lists it), "
+                "or save the document as text or CSV.",
+            )
 
     def _take_process(self) -> _ParserProcess:
         with self._lock:
@@ -239,11 +256,14 @@ class ParserPool:
         """In a forked child: drop the parent's processes, and make new locks, since a copied one may be held."""
         for process in self._idle:
             process.close_inherited()
-        self.__init__()
+        self.__init__(self._most, isolated=self._isolated)
 
 
 POOL = ParserPool()
+ISOLATED_POOL = ParserPool(2, isolated=True)
+"""For native parsers of documents."""
 os.register_at_fork(after_in_child=POOL.after_fork)
+os.register_at_fork(after_in_child=ISOLATED_POOL.after_fork)
 atexit.register(POOL.discard_idle)
 
 

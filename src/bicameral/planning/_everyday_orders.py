@@ -70,6 +70,8 @@ _TIME_FR = (
     r"(?:\d+|une?|deux|trois|le|la)\s*(?:\w+\s+){0,2}?(?:minutes?|min|heures?|h|creneau|matinee?|apres-midi|journee)\b"
 )
 _TIME_ES = r"(?:\d+|una?|dos|tres|media|la|el)\s+(?:\w+\s+){0,2}?(?:minutos?|min|horas?|h|hueco|manana|tarde|dia)\b"
+_MAILS_EN = r"(?:(?:e-?)?mails?|messages?|newsletters?)\b"
+_TRASH_EN = r"\b(?:in|into|to)\s+(?:(?:the|my)\s+)?(?:trash|(?:recycle\s+)?bin)\b"
 _NOTEBOOK_DE = r"[\w-]*(?:liste|kalender|ordner|notizen|zettel|buch|heft|protokoll|journal|logbuch|log|kladde|tafel)\b"
 
 _BEGINS: dict[Language, dict[Effect, tuple[str, ...]]] = {
@@ -102,6 +104,10 @@ _BEGINS: dict[Language, dict[Effect, tuple[str, ...]]] = {
             rf"(?:scrap|ditch|axe|nix|bin|scratch)\s+.*\b(?:in|from|off|out\s+of)\s+{_CALENDAR_EN}",
             rf"(?:cross|kick|strike|throw|toss|drop|wipe|knock)\s+.*\b(?:from|off|out\s+of)\s+{_CALENDAR_EN}",
             rf"(?:scrap|ditch|axe|nix)\s+(?:the|my|our|that|this)\s+(?:\w+\s+){{0,3}}?{_EVENTS}\b",
+            # A bin is a noun as well, and so is a trash: with a determiner after it, it is a verb.
+            rf"(?:bin|junk|trash)\s+(?:the|my|our|that|this|these|those|all|both|every)\s+(?:[\w'-]+\s+){{0,4}}?{_MAILS_EN}",
+            rf"throw\s+(?:away\s+.*\b{_MAILS_EN}|.*\b{_MAILS_EN}.*\baway\b)",
+            rf"(?:move|put|send|throw|toss|drop|chuck|shift)\s+.*{_TRASH_EN}",
         ),
     },
     "de": {
@@ -134,6 +140,8 @@ _BEGINS: dict[Language, dict[Effect, tuple[str, ...]]] = {
             rf"(?:{german('schmeis', 'schmeiss', 'hau', 'kick', 'streich', 'losch', 'loesch', 'entfern')}|"
             r"wirf\b)(?!\s+aus\b)"
             rf".*\b(?:aus|vom)\s+{_CALENDAR_DE}",
+            rf"(?:{german('schieb', 'verschieb', 'leg', 'pack', 'schmeis', 'schmeiss', 'hau')}|(?:wirf|tu)\b)"
+            r".*\bin\s+den\s+papierkorb\b",
             rf"(?:{german('schmeis', 'schmeiss', 'hau', 'kick', 'streich')}|(?:nimm|"
             rf"wirf)\b)\s+.*\b\w*{_EVENTS}\b.*\braus\s*$",
         ),
@@ -164,6 +172,8 @@ _BEGINS: dict[Language, dict[Effect, tuple[str, ...]]] = {
         ),
         "irreversible": (
             rf"{french('vir', 'ray', 'barr', 'degag', 'ot', 'enlev', 'retir', 'supprim', 'effac')}.*\b{_CALENDAR_FR}",
+            rf"(?:(?:mets|mettez|mettre|envoie|envoyez)\b|{french('jet', 'deplac', 'gliss')})"
+            r".*\b(?:a|dans|vers)\s+la\s+corbeille\b",
             rf"(?:sors|sortez|sortir)(?:-l[ea])?\s+(?!.*\b{_READ_THINGS}\b)(?:(?:le|la|mon|ma|ce|cette)\s+.*\b)?{_CALENDAR_FR}",
         ),
     },
@@ -188,6 +198,8 @@ _BEGINS: dict[Language, dict[Effect, tuple[str, ...]]] = {
         ),
         "irreversible": (
             rf"(?:{spanish('tach', 'quit', 'borr', 'elimin')}|(?:suprime|suprimir)\b).*\b{_CALENDAR_ES}",
+            rf"(?:{spanish('tir', 'mand', 'envi', 'pas', 'ech')}|(?:mueve|mover|pon|poner)\b)"
+            r".*\b(?:a|en)\s+la\s+papelera\b",
             # `Saca las fechas de la agenda` reads them.
             rf"saca(?:r)?(?:l[oa])?\s+(?!.*\b{_READ_THINGS}\b)(?:(?:el|la|mi|ese|esa)\s+.*\b)?{_CALENDAR_ES}",
         ),

@@ -298,7 +298,7 @@ _NOUN_OR_VERB = frozenset(
     "message text call page stock power list block store backup archive count change cut release export transfer end "
     "update open name water rate share like follow review schedule invite reply request mark run set back top need "
     "check ping stop start play queue turn delay push shift move plans test release guest limit arrive duplicate tell "
-    "join combine merge collect saved book".split()
+    "join combine merge collect saved book trash".split()
 )
 _BEFORE_VERB = frozenset(
     "and then to please pls plz also just n or else otherwise you now kindly lets let's go will so but q x z once "
@@ -345,7 +345,8 @@ def _is_no_order(word: str, before: list[str], follows: str, *, starts: bool) ->
         names_mail = word.endswith("mail") and follows in ("to", "for") and _ARTICLES.intersection(before[-2:-1])
         if names_mail and _LOOKING.intersection(before):
             return True
-        return last in _BEFORE_NOUN or not (follows in _AFTER_VERB or follows.startswith("xxx"))
+        # `Kim's mail` is one.
+        return last in _BEFORE_NOUN or last.endswith("'s") or not (follows in _AFTER_VERB or follows.startswith("xxx"))
     if word.endswith("ed") and len(word) > 4:
         return not _WANTED.intersection(before)
     if word.endswith("ing") and len(word) > 5:

@@ -87,7 +87,11 @@ from bicameral.plans.evaluate._bounds import (
     SelectionCount as SelectionCount,
     flat_cost as flat_cost,
 )
-from bicameral.plans.evaluate._compiler import compile_expr as compile_expr, evaluate_expr as evaluate_expr
+from bicameral.plans.evaluate._compiler import (
+    compile_by_columns as compile_by_columns,
+    compile_expr as compile_expr,
+    evaluate_expr as evaluate_expr,
+)
 from bicameral.plans.evaluate._library import FUNCTIONS as FUNCTIONS, METHODS as METHODS
 from bicameral.plans.evaluate._operations import (
     apply_update as apply_update,

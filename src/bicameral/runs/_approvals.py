@@ -24,7 +24,7 @@ from bicameral.labels import Label, Source, covers
 from bicameral.policy import ArgumentFacts, Ask, CallFacts, Effect
 from bicameral.runs._call_policy import Grant
 from bicameral.tools import AttachedFile, Tool
-from bicameral.types import Type, to_plain, type_to_json, value_from_json, value_to_json
+from bicameral.types import Type, plain_value, to_plain, type_to_json, value_from_json, value_to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ def pending_call(
 ) -> PendingCall:
     """A call as it is shown to a person."""
     # A copy: an approver must not be able to change the call that is made.
-    shown = MappingProxyType({name: to_plain(value) for name, value in bound.items()})
+    shown = MappingProxyType({name: to_plain(plain_value(value)) for name, value in bound.items()})
     return PendingCall(
         step,
         tool.name,

@@ -55,7 +55,7 @@ from bicameral.tools import (
     shown_text,
     use_call_key,
 )
-from bicameral.types import Type, mismatch, to_plain, type_to_json, value_to_json
+from bicameral.types import Table, Type, mismatch, table_reference, to_plain, type_to_json, value_to_json
 
 MAX_ATTEMPTS = 3
 TRANSIENT_CODES = ("unreachable", "timeout")
@@ -158,7 +158,7 @@ class LiveEffectHandler:
                 return await self._call_tool(step, tool, bound, labels)
 
     async def _call_tool(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None) -> Any:
-        facts = tool_call_facts(tool, bound)
+        facts = tool_call_facts(tool, bound) if self._record.is_enabled else _shown_facts(tool, bound)
         # Before anything is recorded: a call beyond the caps is not begun.
         self.meter.count_tool_call()
         found: dict[str, Any] = {}
@@ -319,7 +319,9 @@ class LiveEffectHandler:
             self.activity.end()
         self.in_flight.discard(step)
         seconds = time.perf_counter() - started
-        ended: dict[str, Any] = {"result": value_to_json(value), "seconds": round(seconds, 6), **found}
+        # Only for the record: a large result takes a while to write.
+        result = value_to_json(value) if self._record.is_enabled else None
+        ended: dict[str, Any] = {"result": result, "seconds": round(seconds, 6), **found}
         if labels is not None:
             ended["shade"] = label_tree_json(labels.result_labels(value))
         write("step-finished", step, ended)
@@ -450,8 +452,18 @@ def _unread_error(outcome: Rejected | NotFound, instruction: str, searched: tupl
 
 def tool_call_facts(tool: Tool, bound: dict[str, Any]) -> dict[str, Any]:
     """What is recorded when a tool is called; a replay must produce the same."""
-    arguments = {name: value_to_json(value) for name, value in bound.items()}
+    # A table is recorded where a step gave it, and not once more with each step that takes it.
+    arguments = {
+        name: table_reference(value) if type(value) is Table else value_to_json(value) for name, value in bound.items()
+    }
     return {"what": tool.name, "effect": tool.effect, "tool": tool.name, "arguments": arguments}
+
+
+def _shown_facts(tool: Tool, bound: dict[str, Any]) -> dict[str, Any]:
+    """The same for an observer alone; of a large table only how many rows it has."""
+    return tool_call_facts(
+        tool, {name: f"{len(value):,} rows" if type(value) is Table else value for name, value in bound.items()}
+    )
 
 
 def extraction_facts(source: Any, instruction: str, wanted: Type) -> dict[str, Any]:

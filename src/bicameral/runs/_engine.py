@@ -239,8 +239,9 @@ class PlanEngine:
         return value, None if labels is None else labels.result_labels(value)
 
     async def _call(self, step: Call, frame: VariableFrame, at: str, pc: Label) -> StepResult | None:
-        arguments = {name: self._local.evaluate(argument, frame, at, pc) for name, argument in step.args.items()}
         tool = self._registry[step.tool]
+        evaluate = self._local.evaluate_by_columns if tool.columnar else self._local.evaluate
+        arguments = {name: evaluate(argument, frame, at, pc) for name, argument in step.args.items()}
         if self._gate is None:
             return await self._handler.call(at, tool, tool.bind(arguments)), None
         # Without the control flow, which policy gets as a fact of its own: joined into the arguments it would hide

@@ -27,7 +27,7 @@ from bicameral.plans import (
     When,
     branch_names,
     children,
-    compile_expr,
+    compile_by_columns,
     iterable_items,
     labels_after_local_step,
     labels_after_update,
@@ -46,6 +46,7 @@ from bicameral.runs._doubts import NO_LABEL, SelectionLog
 from bicameral.runs._scheduler import Footprints
 from bicameral.runs._variables import CompiledSteps, VariableFrame, add_step_to_error
 from bicameral.tools import Selection
+from bicameral.types import Table
 
 MAX_TURNS = 1_000_000
 TURNS_PER_YIELD = 500
@@ -92,9 +93,19 @@ class LocalSteps:
 
     def evaluate(self, expr: Expr, frame: VariableFrame, at: str, pc: Label = NOTHING) -> Any:
         """The value of an expression; `pc` is the control flow, for the label of what is noted about it."""
+        value = self.evaluate_by_columns(expr, frame, at, pc)
+        if type(value) is not Table:
+            return value
+        try:
+            return value.rows()
+        except BicameralError as error:
+            raise add_step_to_error(error, at) from None
+
+    def evaluate_by_columns(self, expr: Expr, frame: VariableFrame, at: str, pc: Label = NOTHING) -> Any:
+        """The same, but a large table stays a `Table`: for a variable, or for a tool that takes one."""
         code = self._codes.get(id(expr))
         if code is None:
-            code = self._codes[id(expr)] = compile_expr(expr)
+            code = self._codes[id(expr)] = compile_by_columns(expr)
         if frame.has_owned:
             frame.mark_read(self._footprints.names(expr))
         try:
@@ -204,7 +215,7 @@ class LocalSteps:
             return
         match step:
             case Compute():
-                value = self.evaluate(step.value, frame, at, flow.pc)
+                value = self.evaluate_by_columns(step.value, frame, at, flow.pc)
                 frame.bind(step.name, value, self.label(step.value, frame, flow.pc))
             case Update():
                 after = labels_after_update(step, frame.labels, flow.pc, self._mode)
@@ -245,7 +256,7 @@ class LocalSteps:
     def choose_branch(
         self, when: When, frame: VariableFrame, at: str, pc: Label = NOTHING
     ) -> tuple[Sequence[Step], str]:
-        return (when.steps, "then") if self.evaluate(when.condition, frame, at, pc) else (when.otherwise, "else")
+        return (when.steps, "then") if self.evaluate_by_columns(when.condition, frame, at, pc) else (when.otherwise, "else")
 
     def loop_items(self, each: Each, frame: VariableFrame, at: str, pc: Label = NOTHING) -> list[Any]:
         """The items of a loop; raises if all loops of the run together have too many turns."""

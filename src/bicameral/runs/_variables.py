@@ -26,6 +26,7 @@ from bicameral.plans import (
     flat_cost,
     unpack_item,
 )
+from bicameral.types import Table, plain_value
 
 UpdateOp = Literal["append", "add", "put"]
 _CONTAINERS = (list, tuple, dict)
@@ -122,7 +123,7 @@ class VariableFrame:
 
     def can_merge(self, additions: Iterable[tuple[str, str]]) -> bool:
         """Whether additions to these variables can be merged later with the same result."""
-        return all(isinstance(self.values.get(name), _MERGEABLE[op]) for name, op in additions)
+        return all(isinstance(plain_value(self.values.get(name)), _MERGEABLE[op]) for name, op in additions)
 
     def merge(self, turn: VariableFrame) -> None:
         """Apply what a turn did to this frame, and charge its work to the run."""
@@ -152,7 +153,7 @@ class VariableFrame:
     def _apply(self, name: str, op: UpdateOp, key: Any, value: Any) -> None:
         if name not in self.values:
             raise RunError("run.unbound", f"{name!r} has no value yet", fix="Assign it before.")
-        current = self.values[name]
+        current = plain_value(self.values[name])
         if name in self._own and self._in_place(current, op, key, value):
             return
         after = self.values[name] = apply_update(op, current, key, value)
@@ -184,7 +185,7 @@ class VariableFrame:
         """Raise now what would be raised when the turns are merged."""
         current = self.values.get(name)
         match current:
-            case list():
+            case list() | Table():
                 current = []
             case dict():
                 current = {}

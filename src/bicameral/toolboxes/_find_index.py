@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 SearchedBy = Literal["words", "words and meaning"]
 
-_FORMAT = b"bicameral find 3\n"
+_FORMAT = b"bicameral find 4\n"
 _LOCK_SECONDS = 20.0
 _KEPT_INDEXES = 8
 """Folders of the cache: one for each set of places that is searched. The oldest are removed."""

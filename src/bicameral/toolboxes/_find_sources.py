@@ -22,15 +22,16 @@ from bicameral.columns import find_contacts
 from bicameral.errors import BicameralError, ToolError
 from bicameral.parsing import SHORT_TEXT, InvalidJson, ParseLimits, Parser, read_json
 from bicameral.toolboxes._contacts import Card, find_address, read_vcards, row_person
+from bicameral.toolboxes._documents import Document, can_read, read_document
 from bicameral.toolboxes._mail_files import StoredMail, list_mailboxes
 from bicameral.toolboxes._mailbox import Mailbox
 from bicameral.toolboxes._table_cells import cell_as_text
 from bicameral.toolboxes._table_files import read_csv_rows
-from bicameral.toolboxes._text import clean_text, decode_bytes, one_line
+from bicameral.toolboxes._text import clean_text, decode_bytes, document_kind, one_line
 from bicameral.toolboxes.calendar import CalendarSettings, Event, searchable_events
 from bicameral.tools import Folders, Surroundings
 
-ItemKind = Literal["note", "page", "table", "contact", "mail", "event"]
+ItemKind = Literal["note", "page", "document", "table", "contact", "mail", "event"]
 PlaceKind = Literal["file", "mail", "calendar"]
 SkipReason = Literal["hidden", "link", "binary", "document", "large", "unreadable", "limit", "mail"]
 MISSED: tuple[SkipReason, ...] = ("document", "large", "unreadable", "limit", "mail")
@@ -40,7 +41,11 @@ _TEXT_SUFFIXES = frozenset(
     ".txt .text .md .markdown .mdown .rst .org .adoc .asciidoc .tex .log .ini .cfg .toml .yaml .yml .xml".split()
 )
 _DOCUMENT_SUFFIXES = frozenset(".pdf .doc .docx .odt .rtf .pages .xls .xlsx .ods .numbers .ppt .pptx .odp".split())
-"""Documents that no parser here reads. They are text to a person, so that leaving them out has to be said."""
+"""Documents. They are text to a person, so that leaving out those that no parser here reads has to be said."""
+_DOCUMENT_SECONDS = 45.0
+"""How long documents are read before one search, below the time-out of the tools. The others are read by the next."""
+_COUNTED_DOCUMENT = 300_000
+"""Of the bytes of a document: most are pictures and fonts, which are not searched."""
 _PAGE_SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
 _SETTLED_NS = 2_000_000_000
 """A file that was changed less than this before it was read may change again without a new time: clocks of file systems
@@ -68,6 +73,8 @@ class Item:
     texts: tuple[str, ...]
     people: tuple[str, ...] = ()
     persons: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    places: tuple[str, ...] = ()
+    """Where each text stands in a document: its page, or its sheet and row."""
 
     @property
     def own_day(self) -> date | None:
@@ -123,12 +130,14 @@ class SearchLimits:
 
     Args:
         file_bytes: The largest file.
+        document_bytes: The largest document.
         sources: The most files and mails together; the newest are kept.
         total_bytes: Of all of them.
         rows: Of one table.
     """
 
     file_bytes: int = 2_000_000
+    document_bytes: int = 20_000_000
     sources: int = 20_000
     total_bytes: int = 64_000_000
     rows: int = 2_000
@@ -208,7 +217,7 @@ class Sources:
         kept: list[Candidate] = []
         total = 0
         for each in sorted(unique.values(), key=lambda each: (-each.modified, each.key)):
-            total += min(each.size, _MAX_COUNTED_MAIL) if each.place == "mail" else each.size
+            total += min(each.size, _most_counted(each))
             # Once over a limit nothing older gets in, so that what is searched depends on the present state alone.
             if len(kept) < self.limits.sources and total <= self.limits.total_bytes:
                 kept.append(each)
@@ -279,9 +288,9 @@ class Sources:
                 elif info is None:
                     reason = "link" if path.is_symlink() else "mail" if _is_maildir(path) else "unreadable"
                     skipped.add(reason, name)
-                elif path.suffix.lower() in _DOCUMENT_SUFFIXES:
+                elif path.suffix.lower() in _DOCUMENT_SUFFIXES and not _is_searched_document(path):
                     skipped.add("document", name)
-                elif info.st_size > self.limits.file_bytes:
+                elif info.st_size > self._most_bytes(path):
                     skipped.add("large", name)
                 elif info.st_size:
                     yield self._file_candidate(path, info)
@@ -292,10 +301,13 @@ class Sources:
         except OSError:
             skipped.add("unreadable", self.folders.display_path(path))
             return
-        if info.st_size > self.limits.file_bytes:
+        if info.st_size > self._most_bytes(path):
             skipped.add("large", self.folders.display_path(path))
         else:
             yield self._file_candidate(path, info)
+
+    def _most_bytes(self, path: Path) -> int:
+        return self.limits.document_bytes if _is_searched_document(path) else self.limits.file_bytes
 
     def _file_candidate(self, path: Path, info: os.stat_result) -> Candidate:
         name = self.folders.display_path(path)
@@ -309,8 +321,13 @@ class Sources:
         mails = {each.name: each for each in changed if each.place == "mail"}
         if mails:
             contents |= self._read_mails(mails)
+        until = time.monotonic() + _DOCUMENT_SECONDS
         for each in changed:
             match each.place:
+                case "file" if _is_searched_document(Path(each.name)):
+                    # Without a stamp, so that it is read the next time.
+                    late = time.monotonic() > until
+                    contents[each.key] = ReadSource((), skipped="limit") if late else self._read_document(each)
                 case "file":
                     contents[each.key] = self._read_file(each)
                 case "calendar":
@@ -382,6 +399,25 @@ class Sources:
         )
         return ReadSource(stamp, (item,), None, more)
 
+    def _read_document(self, candidate: Candidate) -> ReadSource:
+        stamp, path = _believed(candidate.stamp, candidate.modified), Path(candidate.name)
+        try:
+            raw = self.folders.read_bytes(candidate.name, max_bytes=self.limits.document_bytes)
+            document = read_document(raw, candidate.name, scans=False)
+        except ToolError as error:
+            if error.code == "files.too-large":
+                return ReadSource(stamp, skipped="large")
+            # What is missing here, and not in the document, may be there the next time.
+            lasting = error.code.startswith("documents.") or error.code == "tools.parse-limit"
+            return ReadSource(stamp if lasting else (), skipped="document")
+        day = datetime.fromtimestamp(candidate.modified // 1_000_000_000).date()
+        kind: ItemKind = "table" if document_kind(candidate.name) == "sheets" else "document"
+        parts = _document_parts(document)
+        kept = parts[: self.limits.rows]
+        texts, places = tuple(text for text, _ in kept), tuple(place for _, place in kept)
+        item = Item("", kind, _short(_file_title(path)), day, texts, places=places)
+        return ReadSource(stamp, (item,), None, len(parts) - len(kept))
+
     def _parse_file(self, raw: bytes, name: str) -> tuple[ItemKind, str, list[str], list[tuple[str, tuple[str, ...]]]]:
         suffix = Path(name).suffix.lower()
         if suffix in _PAGE_SUFFIXES:
@@ -403,6 +439,31 @@ class Sources:
             listed = [cast("dict[str, Any]", record) for record in records if isinstance(record, dict)]
             return "table", "", [_value_text(record) for record in records], _table_people(listed)
         return "note", "", [text], []
+
+
+def _is_searched_document(path: Path) -> bool:
+    """Whether this is a document that can be read here; characters in pictures take too long for a search."""
+    kind = document_kind(path.name)
+    return kind is not None and kind != "picture" and can_read(kind)
+
+
+def _most_counted(candidate: Candidate) -> int:
+    """How many bytes of a source count at most: not all of them are searched."""
+    if candidate.place == "mail":
+        return _MAX_COUNTED_MAIL
+    is_document = candidate.place == "file" and _is_searched_document(Path(candidate.name))
+    return _COUNTED_DOCUMENT if is_document else candidate.size
+
+
+def _document_parts(document: Document) -> list[tuple[str, str]]:
+    """The texts of a document with their places: a page, or a row of a sheet."""
+    parts: list[tuple[str, str]] = []
+    for section in document.sections:
+        if section.rows:
+            parts += [(row, f"{section.place}, row {number}") for number, row in enumerate(section.rows, 1) if row]
+        elif section.text:
+            parts.append((section.text, section.place))
+    return parts
 
 
 def _table_people(rows: Sequence[Mapping[str, object]]) -> list[tuple[str, tuple[str, ...]]]:

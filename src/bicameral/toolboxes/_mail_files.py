@@ -1,6 +1,6 @@
 """Mail on disk: Maildir folders and mbox files, listed and read without following links.
 
-Mailboxes are opened for reading only: no mail is locked, moved or flagged.
+They are opened for reading only: what changes them is in `_mail_folders`.
 """
 
 from __future__ import annotations

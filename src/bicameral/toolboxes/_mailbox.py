@@ -162,6 +162,21 @@ class Mailbox:
             )
         return content
 
+    def find_stored(self, id: str) -> StoredMail:
+        """Where one mail lies on disk."""
+        return self._find_entry(id).stored
+
+    def writable_root(self) -> Path:
+        """The folder that folders of mail are made in; an error if the mailbox is a single file."""
+        root = self._mailbox_root()
+        if root.is_file():
+            raise ToolError(
+                "mail.in-mbox",
+                f"the mailbox is the mbox file {root.name!r}, which has no folders and is never changed",
+                fix="Use a Maildir, or do it in your mail program.",
+            )
+        return root
+
     def _find_entry(self, id: str) -> MailEntry:
         entries = self._entries("")
         wanted = id.strip("<> ")

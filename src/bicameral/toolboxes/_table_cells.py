@@ -30,7 +30,7 @@ from bicameral.errors import Place, ToolError
 CompareOp = Literal["==", "!=", "<", "<=", ">", ">=", "contains"]
 Aggregate = Literal["sum", "mean", "min", "max", "count"]
 
-_SUM_DIGITS = 700
+SUM_DIGITS = 700
 """Enough to add the largest and the smallest possible number exactly."""
 
 _ORDER_OPS: dict[CompareOp, Callable[[Any, Any], bool]] = {
@@ -134,9 +134,9 @@ def aggregate_cells(cells: Iterable[object], how: Aggregate, column: str) -> Any
     if how == "mean" and not numbers:
         return None
     with localcontext() as context:
-        context.prec = _SUM_DIGITS
+        context.prec = SUM_DIGITS
         total = sum(numbers, Decimal(0))
-        return _plain_number(total / len(numbers) if how == "mean" else total)
+        return plain_number(total / len(numbers) if how == "mean" else total)
 
 
 def _number_to_add(value: object, column: str) -> Decimal:
@@ -154,7 +154,7 @@ def _not_a_number_error(value: object, column: str) -> ToolError:
     )
 
 
-def _plain_number(value: Decimal) -> int | float:
+def plain_number(value: Decimal) -> int | float:
     return int(value) if value == value.to_integral_value() else float(value)
 
 
@@ -191,7 +191,12 @@ class Comparison:
 
 
 def compare_with_column(
-    cells: list[object], name: str, op: CompareOp, value: object, decimals: DecimalMark | None = None
+    cells: list[object],
+    name: str,
+    op: CompareOp,
+    value: object,
+    decimals: DecimalMark | None = None,
+    known: Column | None = None,
 ) -> Comparison:
     """The comparison of a column with a value, in the column's kind.
 
@@ -201,6 +206,7 @@ def compare_with_column(
         op: How to compare.
         value: The value of the plan. `False` means *no* in a column of yes and no.
         decimals: The mark before decimals where no cell decides it.
+        known: The kind of the column, if it was found before; then the different cells are enough.
 
     Example:
         >>> compare_with_column(["ja", "nein"], "paid", "==", False).words
@@ -208,7 +214,7 @@ def compare_with_column(
     """
     words = f"{name} {_OP_WORDS[op]} {_value_words(value)}"
     column = _column_of_bits(cells) if isinstance(value, bool) else None
-    column = column or find_column_kind(cells, decimals)
+    column = column or known or find_column_kind(cells, decimals)
     if op == "contains" or not _is_scalar(value) or column.kind in ("empty", "mixed"):
         return _compare_cells(cells, words, op, value)
     if column.kind == "text":
@@ -315,10 +321,10 @@ def guess_words(column: Column, name: str) -> str:
 
 
 def order_key(
-    cells: list[object], name: str, decimals: DecimalMark | None = None
+    cells: list[object], name: str, decimals: DecimalMark | None = None, known: Column | None = None
 ) -> tuple[Callable[[object], SortKey], str]:
     """The sort key of the cells of a column, in its kind, and how they were guessed; what cannot be read comes last."""
-    column = find_column_kind(cells, decimals)
+    column = known or find_column_kind(cells, decimals)
     if column.kind == "ambiguous":
         raise _kind_error(column, name)
     if len(column.units) > 1:
@@ -333,9 +339,11 @@ def order_key(
     return key, guess_words(column, name)
 
 
-def column_key(cells: Iterable[object], decimals: DecimalMark | None = None) -> Callable[[object], SortKey]:
+def column_key(
+    cells: Iterable[object], decimals: DecimalMark | None = None, known: Column | None = None
+) -> Callable[[object], SortKey]:
     """The key that equal cells of a column share, in grouping and joining: `1.3.2026` and `2026-03-01` are equal."""
-    column = find_column_kind(cells, decimals)
+    column = known or find_column_kind(cells, decimals)
     # Equal texts are equal in each reading, so that a guess makes no difference here.
     if column.plain or column.kind == "ambiguous":
         return group_key
@@ -355,13 +363,13 @@ def _key_of(found: Any, column: Column) -> SortKey:
 
 
 def aggregate_column(
-    cells: list[object], how: Aggregate, name: str, decimals: DecimalMark | None = None
+    cells: list[object], how: Aggregate, name: str, decimals: DecimalMark | None = None, known: Column | None = None
 ) -> tuple[Callable[[Iterable[object]], Any], str]:
     """What aggregates some cells of a column, and how they were guessed.
 
     Amounts in several currencies are refused, never added.
     """
-    column = Column("mixed") if how == "count" else find_column_kind(cells, decimals)
+    column = Column("mixed") if how == "count" else known or find_column_kind(cells, decimals)
     if column.kind == "ambiguous":
         raise _kind_error(column, name)
     if column.plain or column.kind not in ("number", "money", "date"):
@@ -390,14 +398,14 @@ def _aggregate_amounts(cells: Iterable[object], how: Aggregate, name: str, colum
     except ValueError:
         raise _mixed_currencies_error(name, column.units) from None
     if how == "sum":
-        return _plain_number(total)
+        return plain_number(total)
     if not amounts:
         return None
     if how == "mean":
         with localcontext() as context:
-            context.prec = _SUM_DIGITS
-            return _plain_number(total / len(amounts))
-    return _plain_number((min if how == "min" else max)(amount.number for amount in amounts))
+            context.prec = SUM_DIGITS
+            return plain_number(total / len(amounts))
+    return plain_number((min if how == "min" else max)(amount.number for amount in amounts))
 
 
 def _column_of_bits(cells: list[object]) -> Column | None:

@@ -21,7 +21,7 @@ import datetime as dt
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -29,8 +29,10 @@ from typing import Any, cast
 
 from bicameral import types as t
 from bicameral.columns import (
+    Column,
     DecimalMark,
     find_column_kind,
+    find_counted_kind,
     is_blank,
     is_twofold_number,
     notation_reader,
@@ -39,6 +41,7 @@ from bicameral.columns import (
 from bicameral.errors import Place, ToolError
 from bicameral.parsing import MIB, SHORT_TEXT, ParseLimits, Parser
 from bicameral.tools import TABLE_SUFFIXES
+from bicameral.types import Table
 
 # Also full-width characters, and after blanks and quotes, which some programs drop. A sign before digits and their
 # separators is harmless: -5, +49 30 1234, -12.5 %.
@@ -93,7 +96,7 @@ _DELIMITERS = ",;\t|"
 _SPECIAL = _DELIMITERS + '"\r\n'
 _SAMPLE = 50
 _LONGEST_FIELD = 1 << 27
-_MAX_COLUMNS = 16_384
+MAX_COLUMNS = 16_384
 """As many as the largest spreadsheets have."""
 _MAX_CELLS = 4_000_000
 
@@ -165,19 +168,19 @@ _CSV_PARSER: Parser[list[Row]] = Parser(
 def parse_csv(text: str, path: str, decimals: DecimalMark | None = None) -> list[Row]:
     """The rows of a CSV text, with the column names of its first line."""
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
-    records = _csv_records(text, path, _guess_delimiter(text))
+    records = csv_records(text, path, guess_delimiter(text))
     _, header = next(records, (0, None))
     if header is None:
         return []
     # `name, city`: a space after every delimiter is layout and not part of the values.
     if len(header) > 1 and all(name.startswith(" ") for name in header[1:]):
-        records = _csv_records(text, path, _guess_delimiter(text), skip_spaces=True)
+        records = csv_records(text, path, guess_delimiter(text), skip_spaces=True)
         _, header = next(records)
-    if len(header) > _MAX_COLUMNS:
+    if len(header) > MAX_COLUMNS:
         raise ToolError(
-            "tables.too-large", f"the table has more than {_MAX_COLUMNS:,} columns", place=Place(file=path, line=1)
+            "tables.too-large", f"the table has more than {MAX_COLUMNS:,} columns", place=Place(file=path, line=1)
         )
-    names = _column_names([unescape_formulas(name) for name in header])
+    names = column_names([unescape_formulas(name) for name in header])
     table: list[list[str]] = []
     for line, values in records:
         if len(table) * len(names) > _MAX_CELLS:
@@ -199,7 +202,7 @@ def parse_csv(text: str, path: str, decimals: DecimalMark | None = None) -> list
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def _csv_records(text: str, path: str, delimiter: str, *, skip_spaces: bool = False) -> Iterator[tuple[int, list[str]]]:
+def csv_records(text: str, path: str, delimiter: str, *, skip_spaces: bool = False) -> Iterator[tuple[int, list[str]]]:
     """Every record that is not an empty line, with the number of its first line."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=skip_spaces)
     while True:
@@ -214,13 +217,13 @@ def _csv_records(text: str, path: str, delimiter: str, *, skip_spaces: bool = Fa
             yield line, record
 
 
-def _guess_delimiter(text: str) -> str:
+def guess_delimiter(text: str) -> str:
     """The delimiter with which most of the first rows have as many cells as the header."""
 
     def fit(delimiter: str) -> tuple[float, int]:
         widths: list[int] = []
         with suppress(ToolError):
-            widths.extend(len(record) for _, record in islice(_csv_records(text, "", delimiter), _SAMPLE))
+            widths.extend(len(record) for _, record in islice(csv_records(text, "", delimiter), _SAMPLE))
         if not widths or widths[0] < 2:
             return (0.0, 0)
         return (widths.count(widths[0]) / len(widths), widths[0])
@@ -228,7 +231,7 @@ def _guess_delimiter(text: str) -> str:
     return max(_DELIMITERS, key=fit)
 
 
-def _column_names(header: list[str]) -> list[str]:
+def column_names(header: list[str]) -> list[str]:
     """Distinct, non-empty column names: an empty one becomes `column_3`, a second `name` becomes `name_2`."""
     taken = {name.strip() for name in header}
     names: dict[str, None] = {}
@@ -308,9 +311,28 @@ ColumnTexts = Mapping[str, frozenset[str]]
 
 def value_shape(value: object, *, trusted: bool = False, decimals: DecimalMark | None = None) -> t.Type:
     """The type of a value from a file, as precise as the limits on names and depth allow."""
-    shape = _with_cell_types(_shape_at(value, 0), value, decimals)
+    if isinstance(value, Table):
+        shape = _table_shape(value, decimals)
+    else:
+        shape = _with_cell_types(_shape_at(value, 0), value, decimals)
     names = sum(len(each.fields) for each in t.iter_types(shape) if isinstance(each, t.RecordType))
     return shape if trusted or names <= MAX_FIELDS else _without_names(shape)
+
+
+def _table_shape(table: Table, decimals: DecimalMark | None) -> t.Type:
+    """The same for a table by columns: what is told by all cells of a column is told by its different ones."""
+    shape = _shape_at(table.cut(None, MAX_SAMPLE, None).rows(), 0)
+    row = _row_type(shape)
+    if row is None:
+        return shape
+
+    def cell_type(field: t.Field) -> t.Type:
+        def find_kind() -> Column:
+            return find_counted_kind(*table.distinct(field.name), decimals)
+
+        return _cell_type(field, table.cell_types(field.name), find_kind, lambda: table.distinct(field.name)[0])
+
+    return t.ListType(t.RecordType(tuple(replace(each, type=cell_type(each)) for each in row.fields), row.name))
 
 
 def _with_cell_types(shape: t.Type, value: object, decimals: DecimalMark | None) -> t.Type:
@@ -321,30 +343,43 @@ def _with_cell_types(shape: t.Type, value: object, decimals: DecimalMark | None)
     rows = cast("list[dict[str, object]]", value)
     if {*map(type, rows)} != {dict}:
         return shape
-    fields = (
-        replace(each, type=_cell_type(each, [row.get(each.name) for row in rows], decimals)) for each in row.fields
-    )
-    return t.ListType(t.RecordType(tuple(fields), row.name))
+
+    def cell_type(field: t.Field) -> t.Type:
+        cells = [row.get(field.name) for row in rows]
+        return _cell_type(field, set(map(type, cells)), lambda: find_column_kind(cells, decimals), lambda: cells)
+
+    return t.ListType(t.RecordType(tuple(replace(each, type=cell_type(each)) for each in row.fields), row.name))
 
 
-def _cell_type(field: t.Field, cells: list[object], decimals: DecimalMark | None) -> t.Type:
-    """The type of the cells of a column; the one that it has if they are compared as they are."""
+def _cell_type(
+    field: t.Field,
+    found: set[type],
+    find_kind: Callable[[], Column],
+    cells: Callable[[], Iterable[object]],
+) -> t.Type:
+    """The type of the cells of a column; the one that it has if they are compared as they are.
+
+    Args:
+        field: The column, with the type of its first cells.
+        found: The types of all its cells.
+        find_kind: Finds the kind of the column.
+        cells: Its cells, or each different one, in their order.
+    """
     native = _NATIVE_CELLS.get(type(field.type))
     if native is None and not isinstance(field.type, t.StrType) and type(field.type) is not t.AnyType:
         return field.type
-    found = set(map(type, cells))
     if native is not None and found <= native:
         return field.type
     # Only the first rows were looked at for the type; those after them may have other cells.
     shown = field.type if isinstance(field.type, t.StrType) and found <= {str} else t.ANY
-    column = find_column_kind(cells, decimals)
+    column = find_kind()
     if column.kind == "ambiguous":
         return t.CellType(field.name, "", readings=column.readings, text_only=shown == t.STR)
     if not column.notation:
         return shown
     read = notation_reader(column.notation)
     others: dict[str, None] = {}
-    for cell in cells:
+    for cell in cells():
         if isinstance(cell, str) and cell not in others and not is_blank(cell) and read(cell) is None:
             others[cell] = None
             if len(others) > MAX_OTHERS or len(cell) > LONGEST_TEXT:
@@ -426,6 +461,8 @@ def _merge_shapes(left: t.Type, right: t.Type) -> t.Type:
 
 def short_texts(content: object) -> dict[str, frozenset[str]]:
     """The short texts of each column of a table, up to `MAX_TEXTS`."""
+    if isinstance(content, Table):
+        content = content.cut(None, MAX_SAMPLE, None).rows()
     if not isinstance(content, list):
         return {}
     rows = (cast("dict[str, object]", row) for row in cast("list[object]", content)[:MAX_SAMPLE] if type(row) is dict)

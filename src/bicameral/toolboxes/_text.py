@@ -1,7 +1,7 @@
 """Conversion of untrusted bytes, headers and HTML to text that plans, journals and databases can store.
 
-HTML becomes headings, paragraphs, list items, and table rows with ` | ` between cells. `read_page` runs in the parser
-process, so this module must import nothing heavy.
+HTML becomes headings, paragraphs, list items, and table rows with ` | ` between cells. `read_page` and `diff_texts` run
+in the parser process, so this module must import nothing heavy.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urljoin, urlsplit
 
@@ -16,6 +17,22 @@ from bicameral.errors import ToolError, require_extra
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+
+DocumentKind = Literal["pdf", "word", "sheets", "picture"]
+DOCUMENT_KINDS: dict[str, DocumentKind] = {
+    ".pdf": "pdf",
+    ".docx": "word",
+    ".docm": "word",
+    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "sheets"),
+    **dict.fromkeys((".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp"), "picture"),
+}
+"""Files that `_documents` reads, by the endings of their names."""
+
+
+def document_kind(path: str) -> DocumentKind | None:
+    """The kind of document that a file is by its name, or None for every other file."""
+    return DOCUMENT_KINDS.get(PurePosixPath(path.strip()).suffix.lower())
 
 
 def require_standard(module: str) -> None:
@@ -299,3 +316,30 @@ def _absolute_url(base: str, href: str) -> str | None:
     except ValueError:
         return None
     return target if parts.scheme in ("http", "https") and parts.hostname else None
+
+
+_MAX_DIFF_LINES = 200_000
+
+
+def compare_texts(old: str, new: str, old_name: str, new_name: str) -> str:
+    """The unified diff of two texts, empty if they are the same.
+
+    Comparing takes time quadratic in the lengths for some texts, so that it is done in the parser process.
+    """
+    from bicameral.parsing import ParseLimits, Parser
+
+    first, second = (text.encode("utf-8", "surrogatepass") for text in (old, new))
+    compare: Parser[str] = Parser("bicameral.toolboxes._text:diff_texts", str, ParseLimits(cpu=15.0, wall=25.0))
+    what = f"the difference between {old_name!r} and {new_name!r}"
+    return compare(first + second, what=what, size=len(first), old=old_name, new=new_name)
+
+
+def diff_texts(raw: bytes, size: int, old: str, new: str) -> str:
+    """The unified diff of two texts that follow one another; called in the parser process."""
+    import difflib
+
+    texts = (raw[:size].decode("utf-8", "surrogatepass"), raw[size:].decode("utf-8", "surrogatepass"))
+    first, second = (clean_text(text).splitlines() for text in texts)
+    if len(first) + len(second) > _MAX_DIFF_LINES:
+        raise ToolError("files.too-large", f"they have more than {_MAX_DIFF_LINES:,} lines together")
+    return "\n".join(difflib.unified_diff(first, second, old, new, lineterm=""))

@@ -1,4 +1,7 @@
-"""The files toolbox: read, write, list, search, copy, move and delete files inside the configured folders."""
+"""The files toolbox: read, write, list, search, compare, copy, move and delete files inside the configured folders.
+
+The text of PDF, Word and spreadsheet files and of scans is read as that of any other file (`_documents`).
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from pydantic import Field
 
 from bicameral.errors import ToolError
 from bicameral.toolboxes._table_files import has_formulas, is_table_path
+from bicameral.toolboxes._text import compare_texts, document_kind
 from bicameral.tools import (
     Folders,
     Origin,
@@ -78,11 +82,19 @@ class FileTools:
 
     def read_text(self, path: FilePath) -> str:
         """Read a whole text file."""
-        return self.folders.read_text(path, max_bytes=self.settings.max_bytes)
+        if document_kind(path) is None:
+            return self.folders.read_text(path, max_bytes=self.settings.max_bytes)
+        from bicameral.toolboxes._documents import read_document
+
+        return read_document(self.folders.read_bytes(path, max_bytes=self.settings.max_bytes), path).text
 
     def read_lines(self, path: FilePath) -> list[str]:
         """Read the lines of a text file."""
         return split_lines(self.read_text(path))
+
+    def diff_files(self, old: FilePath, new: FilePath) -> str:
+        """Compare two text files; gives a unified diff."""
+        return compare_texts(self.read_text(old), self.read_text(new), old, new)
 
     def write_text(self, path: str, text: str) -> None:
         """Write text to a file, replacing it."""
@@ -110,12 +122,17 @@ class FileTools:
         if not text:
             raise ToolError("files.bad-search", "there is no text to search for", expected="at least one character")
         wanted = text.casefold()
-        return [
+        files, documents = self._searched_files(folder, pattern)
+        found = [
             Match(file.path, number, line)
-            for file in self._iter_files(folder, pattern, recursive=True)
+            for file in files
             for number, line in enumerate(self._lines_or_none(file.path), 1)
             if wanted in line.casefold()
         ]
+        if documents:
+            names = tuple(file.path for file in documents)
+            note_selection(Selection(len(files), len(found), "lines", f"contain {text!r}", 0, len(documents), names))
+        return found
 
     def file_exists(self, path: str) -> bool:
         """Whether there is such a file."""
@@ -217,6 +234,18 @@ class FileTools:
             told = f"in {folder!r}, without the folders that may not be read"
             note_selection(Selection(count, count, "files", told, skipped=len(skipped), names=tuple(skipped)))
 
+    def _searched_files(self, folder: str, pattern: str) -> tuple[list[File], list[File]]:
+        """The files to search, and the documents that are left out.
+
+        Each document takes a process of its own, so that documents are searched only if the pattern names their ending.
+        """
+        listed = list(self._iter_files(folder, pattern, recursive=True))
+        documents = [] if document_kind(pattern.lower()) else [file for file in listed if document_kind(file.path)]
+        left_out = {file.path for file in documents}
+        # Nobody looks for words in a picture.
+        missed = [file for file in documents if document_kind(file.path) != "picture"]
+        return [file for file in listed if file.path not in left_out], missed
+
     def _lines_or_none(self, path: str) -> list[str]:
         """The lines of a file, or none if it cannot be read as text."""
         try:
@@ -242,7 +271,13 @@ _LISTING = {"": _UNTRUSTED, "[].size": _SYSTEM, "[].modified": _SYSTEM}
 def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
     folders = surroundings.folders
     files = FileTools(folders, settings)
-    read = tool(effect="read", origins=_UNTRUSTED, owned=lambda given: folders.is_trusted(given["path"]))
+    read = tool(
+        effect="read",
+        # The pages of a scan take ten seconds each.
+        timeout=240,
+        origins=_UNTRUSTED,
+        owned=lambda given: folders.is_trusted(given["path"]),
+    )
     listing = tool(
         effect="read",
         origins=_LISTING,
@@ -289,6 +324,12 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
         append,
         listing(files.list_files),
         tool(effect="read", origins=_UNTRUSTED, refers={"folder": "folder"})(files.search_files),
+        tool(
+            effect="read",
+            timeout=240,
+            origins=_UNTRUSTED,
+            owned=lambda given: folders.is_trusted(given["old"]) and folders.is_trusted(given["new"]),
+        )(files.diff_files),
         tool(effect="read", origins=_SYSTEM, refers={"path": "file"})(files.file_exists),
         tool(
             effect="write",
@@ -330,4 +371,4 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
     ]
 
 
-toolbox = Toolbox("files", "Read, write, list, search, copy, move and delete files.", FilesSettings, _build)
+toolbox = Toolbox("files", "Read, write, list, search, compare, copy, move and delete files.", FilesSettings, _build)

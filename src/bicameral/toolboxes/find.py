@@ -65,6 +65,7 @@ class FindSettings(Settings):
     contacts: tuple[str, ...] = Field(("contacts.csv",), description="tables of people, besides those that are found")
     meaning: bool = Field(True, description="whether to search by meaning, too, where the embedding model is there")
     max_file_bytes: int = Field(2_000_000, gt=0, description="the largest file that is searched")
+    max_document_bytes: int = Field(20_000_000, gt=0, description="the largest PDF, Word or spreadsheet file")
     max_sources: int = Field(20_000, gt=0, description="the most files and mails that are searched, the newest first")
     max_total_bytes: int = Field(64_000_000, gt=0, description="the most bytes of all of them together")
 
@@ -77,7 +78,7 @@ class Passage:
     source: str
     title: str
     day: date | None
-    kind: Literal["note", "page", "table", "contact", "mail", "event"]
+    kind: Literal["note", "page", "document", "table", "contact", "mail", "event"]
     score: float
     people: tuple[str, ...]
     owner: Owner
@@ -122,7 +123,9 @@ def make_index(settings: FindSettings, surroundings: Surroundings, embedder: Emb
         settings.mail,
         CalendarSettings(file=settings.calendar, timezone=settings.timezone),
         settings.contacts,
-        SearchLimits(settings.max_file_bytes, settings.max_sources, settings.max_total_bytes),
+        SearchLimits(
+            settings.max_file_bytes, settings.max_document_bytes, settings.max_sources, settings.max_total_bytes
+        ),
     )
     folders = surroundings.folders
     searched = json.dumps([str(folders.base), sorted(map(str, folders.read)), settings.model_dump(mode="json")])
@@ -291,17 +294,20 @@ def _note_passage(number: int, hit: FoundPassage, query: str) -> PassageNote:
     """Where a passage stands, for a person. The kind comes first, so that no subject or title can pose as a file."""
     item, name = hit.item, hit.candidate.name
     day = "" if item.day is None else f"{item.day:%Y-%m-%d}"
+    place = item.places[hit.number] if hit.number < len(item.places) else ""
     match item.kind:
         case "mail":
             # The address and not the name of the sender, who can call himself what he likes.
             where = f"mail from {item.people[0] if item.people else 'nobody'} of {day}, “{item.title}”"
         case "event":
             where = f"event on {day}, “{item.title}” ({name})"
+        case "table" | "document" if place:
+            where = f"{name}, {place}"
         case "table":
             where = f"{name}, row {hit.number + 1}"
         case "contact":
             where = f"{name}, contact {hit.number + 1}"
-        case "note" | "page":
+        case "note" | "page" | "document":
             where = name
     at = ("passages", number, "text")
     return PassageNote(at, where, item.kind, hit.source, hit.line, item.sender, SHOWN_TO_READERS, query, hit.similarity)

@@ -1,10 +1,10 @@
-"""Mail: search and read a Maildir or an mbox, send through an SMTP server, save attachments.
+"""Mail: search and read a Maildir or an mbox, send through an SMTP server, save attachments and drafts, move mails.
 
-The mailbox is never written, and lies inside the folders that may be read. Mails are untrusted text: a broken charset,
-date or MIME structure affects that mail only and not the search. Mails are parsed in the parser process (`_mime`), so
-that a mail made to block its parser costs a second or two. A mail is sent only if all its addresses, headers and
-attachments pass the checks of `_mail_compose`. The modules that read and write mail are imported when a tool is first
-called: every run opens this toolbox, and few touch mail.
+The mailbox lies inside the folders that may be read. Mails are only ever renamed within it (`_mail_folders`). Mails are
+untrusted text: a broken charset, date or MIME structure affects that mail only and not the search. Mails are parsed in
+the parser process (`_mime`), so that a mail made to block its parser costs a second or two. A mail is sent only if all
+its addresses, headers and attachments pass the checks of `_mail_compose`. The modules that read and write mail are
+imported when a tool is first called: every run opens this toolbox, and few touch mail.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import smtplib
 
     from bicameral.toolboxes._mail_compose import Attachment, MailDraft
+    from bicameral.toolboxes._mail_folders import MailFolders
     from bicameral.toolboxes._mailbox import Mailbox
 
 
@@ -112,7 +113,7 @@ _SMTP_SETTING = "Set `smtp` under [toolbox.mail] in bicameral.toml."
 _VARIABLE_SETTING = "Set it, or change `smtp.password_env` under [toolbox.mail]."
 _ADDRESS_SETTING = "Set `address` under [toolbox.mail] in bicameral.toml."
 _SENDING_TOOLS = ("send_mail",)
-_MAILBOX_TOOLS = ("search_mail", "read_mail", "save_attachment")
+_MAILBOX_TOOLS = ("search_mail", "read_mail", "save_attachment", "save_draft", "move_mail", "delete_mail")
 
 
 def _missing_to_send(settings: MailSettings, surroundings: Surroundings) -> Sequence[MissingSetting]:
@@ -139,9 +140,14 @@ def _require_smtp(settings: MailSettings) -> Smtp:
     """The server of outgoing mail; a `ToolError` if it or the sender is not set."""
     if settings.smtp is None:
         raise ToolError("mail.no-smtp", "no SMTP server is set", fix=_SMTP_SETTING)
+    _require_address(settings)
+    return settings.smtp
+
+
+def _require_address(settings: MailSettings) -> str:
     if not settings.address:
         raise ToolError("mail.no-address", "no sender address is set", fix=_ADDRESS_SETTING)
-    return settings.smtp
+    return settings.address
 
 
 def _send_draft(draft: MailDraft, smtp: Smtp, surroundings: Surroundings) -> None:
@@ -336,6 +342,12 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
         # Two first calls at once may each make one: it holds nothing but what it has parsed.
         return Mailbox(surroundings.folders, settings.folder)
 
+    @cache
+    def mail_folders() -> MailFolders:
+        from bicameral.toolboxes._mail_folders import MailFolders
+
+        return MailFolders(mailbox(), surroundings.folders)
+
     @tool(effect="read", timeout=60, origins=_MAILS_ORIGINS)
     def search_mail(
         text: Annotated[str, "words in subject or body"] = "",
@@ -402,7 +414,57 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
         """Save an attachment of a mail into a folder; gives the path."""
         return _save_under_free_name(surroundings.folders, folder, name, mailbox().attachment(id, name))
 
-    return [search_mail, read_mail, send_mail, save_attachment]
+    @tool(
+        effect="write",
+        timeout=60,
+        keyed=True,
+        # A draft is sent by a person who may not read the address again, so that it is chosen as that of a mail is.
+        purpose={"to": "directs", "cc": "directs", "attachments": "directs", "subject": "carries", "body": "carries"},
+        refers={"attachments": "file"},
+        origins=_SYSTEM_ORIGIN,
+        words=("save draft", "save a draft", "as a draft", "as draft", "to drafts", "into drafts"),
+    )
+    def save_draft(
+        to: Annotated[Sequence[Address], "addresses"],
+        subject: str,
+        body: str,
+        cc: Sequence[Address] = (),
+        attachments: Annotated[Sequence[str], "file paths"] = (),
+    ) -> None:
+        """Save a mail as a draft, without sending it."""
+        from bicameral.toolboxes._mail_compose import compose_message
+
+        sender = _require_address(settings)
+        draft = _make_draft(sender, surroundings, to=to, cc=cc, subject=subject, body=body, attachments=attachments)
+        mail_folders().save_draft(compose_message(draft), draft.message_id)
+
+    @tool(
+        effect="write",
+        timeout=60,
+        # Which mail disappears from its folder is decided by the id.
+        purpose={"id": "directs", "folder": "directs"},
+        refers={"id": "mail"},
+        origins=_SYSTEM_ORIGIN,
+        words=("move", "archive", "sort into", "put"),
+    )
+    def move_mail(id: Id, folder: Annotated[str, "mail folder"]) -> None:
+        """Move a mail to a mail folder."""
+        mail_folders().move(id, folder)
+
+    @tool(
+        # It can be taken back, as long as nobody empties the trash: what others do with it is not known here.
+        effect="irreversible",
+        timeout=60,
+        outbound=False,
+        refers={"id": "mail"},
+        origins=_SYSTEM_ORIGIN,
+        words=("delete", "trash", "remove", "get rid of"),
+    )
+    def delete_mail(id: Id) -> None:
+        """Move a mail to the trash."""
+        mail_folders().move_to_trash(id)
+
+    return [search_mail, read_mail, send_mail, save_attachment, save_draft, move_mail, delete_mail]
 
 
 def _attachment_target(folders: Folders, given: Mapping[str, Any]) -> WriteTarget:
@@ -429,7 +491,7 @@ def _save_under_free_name(folders: Folders, folder: str, name: str, content: byt
 
 toolbox: Toolbox[MailSettings] = Toolbox(
     "mail",
-    "Search, read and send mail, save attachments.",
+    "Search, read, send, draft, move and delete mail, save attachments.",
     MailSettings,
     _build,
     keeps=lambda settings: (settings.folder,) if settings.folder else (),

@@ -1,4 +1,4 @@
-"""The tables toolbox: read and write CSV and JSON; filter, sort, select, group and join rows.
+"""The tables toolbox: read CSV, JSON and spreadsheets, write CSV and JSON; filter, sort, select, group and join rows.
 
 Cells are compared in the kind of their column (`bicameral.columns`): `no` is False in a column of yes and no, and a
 date is a date in any notation. Cells of any types can be compared with one another; a column of mixed types is never an
@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 from bicameral.columns import DecimalMark
 from bicameral.errors import Place, ToolError, nearest_name
 from bicameral.parsing import InvalidJson, check_json_values, read_json
+from bicameral.toolboxes._columnar_rows import filter_table, group_table, join_tables, sort_table, table_of_rows
 from bicameral.toolboxes._table_cells import (
     Aggregate,
     CompareOp,
@@ -42,7 +43,10 @@ from bicameral.toolboxes._table_files import (
     short_texts,
     value_shape,
 )
+from bicameral.toolboxes._table_reading import LARGE_TEXT, read_csv_table
+from bicameral.toolboxes._text import document_kind
 from bicameral.tools import (
+    SHEET_SUFFIXES,
     TABLE_SUFFIXES,
     Folders,
     Origin,
@@ -54,9 +58,10 @@ from bicameral.tools import (
     note_selection,
     tool,
 )
-from bicameral.types import FilePath, Type
+from bicameral.types import FilePath, Table, Type, plain_value
 
 Rows = list[dict[str, Any]]
+"""Rows of a table. A large one is a `Table`, which the columnar tools here take and return as well."""
 
 MAX_ROWS = 1_000_000
 
@@ -68,6 +73,9 @@ class TablesSettings(Settings):
     decimals: DecimalMark | None = Field(
         None,
         description="the mark before decimals in your tables, where no cell of a column decides whether 1.234 is 1234",
+    )
+    columnar: bool = Field(
+        True, description="whether large tables are read and computed by columns, where the extra `tables` is installed"
     )
 
     @model_validator(mode="before")
@@ -88,7 +96,24 @@ class TableTools:
 
     def read_csv(self, path: FilePath) -> Rows:
         """Read a CSV file as rows."""
-        return read_csv_rows(self._text(path), path, self.settings.decimals)
+        return self.read_sheet(path, "")
+
+    def read_sheet(self, path: FilePath, sheet: Annotated[str, "name or number"]) -> Rows:
+        """Read one sheet of a spreadsheet as rows."""
+        if document_kind(path) is None:
+            return self._read_text_rows(path)
+        from bicameral.toolboxes._documents import read_rows
+
+        raw = self.folders.read_bytes(path, max_bytes=self.settings.max_bytes)
+        return read_rows(raw, path, sheet, self.settings.decimals)
+
+    def _read_text_rows(self, path: str) -> Rows:
+        text = self._text(path)
+        if self.settings.columnar and len(text) > LARGE_TEXT:
+            table = read_csv_table(text, path, self.settings.decimals)
+            if table is not None:
+                return cast("Rows", table)
+        return read_csv_rows(text, path, self.settings.decimals)
 
     def read_json(self, path: FilePath) -> Any:
         """Read a JSON file."""
@@ -136,16 +161,19 @@ class FileShape:
         endings: The endings of the paths that it handles.
         trusts: Whether a path lies in a trusted folder.
         decimals: The mark before decimals where no cell of a column decides it.
+        part: The argument that chooses a part of the file, which `read` takes as well; empty if there is none.
     """
 
     def __init__(
         self,
-        read: Callable[[str], object],
+        read: Callable[..., object],
         stamp: Callable[[str], object],
         endings: tuple[str, ...],
         trusts: Callable[[str], bool],
         decimals: DecimalMark | None = None,
+        part: str = "",
     ) -> None:
+        self._part = part
         self._read = read
         self._stamp = stamp
         self.endings = endings
@@ -166,11 +194,14 @@ class FileShape:
         path = literals.get("path")
         if not isinstance(path, str) or not path.lower().endswith(self.endings):
             return None
+        part = (literals.get(self._part),) if self._part else ()
+        if not all(isinstance(each, str) for each in part):
+            return None
         # Trust is part of the key: without it, names of a file that is no longer trusted could reach the planner.
-        stamp = (self._stamp(path), self._trusts(path))
+        stamp = (self._stamp(path), self._trusts(path), part)
         cached = self._cache.get(path)
         if cached is None or cached[0] != stamp:
-            content = self._read(path)
+            content = self._read(path, *part)
             shape = value_shape(content, trusted=stamp[1], decimals=self._decimals)
             cached = self._cache[path] = (stamp, shape, short_texts(content))
         return cached[1:]
@@ -198,6 +229,13 @@ class RowTools:
     def filter_rows(self, rows: Rows, column: str, op: CompareOp, value: Any) -> Rows:
         """Keep the rows whose column compares so with a value."""
         _check_columns(rows, column)
+        if (table := _filled_table(rows)) is not None:
+            found, comparison = filter_table(table, column, op, value, self.decimals)
+            note_selection(
+                Selection(len(rows), len(found), "rows", comparison.words, comparison.unread, guess=comparison.guess)
+            )
+            return cast("Rows", found)
+        rows = plain_value(rows)
         comparison = compare_with_column([row.get(column) for row in rows], column, op, value, self.decimals)
         kept = [row for row in rows if comparison.matches(row.get(column))]
         note_selection(
@@ -208,6 +246,11 @@ class RowTools:
     def sort_rows(self, rows: Rows, by: Annotated[str, "column"], descending: bool = False) -> Rows:
         """Sort rows by a column; empty cells come last."""
         _check_columns(rows, by)
+        if (table := _filled_table(rows)) is not None:
+            found, guess = sort_table(table, by, self.decimals, descending=descending)
+            _note_guess(len(rows), guess)
+            return cast("Rows", found)
+        rows = plain_value(rows)
         filled = [row for row in rows if not is_empty_cell(row.get(by))]
         empty = [row for row in rows if is_empty_cell(row.get(by))]
         key, guess = order_key([row[by] for row in filled], by, self.decimals)
@@ -219,6 +262,11 @@ class RowTools:
         # Counting rows does not read the column. One column cannot hold both the name of the group and its total.
         _check_columns(rows, by, *(() if how == "count" else (column,)))
         result = how if column == by else column
+        if (table := _filled_table(rows)) is not None and column in table:
+            found, guess = group_table(table, by, column, how, result, self.decimals)
+            _note_guess(len(rows), guess)
+            return cast("Rows", found)
+        rows = plain_value(rows)
         groups: dict[object, list[Row]] = {}
         key = column_key((row.get(by) for row in rows), self.decimals)
         for row in rows:
@@ -231,6 +279,14 @@ class RowTools:
         """Join the rows of two tables that have the same value in a column."""
         _check_columns(left, on)
         _check_columns(right, on)
+        sides = [_filled_table(left), _filled_table(right)]
+        if left and right and sides != [None, None]:
+            one, other = (table or table_of_rows(rows) for table, rows in zip(sides, (left, right), strict=True))
+            if one is not None and other is not None:
+                found, matched = join_tables(one, other, on, self.decimals, MAX_ROWS)
+                note_selection(Selection(len(left), matched, "rows", f"{on} is in the other table, too"))
+                return cast("Rows", found)
+        left, right = plain_value(left), plain_value(right)
         matches: dict[object, list[Row]] = {}
         left_key, right_key = (column_key((row.get(on) for row in rows), self.decimals) for rows in (left, right))
         for row in right:
@@ -249,11 +305,19 @@ class RowTools:
         return joined
 
 
-@tool(effect="pure", field_of={"columns": "rows"}, refine=selected_rows_type)
+@tool(effect="pure", field_of={"columns": "rows"}, refine=selected_rows_type, columnar=True)
 def select_columns(rows: Rows, columns: list[str]) -> Rows:
     """Keep only these columns."""
     _check_columns(rows, *columns)
+    if (table := _filled_table(rows)) is not None:
+        return cast("Rows", table.select(columns))
+    rows = plain_value(rows)
     return [{name: row.get(name) for name in columns} for row in rows]
+
+
+def _filled_table(rows: object) -> Table | None:
+    """The rows, if they are a table by columns and there are any."""
+    return rows if type(rows) is Table and len(rows) else None
 
 
 def _note_guess(rows: int, guess: str) -> None:
@@ -271,7 +335,8 @@ def _check_columns(rows: Rows, *columns: str) -> None:
     """Raise if a named column does not occur; a table without rows has no known columns and passes."""
     if not rows:
         return
-    known = dict.fromkeys(name for row in rows for name in row)
+    table = _filled_table(rows)
+    known = dict.fromkeys((name for row in rows for name in row) if table is None else table.names)
     for column in columns:
         if column not in known:
             same_but_case = next((name for name in known if name.casefold() == column.casefold()), None)
@@ -296,7 +361,8 @@ def _build(settings: TablesSettings, surroundings: Surroundings) -> list[Tool]:
     files = TableTools(folders, settings)
     rows = RowTools(settings.decimals)
     shape = partial(FileShape, stamp=files.stamp, trusts=folders.is_trusted, decimals=settings.decimals)
-    csv_shape = shape(files.read_csv, endings=TABLE_SUFFIXES)
+    csv_shape = shape(files.read_csv, endings=(*TABLE_SUFFIXES, *SHEET_SUFFIXES))
+    sheet_shape = shape(files.read_sheet, endings=SHEET_SUFFIXES, part="sheet")
     json_shape = shape(files.read_json, endings=(".json", ".jsonl", ".ndjson"))
     # A table is untrusted unless it lies in a trusted folder: anybody may have written it.
     reading = partial(
@@ -314,16 +380,18 @@ def _build(settings: TablesSettings, surroundings: Surroundings) -> list[Tool]:
         ),
         files_only=True,
     )
+    computing = partial(tool, effect="pure", columnar=True)
     return [
-        reading(refine=csv_shape)(files.read_csv),
+        reading(refine=csv_shape, columnar=True)(files.read_csv),
+        reading(refine=sheet_shape, columnar=True)(files.read_sheet),
         reading(refine=json_shape)(files.read_json),
         writing(purpose={"rows": "carries"})(files.write_csv),
         writing(purpose={"value": "carries"})(files.write_json),
-        tool(effect="pure", keeps="rows", field_of={"column": "rows"}, refine=same_rows_type)(rows.filter_rows),
-        tool(effect="pure", keeps="rows", field_of={"by": "rows"}, refine=same_rows_type)(rows.sort_rows),
+        computing(keeps="rows", field_of={"column": "rows"}, refine=same_rows_type)(rows.filter_rows),
+        computing(keeps="rows", field_of={"by": "rows"}, refine=same_rows_type)(rows.sort_rows),
         select_columns,
-        tool(effect="pure", field_of={"by": "rows", "column": "rows"}, refine=grouped_rows_type)(rows.group_rows),
-        tool(effect="pure", field_of={"on": "left"}, refine=joined_rows_type)(rows.join_rows),
+        computing(field_of={"by": "rows", "column": "rows"}, refine=grouped_rows_type)(rows.group_rows),
+        computing(field_of={"on": "left"}, refine=joined_rows_type)(rows.join_rows),
     ]
 
 

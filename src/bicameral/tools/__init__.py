@@ -66,6 +66,7 @@ from bicameral.tools._passage_notes import (
     note_passages as note_passages,
 )
 from bicameral.tools._path_rules import (
+    SHEET_SUFFIXES as SHEET_SUFFIXES,
     TABLE_SUFFIXES as TABLE_SUFFIXES,
     FindTarget as FindTarget,
     ProtectedPath as ProtectedPath,

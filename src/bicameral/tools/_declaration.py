@@ -57,6 +57,7 @@ class ToolFacts(TypedDict, total=False):
     hosts: tuple[str, ...]
     keeps: str | None
     itemised: str | None
+    columnar: bool
     owned: OwnershipTest | None
     attached_in: Folders | None
     target: FindTarget | None

@@ -390,6 +390,8 @@ _SYSTEM_FOLDERS = ("/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot", "
 _REQUIREMENTS = re.compile(r"(requirements|constraints)[\w.-]*\.(txt|in)")
 TABLE_SUFFIXES = (".csv", ".tsv", ".tab")
 """Tables as text, whose cells spreadsheets may interpret as formulas."""
+SHEET_SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+"""Files of spreadsheets, which are read as tables and never written."""
 
 _ANY_EXECUTE = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 

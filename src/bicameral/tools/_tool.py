@@ -89,6 +89,8 @@ class Tool:
         keeps: The argument whose items a pure tool returns unchanged.
         itemised: The field of the result, or "" for the result itself, that is a list whose items come from different
             places: each item gets the label that it would have alone. Otherwise all items share the worst one.
+        columnar: Whether it takes and returns large tables by columns (`bicameral.types.Table`); any other tool gets
+            plain lists. Only for pure and reading tools, about whose arguments nobody is asked.
         owned: Whether the result of a call is the user's own.
         target: Finds the kind of file that a call writes, such as one that other programs execute. Without it, a tool
             that writes and has an argument of type path is judged by the file name alone.
@@ -121,6 +123,7 @@ class Tool:
     hosts: tuple[str, ...] = ()
     keeps: str | None = None
     itemised: str | None = None
+    columnar: bool = field(default=False, compare=False)
     owned: OwnershipTest | None = field(default=None, compare=False, repr=False)
     attached_in: Folders | None = field(default=None, compare=False, repr=False)
     target: FindTarget | None = field(default=None, compare=False, repr=False)
@@ -414,6 +417,8 @@ def _check_words(tool: Tool) -> None:
             raise ToolError("tools.bad-origins", f"{tool.name!r}: {name!r} is neither true nor false")
     if tool.effect == "send" and tool.outbound is False:
         raise ToolError("tools.bad-origins", f"{tool.name!r} sends something, and is said to tell nobody anything")
+    if tool.columnar and tool.effect not in ("pure", "read"):
+        raise ToolError("tools.bad-signature", f"{tool.name!r} changes something, so that it takes plain rows only")
     if not 0 < tool.timeout < math.inf:
         raise ToolError("tools.bad-signature", f"{tool.name!r} has a timeout of {tool.timeout!r} seconds")
 

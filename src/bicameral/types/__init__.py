@@ -25,6 +25,16 @@ from bicameral.types._conversion import (
     type_to_json as type_to_json,
 )
 from bicameral.types._formats import FORMATS as FORMATS, TextFormat as TextFormat, format_problem as format_problem
+from bicameral.types._table import (
+    MAX_EXACT as MAX_EXACT,
+    Table as Table,
+    TableColumn as TableColumn,
+    column_parts as column_parts,
+    columnar_engine as columnar_engine,
+    plain_value as plain_value,
+    table_from_columns as table_from_columns,
+    table_reference as table_reference,
+)
 from bicameral.types._types import (
     ANY as ANY,
     BOOL as BOOL,

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from bicameral.types import _types as t
 from bicameral.types._formats import BOUNDED_FORMATS, format_problem
+from bicameral.types._table import Table, plain_value, table_from_json, table_to_json
 
 
 def mismatch(value: object, type_: t.Type, path: str = "value") -> str | None:
@@ -28,6 +29,11 @@ def mismatch(value: object, type_: t.Type, path: str = "value") -> str | None:
         >>> mismatch({"size": "3"}, RecordType((Field("size", INT),)))
         "value.size is '3', not int"
     """
+    if type(value) is Table:
+        # The records of a table have scalars only, and texts as keys: nothing of them has to be looked at here.
+        if type_ == _ANY_ROWS:
+            return None
+        value = value.rows()
     match type_:
         case t.AnyType():
             return None
@@ -39,6 +45,8 @@ def mismatch(value: object, type_: t.Type, path: str = "value") -> str | None:
             if not isinstance(value, list | tuple):
                 return _mismatch_text(value, type_, path)
             items = cast("list[object]", value)
+            if item == _ANY_ROWS.item and _are_records(items):
+                return None
             return next(filter(None, (mismatch(each, item, f"{path}[{i}]") for i, each in enumerate(items))), None)
         case t.TupleType(items=types):
             if not isinstance(value, list | tuple):
@@ -63,6 +71,14 @@ def mismatch(value: object, type_: t.Type, path: str = "value") -> str | None:
             return f"{_mismatch_text(value, type_, path)}[{name!r}]: {problem}" if problem else None
         case _:
             return None if _is_simple(value, type_) else _mismatch_text(value, type_, path)
+
+
+_ANY_ROWS = t.ListType(t.DictType(t.ANY))
+
+
+def _are_records(items: Iterable[object]) -> bool:
+    """Whether all items are dicts with texts as keys, whatever is in them: the rows of a table, told quickly."""
+    return all(type(each) is dict and {*map(type, cast("dict[Any, Any]", each))} <= {str} for each in items)
 
 
 def _record_mismatch(value: object, type_: t.RecordType, path: str) -> str | None:
@@ -125,7 +141,11 @@ _JSON_TAGS: dict[str, tuple[type, Callable[[Any], Any]]] = {
     "$datetime": (str, dt.datetime.fromisoformat),
     "$timedelta": (int, lambda microseconds: dt.timedelta(microseconds=microseconds)),
     "$dict": (dict, _dict_from_json),
+    "$table": (dict, table_from_json),
 }
+
+
+_JSON_CELLS = {NoneType, bool, int, float, str}
 
 
 def value_to_json(value: object) -> Any:
@@ -139,11 +159,15 @@ def value_to_json(value: object) -> Any:
             return {"$time": value.isoformat()}
         case dt.timedelta():
             return {"$timedelta": value // dt.timedelta(microseconds=1)}
+        case Table():
+            return table_to_json(value)
         case list() | tuple():
             return [value_to_json(item) for item in cast("list[object]", value)]
         case dict():
             entries = cast("dict[str, object]", value)
-            encoded = {key: value_to_json(item) for key, item in entries.items()}
+            # Most records have cells only, which are JSON as they are.
+            flat = {*map(type, entries.values())} <= _JSON_CELLS
+            encoded = dict(entries) if flat else {key: value_to_json(item) for key, item in entries.items()}
             return {"$dict": encoded} if len(entries) == 1 and next(iter(entries)).startswith("$") else encoded
         case _:
             return value
@@ -185,7 +209,8 @@ def to_plain(value: object) -> Any:
         >>> to_plain({"path": Path("a.txt"), "sizes": (1, 2)})
         {'path': 'a.txt', 'sizes': [1, 2]}
     """
-    if type(value) in _UNCHANGED_TYPES:
+    if type(value) in _UNCHANGED_TYPES or type(value) is Table:
+        # A table is made of plain cells by this package alone, and never changes.
         return value
     return _PlainConverter().convert(value, 0)
 
@@ -210,13 +235,33 @@ class _PlainConverter:
         if depth > MAX_VALUE_DEPTH:
             raise TypeError(f"the value is nested more than {MAX_VALUE_DEPTH} levels deep")
         if kind is dict:
-            return self._convert_entries(value.items(), depth)
+            found = self._copy_record(value)
+            return self._convert_entries(value.items(), depth) if found is None else found
         if kind is list:
             return self._convert_items(value, depth)
         return self._convert_subclass(value, kind, depth)
 
+    def _copy_record(self, value: dict[Any, Any]) -> dict[str, Any] | None:
+        """A copy of a dict of exact cells, told by their types together; None if they must be looked at one by one."""
+        cells = value.values()
+        kinds = {*map(type, cells)}
+        if not kinds <= _JSON_CELLS or not {*map(type, value)} <= {str}:
+            return None
+        text = sum(map(len, value)) + (sum([len(cell) for cell in cells if type(cell) is str]) if str in kinds else 0)
+        if text > min(self.text, MAX_TEXT) or len(value) > self.items:
+            return None
+        if float in kinds and not all([math.isfinite(cell) for cell in cells if type(cell) is float]):
+            return None
+        if int in kinds and any([cell.bit_length() > MAX_BITS for cell in cells if type(cell) is int]):
+            return None
+        self.items -= len(value)
+        self.text -= text
+        return dict(value)
+
     def _convert_subclass(self, value: Any, kind: type[Any], depth: int) -> Any:
         """A value of a subclass of a built-in type becomes a value of that type."""
+        if kind is Table:
+            return self._convert_items(plain_value(value), depth)
         if issubclass(kind, str):
             return self._count_text(str.__str__(value))
         for base, exact in _EXACT_CONVERSIONS.items():

@@ -23,6 +23,8 @@ from bicameral.plans.evaluate._bounds import (
 from bicameral.plans.evaluate._cell_closures import CELL_CODES
 from bicameral.plans.evaluate._library import FUNCTIONS, check_dict_key
 from bicameral.plans.evaluate._operations import iterable_items, unpack_item
+from bicameral.plans.evaluate._tables import TableComprehension
+from bicameral.types import Table, plain_value
 
 Env = Mapping[str, Any]
 Code = Callable[[Env], Any]
@@ -172,21 +174,54 @@ ClauseCode = tuple[tuple[str, ...], Code, list[Code]]
 """The names of a `for`, what it goes over, and its conditions."""
 
 
-def comprehension_code(expr: object, element: Code, key: Code | None, clauses: list[ClauseCode]) -> Code:
-    """The code of a list or, with a key, of a dict comprehension; what its conditions keep is counted for the run."""
+def comprehension_code(
+    expr: object,
+    element: Code,
+    key: Code | None,
+    clauses: list[ClauseCode],
+    by_columns: TableComprehension | None = None,
+) -> Code:
+    """The code of a list or, with a key, of a dict comprehension; what its conditions keep is counted for the run.
+
+    The code of what a `for` goes over may give a `Table`. If the items are rows of one, so may this code.
+    """
     if key is None and len(clauses) == 1 and len(clauses[0][0]) == 1 and len(clauses[0][2]) <= 1:
-        return _single_list_code(expr, element, *clauses[0])
-    return _nested_loops_code(expr, element, key, clauses)
+        return _single_list_code(expr, element, *clauses[0], by_columns)
+    return _nested_loops_code(expr, element, key, clauses, by_columns)
 
 
-def _single_list_code(expr: object, element: Code, names: tuple[str, ...], over: Code, conditions: list[Code]) -> Code:
+def _table_items(expr: object, by_columns: TableComprehension, table: Table, env: Env) -> Any:
+    """The items of a comprehension over a table; None if the plain way must find them."""
+    inner, work = inner_environment(env)
+    found = by_columns.run(inner, table, work)
+    if found is None:
+        return None
+    items, kept = found
+    if by_columns.mask is not None and (counter := CURRENT_RUN.run) is not None:
+        counter.count_selection(expr, len(table), kept)
+    return items
+
+
+def _single_list_code(
+    expr: object,
+    element: Code,
+    names: tuple[str, ...],
+    over: Code,
+    conditions: list[Code],
+    by_columns: TableComprehension | None,
+) -> Code:
     """The fast path for `[f(x) for x in xs if g(x)]`."""
     (name,) = names
     condition = conditions[0] if conditions else None
 
     def run(env: Env) -> Any:
+        given = over(env)
+        if type(given) is Table:
+            if by_columns is not None and given and (items := _table_items(expr, by_columns, given, env)) is not None:
+                return items
+            given = given.rows()
         inner, work = inner_environment(env)
-        found = iterable_items(over(env))
+        found = iterable_items(given)
         work.spend(len(found) + 1)
         items: list[Any] = []
         for item in found:
@@ -200,11 +235,25 @@ def _single_list_code(expr: object, element: Code, names: tuple[str, ...], over:
     return run
 
 
-def _nested_loops_code(expr: object, element: Code, key: Code | None, clauses: list[ClauseCode]) -> Code:
+def _nested_loops_code(
+    expr: object,
+    element: Code,
+    key: Code | None,
+    clauses: list[ClauseCode],
+    by_columns: TableComprehension | None,
+) -> Code:
     (_, outermost, _), *_ = clauses
     filters = any(conditions for _, _, conditions in clauses)
 
     def run(env: Env) -> Any:
+        given = outermost(env)
+        if type(given) is Table and by_columns is not None and given:
+            items = _table_items(expr, by_columns, given, env)
+            if items is not None:
+                return items
+        return run_rows(env, plain_value(given))
+
+    def run_rows(env: Env, first: Any) -> Any:
         inner, work = inner_environment(env)
         items: list[Any] = []
         entries: dict[str, Any] = {}
@@ -213,7 +262,7 @@ def _nested_loops_code(expr: object, element: Code, key: Code | None, clauses: l
         def go(number: int, over: Any) -> None:
             nonlocal outer, given
             names, _, conditions = clauses[number]
-            found = iterable_items(over)
+            found = iterable_items(plain_value(over))
             work.spend(len(found) + 1)
             if number == 0:
                 outer = len(found)
@@ -235,7 +284,7 @@ def _nested_loops_code(expr: object, element: Code, key: Code | None, clauses: l
             else:
                 entries[check_dict_key(key(inner))] = element(inner)
 
-        go(0, outermost(env))
+        go(0, first)
         if filters and (counter := CURRENT_RUN.run) is not None:
             # If an outer condition dropped everything, no inner list was looked at.
             counter.count_selection(expr, given or outer, kept)

@@ -17,7 +17,9 @@ from bicameral.plans._plan import MAX_DEPTH
 from bicameral.plans.evaluate import _bounds as bounds, _operations as ops
 from bicameral.plans.evaluate._closures import Code, Env, compile_call, comprehension_code, failing_code, lambda_code
 from bicameral.plans.evaluate._library import check_dict_key
+from bicameral.plans.evaluate._tables import TableFunction, group_tables, table_comprehension, table_function
 from bicameral.plans.evaluate._values import format_value, format_with_spec
+from bicameral.types import Table, plain_value
 
 
 def const_code(expr: ir.Const) -> Code:
@@ -44,11 +46,23 @@ def _reference_code(expr: ir.Reference) -> Code:
 def ref_code(name: str) -> Code:
     def run(env: Env) -> Any:
         try:
-            return env[name]
+            value = env[name]
         except KeyError:
             raise bounds.EvaluationError(
                 "run.unbound", f"{name!r} has no value yet", nearest=nearest_name(name, env), fix="Assign it before."
             ) from None
+        return value.rows() if type(value) is Table else value
+
+    return run
+
+
+def _table_ref_code(name: str) -> Code:
+    """A variable that may be a table, for code that takes one."""
+    plain = ref_code(name)
+
+    def run(env: Env) -> Any:
+        value = env.get(name)
+        return value if type(value) is Table else plain(env)
 
     return run
 
@@ -241,6 +255,12 @@ def compile_expr(expr: Any) -> Code:
     return _guard_code(_ExpressionCompiler().compile(expr))
 
 
+@ir.memoize_by_identity
+def compile_by_columns(expr: Any) -> Code:
+    """The same, but the value may be a `Table` where `compile_expr` gives a plain list."""
+    return _guard_code(_ExpressionCompiler().compile_table(expr))
+
+
 def evaluate_expr(expr: Any, variables: Env) -> Any:
     """The value of an expression."""
     return compile_expr(expr)(variables)
@@ -302,13 +322,11 @@ class _ExpressionCompiler:
             case ir.Get(value=value, field=field):
                 return field_code(self.compile(value), field)
             case ir.Index(value=value, at=at):
-                items, position = self.compile(value), self.compile(at)
+                items, position = self.compile_table(value), self.compile(at)
                 return lambda env: ops.get_item(items(env), position(env))
             case ir.Slice():
-                parts = (expr.start, expr.stop, expr.step)
-                whole = self.compile(expr.value)
-                start, stop, step = (_constant_code(None) if part is None else self.compile(part) for part in parts)
-                return self._with_charge(lambda env: ops.get_slice(whole(env), start(env), stop(env), step(env)))
+                sliced = self._compile_slice(expr)
+                return lambda env: plain_value(sliced(env))
             case ir.ListOf(items=items) | ir.TupleOf(items=items):
                 codes = [self.compile(item) for item in items]
                 return lambda env: bounds.check_size([code(env) for code in codes])
@@ -324,25 +342,85 @@ class _ExpressionCompiler:
                 operand = self.compile(value)
                 return lambda env: ops.negate(operand(env))
             case ir.Not(value=value):
-                operand = self.compile(value)
+                operand = self.compile_table(value)
                 return lambda env: not operand(env)
             case ir.Logic(op=op, items=items):
                 return logic_code([self.compile(item) for item in items], stop=op == "or")
             case ir.Compare():
                 return self._compile_compare(expr)
             case ir.Choose():
-                condition, then, otherwise = map(self.compile, (expr.condition, expr.then, expr.otherwise))
+                condition, then, otherwise = (
+                    self.compile_table(expr.condition),
+                    self.compile(expr.then),
+                    self.compile(expr.otherwise),
+                )
                 return lambda env: then(env) if condition(env) else otherwise(env)
             case ir.Apply():
-                codes = [self._compile_argument(arg) for arg in (*expr.args, *(value for _, value in expr.named))]
-                return compile_call(expr, codes, in_loop=self.in_loop)
+                called = self._compile_call(expr)
+                return (lambda env: plain_value(called(env))) if expr.function == "sorted" else called
             case ir.Format(parts=parts):
                 texts = [part if isinstance(part, str) else (self.compile(part.value), part.spec) for part in parts]
                 return format_code(texts, in_loop=self.in_loop)
             case ir.Comprehension():
-                return self._compile_comprehension(expr)
+                code = self._compile_comprehension(expr)
+                return lambda env: plain_value(code(env))
             case _:
                 return failing_code(_stray_lambda_error)
+
+    def compile_table(self, expr: Any) -> Code:
+        """The code of an expression whose value may be a table, for code that takes one."""
+        if self.depth > MAX_DEPTH:
+            return self.compile(expr)
+        match expr:
+            case ir.Ref(name=name):
+                return _table_ref_code(name)
+            case ir.Slice():
+                return self._compile_slice(expr)
+            case ir.Apply(function="sorted"):
+                return self._compile_call(expr)
+            case ir.Comprehension():
+                return self._compile_comprehension(expr)
+            case _:
+                return self.compile(expr)
+
+    def _compile_pairs(self, expr: Any) -> Code:
+        """The code of what a `for` goes over; of `group_by(rows, "field").items()` each group may be a table."""
+        match expr:
+            case ir.Apply(
+                function="items",
+                args=(ir.Apply(function="group_by", args=(rows, ir.Const(value=str() as field)), named=()),),
+                named=(),
+            ):
+                table, plain = self.compile_table(rows), self.compile(expr)
+
+                def run(env: Env) -> Any:
+                    given = table(env) if isinstance(rows, ir.Ref) else None
+                    pairs = group_tables(given, field) if type(given) is Table and given else None
+                    return plain(env) if pairs is None else pairs
+
+                return run
+            case _:
+                return self.compile_table(expr)
+
+    def _compile_slice(self, expr: ir.Slice) -> Code:
+        parts = (expr.start, expr.stop, expr.step)
+        whole = self.compile_table(expr.value)
+        start, stop, step = (_constant_code(None) if part is None else self.compile(part) for part in parts)
+        return self._with_charge(lambda env: ops.get_slice(whole(env), start(env), stop(env), step(env)))
+
+    def _compile_call(self, expr: ir.Apply) -> Code:
+        codes = [self._compile_argument(arg) for arg in (*expr.args, *(value for _, value in expr.named))]
+        plain = compile_call(expr, codes, in_loop=self.in_loop)
+        inside = replace(self, in_loop=True)
+        by_columns = table_function(expr, inside.compile) if expr.args else None
+        # In a loop only a variable is looked at: everything else would be evaluated twice.
+        if by_columns is None or (self.in_loop and not isinstance(expr.args[0], ir.Ref)):
+            return plain
+        given = self.compile_table(expr.args[0])
+        if isinstance(expr.args[0], ir.Ref):
+            return _table_call_code(given, by_columns, lambda env, _: plain(env))
+        called = compile_call(expr, [ref_code(_GIVEN_KEY), *codes[1:]], in_loop=self.in_loop)
+        return _table_call_code(given, by_columns, lambda env, value: called({**env, _GIVEN_KEY: value}))
 
     def _with_charge(self, code: Code) -> Code:
         """The same code; the size of its result is charged as work, inside a loop to the loop, else to the run."""
@@ -376,12 +454,36 @@ class _ExpressionCompiler:
         clauses = [
             (
                 clause.names,
-                (inside if number else self).compile(clause.over),
+                (inside if number else self)._compile_pairs(clause.over),
                 [inside.compile(condition) for condition in clause.conditions],
             )
             for number, clause in enumerate(expr.clauses)
         ]
-        return comprehension_code(expr, element, key, clauses)
+        return comprehension_code(expr, element, key, clauses, table_comprehension(expr, element, inside.compile))
+
+
+_GIVEN_KEY = "#given"
+"""The key of a value that was evaluated before; no variable can have this name."""
+
+
+def _table_call_code(given: Code, by_columns: TableFunction, plain: Callable[[Env, Any], Any]) -> Code:
+    """The code of a call that is computed by columns if its first argument is a table."""
+
+    def run(env: Env) -> Any:
+        value = given(env)
+        if type(value) is Table:
+            inner, work = bounds.inner_environment(env)
+            try:
+                work.spend(len(value) // 64 + 1)
+                found = by_columns(value, inner)
+            except (bounds.EvaluationError, TypeError, ValueError, LookupError, ArithmeticError):
+                # The plain way fails at the first row for which this did, and says so.
+                found = None
+            if found is not None:
+                return found
+        return plain(env, value)
+
+    return run
 
 
 def _stray_lambda_error() -> bounds.EvaluationError:

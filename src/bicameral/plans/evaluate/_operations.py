@@ -21,6 +21,7 @@ from bicameral.plans.evaluate._bounds import (
 )
 from bicameral.plans.evaluate._library_scalars import DATE_FIELDS_BY_TYPE
 from bicameral.plans.evaluate._values import align_time_zones, comparable_values, contains, is_equal, not_ordered_error
+from bicameral.types import Table
 
 Operator = Callable[[Any, Any], Any]
 
@@ -177,6 +178,10 @@ def _no_field_error(field: str, entries: dict[str, Any]) -> EvaluationError:
 
 def get_item(value: Any, at: Any) -> Any:
     """`value[at]` for lists, texts and dicts."""
+    if type(value) is Table:
+        if type(at) is int and -len(value) <= at < len(value):
+            return value.take([at]).rows()[0]
+        value = [None] * len(value)
     if isinstance(value, dict):
         if not isinstance(at, str):
             raise bad_value(f"the key of a dict is text, not {preview(at)}", [at], fix="Use str(key).")
@@ -204,15 +209,15 @@ def get_item(value: Any, at: Any) -> Any:
 
 
 def get_slice(value: Any, start: Any, stop: Any, step: Any) -> Any:
-    """`value[start:stop:step]` for lists and texts."""
-    if not isinstance(value, list | tuple | str):
+    """`value[start:stop:step]` for lists and texts; a part of a table is a table."""
+    if not isinstance(value, list | tuple | str | Table):
         raise bad_value(f"{preview(value)} has no parts to slice", [value])
     for bound in (start, stop, step):
         if bound is not None and not isinstance(bound, int):
             raise bad_value(f"{preview(bound)} is not a position", [], fix="Positions in a slice are whole numbers.")
     if step == 0:
         raise EvaluationError("run.index", "the step of a slice cannot be 0")
-    return cast("Any", value[start:stop:step])
+    return value.cut(start, stop, step) if type(value) is Table else cast("Any", value[start:stop:step])
 
 
 def iterable_items(value: Any) -> Any:
