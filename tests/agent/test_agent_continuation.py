@@ -154,3 +154,15 @@ async def test_an_agent_without_a_journal_says_so() -> None:
     with pytest.raises(BicameralError) as caught:
         await agent.plan_continuation("now save it as a.txt", "20260101-000000-abcdef")
     assert caught.value.code == "journal.none"
+
+
+async def test_an_effect_that_only_the_earlier_request_asked_for_is_not_planned_again(journal: Journal) -> None:
+    once = 'page = read_page()\nkeep("wind.txt", page)\nanswer(page)\n'
+    agent, _ = agent_of(journal, once, *['keep("wind.txt", "again")\nanswer(len(result))\n'] * 3)
+    planned = await agent.plan("Read the page and save it as wind.txt", deterministic=True, plans=0)
+    outcome = await agent.run(planned)
+    assert written == {"wind.txt": PAGE}
+    more = await agent.plan_continuation("how long is it?", outcome.run, deterministic=True)
+    assert "keep" not in more.source
+    assert isinstance(await agent.run(more), Finished)
+    assert written == {"wind.txt": PAGE}
