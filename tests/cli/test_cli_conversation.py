@@ -191,6 +191,15 @@ def test_which_of_several_results_is_meant_is_asked_and_not_guessed(world: World
     assert not (world.folder / "out.txt").exists()
 
 
+def test_a_word_for_a_result_is_asked_about_where_there_is_none(world: World) -> None:
+    """The first request fails: a planner that is asked to save `it` would make something up."""
+    talk = Talk(['cannot("there is no such tool")\n', 'write_text("out.txt", "made up")\nanswer("saved")\n'])
+    result = talk("Say how much I spent in September", "now save it to out.txt")
+    assert "What does 'it' refer to? No earlier request has a result." in result.stderr
+    assert "[intent.questions]" in result.stderr
+    assert not (world.folder / "out.txt").exists()
+
+
 def test_them_is_still_the_list_after_it_was_counted(world: World) -> None:
     talk = Talk([COUNT, "answer(len(result))\n", SAVE])
     result = talk(FIND, "how many of them are there?", "now save them to out.txt")

@@ -69,8 +69,7 @@ async def understand_turn(
         case ResultReference(text=text, word=word, many=many):
             candidates = _candidates(turns, many=many)
             if not candidates:
-                # What the word refers to is then asked as in any request.
-                return UnderstoodTurn(text)
+                return UnderstoodTurn(await _explain(text, word, asker))
             shown = [f"{shorten(turn.said)} ({'a list' if turn.many else 'one value'})" for turn in candidates]
             place = 0
             if len(candidates) > 1:
@@ -91,6 +90,19 @@ def _candidates(turns: Sequence[ChatTurn], *, many: bool) -> list[ChatTurn]:
     lists = [turn for turn in results[1:] if turn.many]
     # `how many of them are open?` leaves a number, and `them` means what it counted.
     return lists[:1] if newest[0].own and lists else (newest + lists)[:_MAX_OFFERED]
+
+
+async def _explain(text: str, word: str, asker: Asker | None) -> str:
+    """The request with what the person says that a word means, where nothing has a result.
+
+    Without an answer it is refused: a planner would make something up.
+    """
+    question = f"What does {word!r} refer to? No earlier request has a result."
+    asked = OpenQuestion(about="referent", question=question, words=word)
+    reply = "" if asker is None else str(await asker.ask(asked.question, STR)).strip()
+    if is_stop(reply):
+        raise questions_error((asked,))
+    return f"{text}\n({reply})"
 
 
 async def _choose(question: str, offered: Sequence[str], asker: Asker | None) -> int:
