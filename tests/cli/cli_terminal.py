@@ -16,11 +16,11 @@ PROGRAM = str(Path(sys.executable).with_name("bicameral"))
 class Terminal:
     """A program on a pseudo terminal: what it shows, and what is typed."""
 
-    def __init__(self, *words: str, **variables: str) -> None:
+    def __init__(self, *words: str, program: tuple[str, ...] = (PROGRAM,), **variables: str) -> None:
         self._master, slave = pty.openpty()
         environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", **variables}
         self.process = subprocess.Popen(
-            [PROGRAM, *words],
+            [*program, *words],
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -69,6 +69,6 @@ class Terminal:
         return bool(read)
 
 
-def opened(terminals: list[Terminal], *words: str, **variables: str) -> Terminal:
-    terminals.append(Terminal(*words, **variables))
+def opened(terminals: list[Terminal], *words: str, program: tuple[str, ...] = (PROGRAM,), **variables: str) -> Terminal:
+    terminals.append(Terminal(*words, program=program, **variables))
     return terminals[-1]

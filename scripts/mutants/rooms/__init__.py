@@ -7,6 +7,7 @@ from scripts.mutants.rooms import (
     binding,
     boundary,
     configuration,
+    conversations,
     doubts,
     find,
     journal,
@@ -37,5 +38,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *tools.MUTANTS,
     *tables.MUTANTS,
     *configuration.MUTANTS,
+    *conversations.MUTANTS,
 )
 ROOMS = tuple(dict.fromkeys(mutant.room for mutant in MUTANTS))

@@ -12,6 +12,13 @@ from bicameral.agent._automatic_rounds import (
     plan_or_look as plan_or_look,
     rounds_led_to_nothing as rounds_led_to_nothing,
 )
+from bicameral.agent._chat_history import ChatHistory as ChatHistory, ChatTurn as ChatTurn
+from bicameral.agent._continuation import EarlierResult as EarlierResult
+from bicameral.agent._conversation import (
+    UnderstoodTurn as UnderstoodTurn,
+    shorten as shorten,
+    understand_turn as understand_turn,
+)
 from bicameral.agent._escalation import Planned as Planned
 from bicameral.agent._material import (
     MATERIAL_SUFFIXES as MATERIAL_SUFFIXES,

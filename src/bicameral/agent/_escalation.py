@@ -20,6 +20,7 @@ from bicameral.plans import RUN_CODES, Plan, PlanLimits, Proof, Report
 from bicameral.runs import Checked, Doubt, Failed, Observer, RunOutcome, StartState, StepProgress, check_plan
 from bicameral.telemetry import Fact, Span
 from bicameral.tools import CHANGING, Registry
+from bicameral.types import Type
 
 if TYPE_CHECKING:
     from bicameral.policy import Policy
@@ -60,6 +61,12 @@ class Planned:
     """What its run starts with: the label of what was read to choose it among several."""
     choice: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """How it was chosen among several, for the journal; empty if there was no reason to draw more than one."""
+    draft: Plan | None = field(default=None, repr=False, compare=False)
+    """The plan as its planner may read it, with nothing bound."""
+    draft_types: Mapping[str, Type] = field(default_factory=dict[str, Type], repr=False, compare=False)
+    """The types of the draft's variables, as a planner may read them."""
+    continues: str = ""
+    """The run whose result it starts from; its value and labels are read from the journal."""
 
     @property
     def report(self) -> Report:

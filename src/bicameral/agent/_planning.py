@@ -435,4 +435,6 @@ class AgentPlanning(AgentWiring):
             (*choice.doubts, *own, *absent_tool_doubts(self, intent.request)),
             choice.start,
             choice.to_json(),
+            compiled.draft,
+            compiled.draft_types,
         )

@@ -7,14 +7,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
+from bicameral.agent._continuation import AgentContinuation, conversation_facts
 from bicameral.agent._escalation import Escalation, Planned
-from bicameral.agent._planning import AgentPlanning
 from bicameral.agent._run_events import NOBODY_TOLD, EventCallbacks, RunEvent, RunOptions, stream_events
 from bicameral.agent._typed_output import OutputType, TypedOutcome
 from bicameral.agent._wiring import within_budget
 from bicameral.binding import binding_doubts
 from bicameral.errors import PlanError
-from bicameral.labels import Labelled
+from bicameral.labels import Labelled, join
 from bicameral.limits import Limits
 from bicameral.plans import Plan
 from bicameral.runs import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class AgentRunning(AgentPlanning):
+class AgentRunning(AgentContinuation):
     """The part of an agent that runs plans and requests."""
 
     @overload
@@ -209,8 +209,8 @@ class AgentRunning(AgentPlanning):
         )
         if not isinstance(what, Planned):
             return await run(checked, observer=observer, doubts=doubts)
-        # A larger model's plan would have to be written for the same material.
-        if not self._stages or what.start.variables:
+        # A larger model's plan would have to be written for the same material, or the same earlier result.
+        if not self._stages or what.start.variables or what.continues:
             return await run(checked, observer=observer, **_planning_record(what))
         escalation = Escalation(
             self._delta,
@@ -247,8 +247,11 @@ class AgentRunning(AgentPlanning):
         intent = what.intent if isinstance(what, Planned) else what.basis.intent
         # The label of what was read to choose the plan is kept, or the choice would count for nothing. So is the
         # material of a request, which its plan reads. The variables of earlier rounds are not: no run of this agent
-        # has any.
+        # has any. An earlier result comes from the record of its run, so that no caller can give its value and labels.
         start = what.start if isinstance(what, Planned) else StartState(read=what.basis.start.read)
+        if isinstance(what, Planned) and what.continues:
+            earlier = self.earlier_result(what.continues).start
+            start = replace(earlier, read=join(earlier.read, start.read))
         basis = CheckBasis(
             what.plan, self.registry, self.policy, self._limits, start, intent, against_intent=intent is not None
         )
@@ -258,4 +261,4 @@ class AgentRunning(AgentPlanning):
 def _planning_record(planned: Planned) -> dict[str, Any]:
     """What planning knows of a plan, for its run: the model calls that wrote it, what they cost, and doubts."""
     record: dict[str, Any] = {"planning": planned.spent, "planned_by": planned.calls, "doubts": planned.doubts}
-    return record | {"choice": planned.choice}
+    return record | {"choice": planned.choice, "conversation": conversation_facts(planned)}

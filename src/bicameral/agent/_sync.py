@@ -60,6 +60,7 @@ class SyncAgent:
         self.intent = blocking(agent.intent)
         self.complete = blocking(agent.complete)
         self.plan = blocking(agent.plan)
+        self.plan_continuation = blocking(agent.plan_continuation)
         self.check = agent.check
         self.bind = blocking(agent.bind)
         self.run = blocking(agent.run)

@@ -43,9 +43,12 @@ EventKind = Literal[
     "undo-started",
     "undo-finished",
     "undo-failed",
+    "chat-started",
+    "chat-turn",
 ]
+# A conversation may go on after any turn, and none of them is unfinished work: retention counts it as ended.
 END_KINDS: frozenset[EventKind] = frozenset(
-    {"run-finished", "run-failed", "run-stopped", "reason-ended", "undo-finished", "undo-failed"}
+    {"run-finished", "run-failed", "run-stopped", "reason-ended", "undo-finished", "undo-failed", "chat-turn"}
 )
 ERASED_KIND: EventKind = "run-erased"
 UNDO_SUFFIX = ".undo"

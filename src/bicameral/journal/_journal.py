@@ -397,6 +397,15 @@ class Journal:
         known = [summary.run for summary in self.runs(limit=200)]
         raise JournalError("journal.unknown-run", f"there is no run {run!r}", nearest=nearest_name(run, known))
 
+    def newest_chat(self, beginning: str) -> str | None:
+        """The id of the newest conversation whose id begins so; None if there is none, or it was erased."""
+        query = (
+            "SELECT s.run FROM events s WHERE s.kind = 'chat-started' AND s.number = 0 AND s.run >= ? AND s.run < ? "
+            "AND NOT EXISTS (SELECT 1 FROM events e WHERE e.run = s.run AND e.kind = 'run-erased') "
+            "ORDER BY s.at DESC, s.run DESC LIMIT 1"
+        )
+        return next((row[0] for row in self._store.select(query, (beginning, beginning + "\U0010ffff"))), None)
+
     def runs(self, limit: int = 50) -> Iterator[RunSummary]:
         """The newest runs, the newest first."""
         query = (

@@ -36,6 +36,7 @@ from bicameral.labels._label_tree import (
     as_record as as_record,
     covers as covers,
     join_trees as join_trees,
+    rename_steps as rename_steps,
     taint as taint,
 )
 from bicameral.labels._labelled import (

@@ -8,6 +8,7 @@ another gives a result that covers the other's result. The soundness of the proo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache, reduce
 from types import MappingProxyType
 from typing import Any, cast, final
@@ -381,6 +382,28 @@ def taint(tree: LabelTree, label: Label) -> LabelTree:
 
 
 _COVERS_MEMORY = 1 << 12
+
+
+def rename_steps(tree: LabelTree, change: Callable[[str], str]) -> LabelTree:
+    """The same labels with other names for the steps of their sources. Nothing else of a label changes.
+
+    Every plan numbers its steps from zero: a value that goes from one run into another keeps apart where it came from.
+    """
+    match tree:
+        case Label():
+            sources = (replace(each, step=change(each.step)) if each.step else each for each in tree.sources)
+            return Label(sources, tree.readers)
+        case ListLabels(places=None):
+            return ListLabels(rename_steps(tree.own, change).flat, rename_steps(tree.item, change))
+        case ListLabels():
+            places = [rename_steps(place, change) for place in tree.places or ()]
+            return ListLabels(rename_steps(tree.own, change).flat, places=places)
+        case RecordLabels():
+            fields = {name: rename_steps(each, change) for name, each in tree.fields.items()}
+            return RecordLabels(rename_steps(tree.own, change).flat, fields, rename_steps(tree.rest, change))
+        case EitherLabels(as_list=as_list, as_record=as_record):
+            both = rename_steps(as_list, change), rename_steps(as_record, change)
+            return EitherLabels(cast("ListLabels", both[0]), cast("RecordLabels", both[1]))
 
 
 def covers(upper: LabelTree, lower: LabelTree) -> bool:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 from bicameral.boundary import HandleContent, HandleTable, ViewLevel, privileged_view
-from bicameral.labels import NOTHING, EitherLabels, Label, LabelTree, ListLabels, RecordLabels, join, join_all
+from bicameral.labels import NOTHING, Label, LabelTree, join, join_all, rename_steps
 from bicameral.patterns._reasoner_types import Round
 from bicameral.plans import Answer, Const, DictOf, Plan
 from bicameral.types import ANY, MONEY, ListType, OptionalType, RecordType, StrType, TupleType, Type, is_bounded
@@ -27,31 +27,12 @@ def tree_of_round(tree: LabelTree, number: int) -> LabelTree:
     Every plan numbers its steps from zero, so without the round an approver could not see where a value came from.
     Nothing else of a label changes.
     """
-    match tree:
-        case Label():
-            return label_of_round(tree, number)
-        case ListLabels(places=None):
-            return ListLabels(label_of_round(tree.own, number), tree_of_round(tree.item, number))
-        case ListLabels():
-            places = [tree_of_round(place, number) for place in tree.places or ()]
-            return ListLabels(label_of_round(tree.own, number), places=places)
-        case RecordLabels():
-            fields = {name: tree_of_round(each, number) for name, each in tree.fields.items()}
-            return RecordLabels(label_of_round(tree.own, number), fields, tree_of_round(tree.rest, number))
-        case EitherLabels(as_list=as_list, as_record=as_record):
-            both = tree_of_round(as_list, number), tree_of_round(as_record, number)
-            return EitherLabels(cast("ListLabels", both[0]), cast("RecordLabels", both[1]))
+    return rename_steps(tree, lambda step: step if step.startswith("round") else f"round{number}/{step}")
 
 
 def label_of_round(label: Label, number: int) -> Label:
     """Like `tree_of_round`, for one label."""
-    sources = (
-        replace(source, step=f"round{number}/{source.step}")
-        if source.step and not source.step.startswith("round")
-        else source
-        for source in label.sources
-    )
-    return Label(sources, label.readers)
+    return tree_of_round(label, number).flat
 
 
 def variables_left_by(

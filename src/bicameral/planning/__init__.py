@@ -77,6 +77,14 @@ from bicameral.planning._first_looks import (
     look_before_plan as look_before_plan,
     says_look_first as says_look_first,
 )
+from bicameral.planning._follow_ups import (
+    FollowUp as FollowUp,
+    NewRequest as NewRequest,
+    ResultReference as ResultReference,
+    Rewritten as Rewritten,
+    Unclear as Unclear,
+    resolve_follow_up as resolve_follow_up,
+)
 from bicameral.planning._intent import (
     MAX_REQUEST as MAX_REQUEST,
     asked_effects as asked_effects,

@@ -185,6 +185,7 @@ async def decode_typed(
         may_refuse: Whether the plan may be `cannot(reason)`; if not, neither may it begin with a question.
     """
     code, ending, tokens = after, False, list[ReplyToken]()
+    opening = "" if earlier is None else earlier.opening
     for number in range(MAX_STATEMENTS):
         try:
             openings = next_openings(code, registry, earlier)
@@ -199,7 +200,7 @@ async def decode_typed(
             return PlanDraft(code, confidence=tuple(tokens))
         reply = await session.ask(
             request,
-            prefill=PREFILL + code,
+            prefill=PREFILL + opening + code,
             grammar=statement_grammar(registry.without(avoid) if code == after else registry, openings, named),
             max_tokens=STATEMENT_TOKENS,
             confidence=confidence,

@@ -187,7 +187,7 @@ class Delta:
         # The words of the request choose among many tools, and stand beside those that describe themselves.
         session = self._session(shown, near, fixed=chosen is registry and not names.influenced)
         request = prompt_text(intent)
-        if earlier is not None:
+        if earlier is not None and not (earlier.opening and self._provider.grammars):
             request = earlier.with_request(request)
         seen = None if earlier is None else earlier.for_planner
         usable = names.planner_registry(allowed) if without else shown
@@ -257,6 +257,7 @@ class Delta:
         if earlier is not None:
             types = {name: str(type_) for name, type_ in earlier.variables.items()}
             parts += ["rounds", types, sorted(earlier.effects), list(earlier.literals), earlier.may_look]
+            parts += ["opening", earlier.opening] if earlier.opening else []
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def _load_cached(self, key: str | None, writing: PlanningJob) -> CompiledPlan | None:

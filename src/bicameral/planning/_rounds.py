@@ -44,6 +44,9 @@ class EarlierRounds:
         shown_types: The types of the variables as a planner may read them.
         read_label: The label of what the planner has read.
         origins: The constants of earlier plans in the variables that they left: these direct as little as literals do.
+        opening: The statements with which the planner's reply begins, if the provider supports grammars. They are its
+            own, of an earlier plan, and no part of this one: what they computed is in the variables. The planner then
+            reads neither the summary nor a hint.
     """
 
     summary: str = ""
@@ -55,6 +58,7 @@ class EarlierRounds:
     shown_types: Mapping[str, Type] = field(default_factory=dict[str, Type])
     read_label: Label = NOTHING
     origins: Mapping[str, ValueOrigin] = field(default_factory=dict[str, ValueOrigin])
+    opening: str = ""
 
     @property
     def for_planner(self) -> EarlierRounds:

@@ -96,7 +96,13 @@ from bicameral.runs._run import (
     run_plan as run_plan,
     run_workload as run_workload,
 )
-from bicameral.runs._run_record import RecordedEffectHandler as RecordedEffectHandler, recorded_error as recorded_error
+from bicameral.runs._run_record import (
+    RecordedEffectHandler as RecordedEffectHandler,
+    RunRecord as RunRecord,
+    read_run_record as read_run_record,
+    recorded_error as recorded_error,
+    recorded_request as recorded_request,
+)
 from bicameral.runs._undo import (
     Conflict as Conflict,
     LastingEffect as LastingEffect,

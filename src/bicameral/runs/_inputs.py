@@ -232,15 +232,20 @@ def _check_basis(basis: CheckBasis, places: Mapping[str, Place], known: PlanChec
     proof = prove(plan, registry, preview, policy.mode, **options)
     found = tuple(_refusal_findings(proof, places))
     if not found and intent is not None and basis.against_intent:
-        found = tuple(_intent_findings(plan, intent, registry, policy.me))
+        found = tuple(_intent_findings(plan, intent, registry, policy.me, continues=bool(start.variables)))
     return Checked(basis, replace(report, findings=(*report.findings, *found)), proof, assembled)
 
 
-def _intent_findings(plan: Plan, intent: Intent, registry: Registry, own: Collection[str]) -> Iterator[Finding]:
+def _intent_findings(
+    plan: Plan, intent: Intent, registry: Registry, own: Collection[str], *, continues: bool
+) -> Iterator[Finding]:
     # Here, since a plan that no model wrote has no intent, and planning takes long to load.
     from bicameral.planning import check_against_intent
 
     for each in check_against_intent(plan, intent, registry, settings=own):
+        if continues and each.code == "plan.unused-object":
+            # What an earlier plan has read is in the variables, and this plan need not name it again.
+            continue
         yield Finding("error" if each.severe else "warning", each.code, each.message)
 
 

@@ -292,6 +292,7 @@ async def run_plan(
     leaving: ShouldLeave | None = None,
     doubts: Sequence[Doubt] = (),
     choice: Mapping[str, Any] | None = None,
+    conversation: Mapping[str, Any] | None = None,
     may_replace: bool = False,
     **services: Unpack[RunServices],
 ) -> RunOutcome:
@@ -319,6 +320,7 @@ async def run_plan(
         leaving: If the task is cancelled while this returns True, the run is not stopped but left to another process.
         doubts: What planning was not sure of: an invented constant, a word that was bound to nothing.
         choice: Recorded: how the plan was chosen among several.
+        conversation: Recorded: what a later request of a conversation needs to refer to this run.
         may_replace: Whether a plan with an intent may replace files without asking; see `ReplaceRule`.
         services: The extractor, asker, approver and observer, see `RunServices`.
 
@@ -361,6 +363,7 @@ async def run_plan(
             | ({"may_ask": sorted(may_ask)} if may_ask else {})
             | ({"doubts": [doubt.to_json() for doubt in doubts]} if doubts else {})
             | ({"plan_choice": dict(choice)} if choice else {})
+            | ({"conversation": dict(conversation)} if conversation else {})
             | ({"may_replace": True} if may_replace else {})
         ),
         journal=journal,

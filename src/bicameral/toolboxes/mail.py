@@ -419,7 +419,6 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
         files_only=True,
         timeout=60,
         keyed=True,
-        files_only=True,
         # A draft is sent by a person who may not read the address again, so that it is chosen as that of a mail is.
         purpose={"to": "directs", "cc": "directs", "attachments": "directs", "subject": "carries", "body": "carries"},
         refers={"attachments": "file"},
@@ -444,7 +443,6 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
         effect="write",
         files_only=True,
         timeout=60,
-        files_only=True,
         # Which mail disappears from its folder is decided by the id.
         purpose={"id": "directs", "folder": "directs"},
         refers={"id": "mail"},
@@ -461,7 +459,6 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
         files_only=True,
         timeout=60,
         outbound=False,
-        files_only=True,
         refers={"id": "mail"},
         origins=_SYSTEM_ORIGIN,
         words=("delete", "trash", "remove", "get rid of"),
