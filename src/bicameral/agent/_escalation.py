@@ -67,6 +67,8 @@ class Planned:
     """The types of the draft's variables, as a planner may read them."""
     continues: str = ""
     """The run whose result it starts from; its value and labels are read from the journal."""
+    reads_material: bool = False
+    """Whether its run starts with the text that came with the request."""
 
     @property
     def report(self) -> Report:

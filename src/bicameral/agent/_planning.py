@@ -228,7 +228,7 @@ class AgentPlanning(AgentWiring):
             seconds = time.perf_counter() - started
             planned = self._build_planned(own, choice, bound, checked, seconds, ledger)
             record_planned(trace, planned)
-        return planned
+        return replace(planned, reads_material=True)
 
     async def _bind_material(
         self, compiled: CompiledPlan, material: Material, name: str, intent: Intent, binder: PlanBinder

@@ -248,7 +248,8 @@ class AgentRunning(AgentContinuation):
         # The label of what was read to choose the plan is kept, or the choice would count for nothing. So is the
         # material of a request, which its plan reads. The variables of earlier rounds are not: no run of this agent
         # has any. An earlier result comes from the record of its run, so that no caller can give its value and labels.
-        start = what.start if isinstance(what, Planned) else StartState(read=what.basis.start.read)
+        given = what.start if isinstance(what, Planned) else what.basis.start
+        start = given if isinstance(what, Planned) and what.reads_material else StartState(read=given.read)
         if isinstance(what, Planned) and what.continues:
             earlier = self.earlier_result(what.continues).start
             start = replace(earlier, read=join(earlier.read, start.read))
