@@ -49,7 +49,7 @@ def test_the_same_again_is_not_asked_again_and_costs_nothing(tmp_path: Path) -> 
 
 
 def test_every_part_of_a_request_counts_but_its_patience() -> None:
-    assert {field.name for field in fields(ModelRequest)} == {*OTHERS, "timeout", "temperature"}
+    assert {field.name for field in fields(ModelRequest)} == {*OTHERS, "timeout", "temperature", "fixed"}
 
 
 @pytest.mark.parametrize("part", OTHERS)

@@ -6,7 +6,7 @@ from scripts.mutants.mutant import Mutant
 
 CONTINUATION = "agent/_continuation.py"
 HISTORY = "agent/_chat_history.py"
-AGENT = "agent/_agent.py"
+AGENT = "agent/_running.py"
 PLANNED = "tests/agent/test_agent_continuation.py"
 CHAT = "tests/cli/test_cli_conversation.py"
 
@@ -14,7 +14,7 @@ MUTANTS = (
     Mutant(
         "conversations.start-of-the-caller",
         AGENT,
-        "Agent._recheck",
+        "AgentRunning._recheck",
         "start = replace(earlier, read=join(earlier.read, start.read))",
         "start = what.start",
         "a caller could give a run a value with any label",
