@@ -188,7 +188,7 @@ class Asker:
 
     def _placement(self, case: Case) -> SlotPlacement:
         # Always the same two slots, so that conversations overwrite each other.
-        return self._slots.place(ModelRequest((Message("system", ""),)), self._adapter if case.adapted else None)
+        return self._slots.place(self._adapter if case.adapted else None)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import pytest
 
 from bicameral.agent import _preparation as preparation, prepare_models
 from bicameral.boundary import Extractor
-from bicameral.config import load_config
+from bicameral.config import Config, load_config
 from bicameral.errors import BicameralError
 from bicameral.models import ModelRequest, ScriptedProvider
 from bicameral.planning import Delta, Echo
@@ -115,8 +115,15 @@ async def test_only_models_that_are_here_and_wanted_are_prepared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     models = {"privileged": [Embedded("a"), Embedded("b")], "quarantined": [Embedded("c")]}
-    monkeypatch.setattr(preparation, "embedded_providers", lambda _, role: models[role])
-    monkeypatch.setattr(preparation, "missing_weights", lambda _, roles: [Weights("b")])
+
+    def providers(_: Config, role: str) -> list[Embedded]:
+        return models[role]
+
+    def missing(_: Config, roles: list[str]) -> list[Weights]:
+        return [Weights("b")]
+
+    monkeypatch.setattr(preparation, "embedded_providers", providers)
+    monkeypatch.setattr(preparation, "missing_weights", missing)
     config = load_config(base=tmp_path)
     assert len(await prepare_models(config, TOOLS)) == 1
     assert [[len(each.requests) for each in models[role]] for role in models] == [[2, 0], [1]]

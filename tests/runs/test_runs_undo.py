@@ -18,7 +18,7 @@ from bicameral.models import ScriptedProvider
 from bicameral.plans import parse
 from bicameral.runs import Failed, Finished, Journal, RunOutcome, Undo, plan_undo, public_event, undo_record
 from bicameral.secrets import isolate_secrets, register_secret
-from bicameral.tools import Folders, Registry, Surroundings, Tool, load_toolboxes, tool
+from bicameral.tools import Folders, Registry, Surroundings, Tool, load_toolboxes, restore_exact, tool
 
 CALENDAR = "\r\n".join(
     [
@@ -298,17 +298,16 @@ def test_a_crash_between_record_and_change_is_judged_by_the_content(
     office: Office, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process dies right before or right after the rename: the record looks the same."""
-    import bicameral.tools._file_operations as operations
 
     office.write("a.txt", "one\n")
-    rename = operations.os.replace
+    rename = os.replace
 
     def die(*args: Any, **options: Any) -> None:
         if moment == "after the change":
             rename(*args, **options)
         raise ToolError("tools.failed", "power cut")
 
-    monkeypatch.setattr(operations.os, "replace", die)
+    monkeypatch.setattr(os, "replace", die)
     assert isinstance(office.run('write_text("a.txt", "two")'), Failed)
     monkeypatch.undo()
     if moment == "before the change":
@@ -340,7 +339,7 @@ def test_an_undo_that_was_cut_off_can_be_finished(office: Office, monkeypatch: p
     office.write("a.txt", "one\n")
     office.write("b.txt", "one\n")
     office.run('write_text("a.txt", "two")', 'write_text("b.txt", "two")')
-    restore, calls = undoing.restore_exact, list[Path]()
+    restore, calls = restore_exact, list[Path]()
 
     def fail_second(folders: Folders, path: Path, *rest: Any, **options: Any) -> None:
         calls.append(path)

@@ -6,7 +6,7 @@ import datetime as dt
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -101,8 +101,9 @@ def test_filter_sort_group_and_select_are_those_of_the_plain_way(
         return
     rows, tools = parse_csv(text, "t.csv", decimals), RowTools(decimals)
     name, other = data.draw(st.sampled_from(names)), data.draw(st.sampled_from([*names, "absent"]))
-    op, value = data.draw(st.sampled_from(OPERATORS)), data.draw(st.sampled_from(VALUES))
-    descending, how = data.draw(st.booleans()), data.draw(st.sampled_from(AGGREGATES))
+    op: Any = data.draw(st.sampled_from(OPERATORS))
+    value = data.draw(st.sampled_from(VALUES))
+    descending, how = data.draw(st.booleans()), cast("Any", data.draw(st.sampled_from(AGGREGATES)))
     jobs: list[Callable[[Any], Any]] = [
         lambda given: tools.filter_rows(given, name, op, value),
         lambda given: tools.sort_rows(given, name, descending),

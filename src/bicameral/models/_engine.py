@@ -191,7 +191,7 @@ def engine_params(path: Path, context: int, threads: int, slots: Slots, folder: 
     # Neither changes a reply, and both take longer than they save: an evaluation for nothing, and a trial load that
     # measures the memory of devices.
     params.warmup = False
-    params.fit_params = False
+    params.fit_params = False  # pyright: ignore[reportAttributeAccessIssue]
     params.cache_type_k = params.cache_type_v = ggml_type.GGML_TYPE_BF16
     params.flash_attn_type = llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_ENABLED
     # `_evaluator` alone decides what is reused. Everything by which the engine would keep, move or cut evaluated tokens

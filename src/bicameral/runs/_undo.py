@@ -109,11 +109,12 @@ class Undo:
 
     def require(self) -> None:
         """Raise if it cannot be taken back, or if there is nothing to take back."""
-        if self.conflicts:
+        first = next(iter(self.conflicts), None)
+        if first is not None:
             more = f" (and {len(self.conflicts) - 1} more)" if len(self.conflicts) > 1 else ""
             raise RunError(
                 "run.undo-conflict",
-                f"run {self.run} cannot be taken back: {self.conflicts[0]}{more}",
+                f"run {self.run} cannot be taken back: {first}{more}",
                 fix="Nothing was changed. Put the file back yourself; `bicameral undo --dry-run` shows all of them.",
             )
         if not self.restorations:
