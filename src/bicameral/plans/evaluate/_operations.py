@@ -217,8 +217,9 @@ def get_slice(value: Any, start: Any, stop: Any, step: Any) -> Any:
             raise bad_value(f"{preview(bound)} is not a position", [], fix="Positions in a slice are whole numbers.")
     if step == 0:
         raise EvaluationError("run.index", "the step of a slice cannot be 0")
-    whole: Any = value
-    return whole.cut(start, stop, step) if isinstance(value, Table) else whole[start:stop:step]
+    if isinstance(value, Table):
+        return value.cut(start, stop, step)
+    return cast("list[Any]", value)[start:stop:step]
 
 
 def iterable_items(value: Any) -> Any:
