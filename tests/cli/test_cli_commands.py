@@ -193,7 +193,7 @@ def test_version_says_the_version(world: World) -> None:
 
 
 def test_chat_takes_several_requests_and_saves_the_last_answer(world: World) -> None:
-    lines = f"{REQUEST}\n/save out.txt\n/plan\n/nonsense\n/again\ndo it\n\n/quit\n"
+    lines = f"{REQUEST}\n/save out.txt\n/plan\n/nonsense\n/again\ndo the thing\n\n/quit\n"
     result = world.call("chat", script=[PLAN], stdin=lines)
     assert result.exit_code == 0, result.output
     assert result.stdout.splitlines() == ["invoice 7 is open", "invoice 9 is paid"] * 2

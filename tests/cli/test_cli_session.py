@@ -1,4 +1,4 @@
-"""A session in a real terminal, at 80 and at 40 columns: the first plan, an approval, the end."""
+"""A session in a real terminal, at 80 and at 40 columns: first plan, approval, a reference back, undo, the end."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from test_cli_approvals import FORWARD, POST, posted
 
 SCRIPTED = Path(__file__).with_name("scripted_program.py")
 FORWARDS = "Forward mail.txt to kim@example.com"
+FINDS = "Find line 7 in mail.txt"
+FOUND = 'answer(grep(read_lines("mail.txt"), "line 7"))\n'
+SAVED = 'write_lines("found.txt", result)\nanswer(f"kept {len(result)} line")\n'
 WIDE = 200
 
 
@@ -76,6 +79,42 @@ def test_the_question_and_its_first_view_are_on_one_screen_of_40_columns(office:
 def test_the_terminal_of_the_tests_itself_sees_the_same(office: World) -> None:
     """Where there is no tmux, the other terminal is used: both must see the same screen."""
     assert [line for line in forward(40, own=True) if "kim" in line] == [line for line in forward(40) if "kim" in line]
+
+
+def converse(columns: int, kept: Path) -> list[str]:
+    """A first plan, a request that speaks of its result, undo of that, and an approval; returns what was shown."""
+    with start("chat", "--deterministic", "--new", columns=columns, script=[FOUND, SAVED, FORWARD]) as terminal:
+        terminal.wait_for("Ctrl-D ends.")
+        terminal.type(f"{FINDS}\n")
+        terminal.wait_for("line 7 of the mail")
+        terminal.wait_for("done in")
+        terminal.type("now save them to found.txt\n")
+        terminal.wait_for("kept 1 line")
+        assert f"understood as: now save them to found.txt [the result of: {FINDS}]" in terminal.flowing()
+        assert kept.read_text() == "line 7 of the mail\n"
+        terminal.type("/undo\n")
+        terminal.wait_for("[y/N]")
+        terminal.type("y\n")
+        terminal.wait_for("taken back")
+        assert not kept.exists()
+        terminal.type(f"{FORWARDS}\n")
+        terminal.wait_for("Allow this call? [y/N, d: details]")
+        terminal.assert_fits()
+        terminal.type("y\n")
+        terminal.wait_for("forwarded")
+        terminal.type("/quit\n")
+        assert terminal.wait_end() == 0, terminal.text()
+        terminal.assert_fits()
+        return terminal.lines()
+
+
+def test_a_whole_sitting_fits_every_terminal(office: World) -> None:
+    wide = converse(WIDE, office.folder / "found.txt")
+    for columns in (80, 40):
+        narrow = converse(columns, office.folder / "found.txt")
+        assert max(map(len, narrow)) <= columns
+        assert broken_words(narrow, wide) == []
+    assert posted(office) == ["kim@example.com: line 0 of the mail"] * 3
 
 
 @pytest.mark.parametrize("own", [True, False])

@@ -64,7 +64,7 @@ COMMANDS = {
     "doctor": "Check the configuration and the machine, and say what to mend.",
     "init": "Write a commented bicameral.toml.",
     "config": "The configuration that counts here, and whether you have accepted it.",
-    "chat": "Several requests in one sitting.",
+    "chat": "A conversation: requests that may refer to earlier ones.",
     "completion": "Print the completion script for a shell.",
     "version": "Print the version.",
 }
