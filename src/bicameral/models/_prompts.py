@@ -75,17 +75,23 @@ def read_vocabulary(path: Path) -> Vocabulary:
 
 
 def _build_vocabulary(facts: dict[str, Any], path: Path) -> Vocabulary:
-    tokens: list[str] = facts[_VOCABULARY_TEXTS]
+    tokens: list[bytes] = facts[_VOCABULARY_TEXTS]
     kinds: tuple[int, ...] = facts[_VOCABULARY_KINDS]
-    # llama.cpp turns some ordinary tokens into control tokens by their form (`</s>`), so the form is enough here.
+    # llama.cpp turns some ordinary tokens into control tokens by their form (`</s>`), so the form is enough here. Only
+    # few texts of a hundred thousand come into question, so that only these are decoded.
+    plain = (_NORMAL, _UNUSED, _BYTE)
+    questionable = (
+        (raw.decode("utf-8", "replace"), kind)
+        for raw, kind in zip(tokens, kinds, strict=True)
+        if kind not in plain or (kind == _NORMAL and raw[:1] == b"<" and raw[-1:] == b">")
+    )
     control = frozenset(
         text
-        for text, kind in zip(tokens, kinds, strict=True)
-        if len(text) > 1
-        and (kind not in (_NORMAL, _UNUSED, _BYTE) or (kind == _NORMAL and _LOOKS_LIKE_CONTROL.fullmatch(text)))
+        for text, kind in questionable
+        if len(text) > 1 and (kind not in plain or _LOOKS_LIKE_CONTROL.fullmatch(text))
     )
     try:
-        start, end = tokens.index("<|im_start|>"), tokens.index("<|im_end|>")
+        start, end = tokens.index(b"<|im_start|>"), tokens.index(b"<|im_end|>")
     except ValueError:
         raise ModelError(
             "models.no-chatml",
@@ -125,14 +131,26 @@ def _read_value(file: BinaryIO, kind: int) -> Any:
         raise ValueError(f"an array of {length} items")
     if item in _SCALARS:
         return _read_struct(file, f"{length}{_SCALARS[item]}")
+    if item == _STRING:
+        return [_read_bytes(file) for _ in range(length)]
     return [_read_value(file, item) for _ in range(length)]
 
 
 def _read_text(file: BinaryIO) -> str:
-    (length,) = _read_struct(file, "Q")
+    return _read_bytes(file).decode("utf-8", "replace")
+
+
+def _read_bytes(file: BinaryIO) -> bytes:
+    head = file.read(8)
+    length = int.from_bytes(head, "little")
+    if len(head) < 8:
+        raise ValueError("it ends before a text")
     if length > _MAX_TEXT_BYTES:
         raise ValueError(f"a text of {length} bytes")
-    return file.read(length).decode("utf-8", "replace")
+    found = file.read(length)
+    if len(found) < length:
+        raise ValueError("it ends in the middle of a text")
+    return found
 
 
 def _read_struct(file: BinaryIO, layout: str) -> tuple[Any, ...]:
