@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bicameral.cli._command_agent import prepare_prompts
 from bicameral.cli._lines import terminal_width, wrap_text
 from bicameral.cli._options import CommonOptions, common_options
 from bicameral.cli._output import Output
 from bicameral.display import make_visible
-from bicameral.errors import ConfigError, Place
+from bicameral.errors import BicameralError, ConfigError, Place
 
 if TYPE_CHECKING:
     from bicameral.config import DetectedSettings
@@ -28,13 +29,16 @@ _MAX_ATTEMPTS = 3
 @click.option("--user", is_flag=True, help="Write the user's own file instead of one in the working folder.")
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @click.option("-y", "--yes", is_flag=True, help="Ask nothing: take the mailbox, calendar and time zone that are found.")
+@click.option("--no-prepare", "unprepared", is_flag=True, help="Do not let the models read your tools yet.")
 @common_options
-def command(chosen: CommonOptions, user: bool, force: bool, yes: bool) -> dict[str, Any]:
+def command(chosen: CommonOptions, user: bool, force: bool, yes: bool, unprepared: bool) -> dict[str, Any]:
     """Write a bicameral.toml that explains every setting and says what the defaults are.
 
     At a terminal you are asked where your mailbox and your calendar are and in which time zone you live; what is found
     in the folder and at home is suggested. With --yes that is taken; without a terminal and without --yes, nothing is
     set. A file that is there is replaced only after a yes, or with --force.
+
+    At a terminal the models that are on this machine then read your tools, so that the first plan need not wait for it.
     """
     from bicameral.config import (
         DetectedSettings,
@@ -62,7 +66,17 @@ def command(chosen: CommonOptions, user: bool, force: bool, yes: bool) -> dict[s
     for name, value in settings.to_json().items():
         if value is not None:
             chosen.out.show(f"  {name}: {value}")
-    return {"file": str(target), "settings": settings.to_json()}
+    prepared = _prepare(chosen) if chosen.out.is_interactive and not unprepared else []
+    return {"file": str(target), "settings": settings.to_json(), "prepared": prepared}
+
+
+def _prepare(chosen: CommonOptions) -> list[str]:
+    """Let the models read the tools of the new configuration; what goes wrong there is told and spoils nothing."""
+    try:
+        return prepare_prompts(chosen.out, chosen.config())
+    except BicameralError as error:
+        chosen.out.say(f"the models could not be prepared: {error}")
+        return []
 
 
 def _exists_error(target: Path) -> ConfigError:
