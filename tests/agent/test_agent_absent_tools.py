@@ -175,6 +175,8 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Registry:
     [
         "Mail the report to Kim",
         "Send the list to kim@example.com",
+        "Mail kim@example.com the notes",
+        "Schick kim@example.com die Notizen",
         "Tell Anna that the meeting is off",
         "Could you forward this to Ben?",
         "I'd like you to email Bob the total",

@@ -191,15 +191,17 @@ _PLACES = ("file", "folder", "table", "calendar", "web", "chat")
 _ONESELF = frozenset({"me", "myself", "mir", "mich", "moi", "mi"})
 _DETAIL = re.compile(r"\b(?:on|from|in|of|with|about|aus|von|mit|in|auf|de|du|dans|sur|avec|en|con|sobre)\b")
 _NAME = re.compile(r"\s+[A-ZÀ-ÖØ-Þ][\w'-]*")
+_MASKED_ADDRESS = re.compile(r"\s+x{6,}(?!\w)")
 _PRONOUN = re.compile(r"\s+(?:him|her|them|everyone|everybody|all\s+of\s+them)\b")
 
 
 def _goes_to_somebody(text: str, spelled: str, language: Language) -> bool:
-    """Whether what follows a verb says to whom: a name or a pronoun at once, or somebody after `to`."""
+    """Whether what follows a verb says to whom: a name, an address or a pronoun at once, or somebody after `to`."""
     name = _NAME.match(spelled)
     if name is not None and not any(speaks_of(name[0], each) for each in _PLACES):
         return True
-    if _PRONOUN.match(text):
+    # An address is masked as well. `Write kim@example.com to contacts.txt` writes it.
+    if _PRONOUN.match(text) or (_MASKED_ADDRESS.match(text) and "qqq" not in text):
         return True
     for found in _TOWARDS[language].finditer(text):
         words = _DETAIL.split(text[found.end() :], maxsplit=1)[0].split()[:4]
