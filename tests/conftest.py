@@ -8,10 +8,13 @@ machine than about the code.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import gc
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -36,6 +39,12 @@ from recordings_plugin import (
     pytest_terminal_summary as pytest_terminal_summary,
     replies_as_recorded as replies_as_recorded,
 )
+
+# Whoever runs the tests has a journal and a configuration of their own: no test reads or writes them.
+_OWN_FOLDERS = tempfile.mkdtemp(prefix="bicameral-tests-")
+atexit.register(shutil.rmtree, _OWN_FOLDERS, ignore_errors=True)
+for _kind in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+    os.environ[_kind] = os.path.join(_OWN_FOLDERS, _kind.lower())
 
 # Not the phase that explains a failure: before Python 3.12 it traces every line from then on, for many minutes.
 PHASES = [each for each in Phase if each is not Phase.explain]

@@ -17,25 +17,13 @@ from bicameral.errors import BicameralError
 from bicameral.models import ModelRequest, ScriptedProvider
 from bicameral.planning import Delta, Echo
 from bicameral.planning._questions import understand
-from bicameral.tools import Registry, tool
+from bicameral.tools import Registry
 from bicameral.types import STR
+from question_tools import FINDING as TOOLS, read_text
 
 TODAY = dt.date(2026, 3, 11)
 
 
-@tool(effect="read")
-def read_text(path: str) -> str:
-    "Read a text."
-    return path
-
-
-@tool(effect="read")
-def find(query: str) -> list[str]:
-    "Search everything."
-    return [query]
-
-
-TOOLS = Registry([read_text, replace(find, toolbox="find")])
 SECRET = "What does the quixotic zebra file say?"
 
 

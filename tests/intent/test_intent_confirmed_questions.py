@@ -12,40 +12,10 @@ import pytest
 from bicameral.models import ScriptedProvider
 from bicameral.planning import Echo, Intent, asked_effects
 from bicameral.planning._questions import asks_about_named
-from bicameral.tools import Registry, tool
+from bicameral.tools import Registry
+from question_tools import FINDING, PLAIN, add_event, find, read_text, send_mail
 
 TODAY = dt.date(2026, 3, 11)
-
-
-@tool(effect="read")
-def read_text(path: str) -> str:
-    "Read a text."
-    return path
-
-
-@tool(effect="read")
-def find(query: str) -> list[str]:
-    "Search everything."
-    return [query]
-
-
-@tool(effect="send", words=("send", "mail", "forward"))
-def send_mail(to: list[str], body: str) -> None:
-    "Send a mail."
-
-
-@tool(effect="write", words=("add", "schedule", "write"))
-def add_event(title: str) -> None:
-    "Add an event."
-
-
-@tool(effect="irreversible", words=("delete",))
-def delete_file(path: str) -> None:
-    "Delete a file."
-
-
-PLAIN = Registry([read_text, send_mail, add_event, delete_file])
-FINDING = Registry([read_text, send_mail, add_event, delete_file, replace(find, toolbox="find")])
 
 
 async def _intent(

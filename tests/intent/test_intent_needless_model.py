@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,41 +20,10 @@ from bicameral.planning._echo_reply import (
     proposed_questions,
 )
 from bicameral.planning._questions import understand
-from bicameral.tools import Registry, tool
 from property_examples import examples
+from question_tools import FINDING, PLAIN
 
 TODAY = dt.date(2026, 3, 11)
-
-
-@tool(effect="read")
-def read_text(path: str) -> str:
-    "Read a text."
-    return path
-
-
-@tool(effect="read")
-def find(query: str) -> list[str]:
-    "Search everything."
-    return [query]
-
-
-@tool(effect="send", words=("send", "mail", "forward"))
-def send_mail(to: list[str], body: str) -> None:
-    "Send a mail."
-
-
-@tool(effect="write", words=("add", "schedule", "write"))
-def add_event(title: str) -> None:
-    "Add an event."
-
-
-@tool(effect="irreversible", words=("delete",))
-def delete_file(path: str) -> None:
-    "Delete a file."
-
-
-PLAIN = Registry([read_text, send_mail, add_event, delete_file])
-FINDING = Registry([*PLAIN, replace(find, toolbox="find")])
 
 CLEAR = (
     "what did the plumber say about the boiler",

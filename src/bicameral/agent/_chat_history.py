@@ -44,8 +44,8 @@ class ChatTurn:
     many: bool = False
 
     @property
-    def said(self) -> str:
-        """The words of this turn."""
+    def words(self) -> str:
+        """What the person said in this turn, without the earlier request that it refers to."""
         return self.request[self.own :].strip()
 
 
@@ -59,7 +59,7 @@ class ChatHistory:
     Example:
         >>> history = agent.chat_history()
         >>> history.load()
-        >>> [turn.said for turn in history.turns]
+        >>> [turn.words for turn in history.turns]
         ['How much did I spend in September?', 'How much did I spend in October?']
     """
 

@@ -38,7 +38,7 @@ class UnderstoodTurn:
 
     def __str__(self) -> str:
         if self.result_of is not None:
-            return f"{self.request} [the result of: {shorten(self.result_of.said)}]"
+            return f"{self.request} [the result of: {shorten(self.result_of.words)}]"
         return self.request
 
 
@@ -70,7 +70,7 @@ async def understand_turn(
             candidates = _candidates(turns, many=many)
             if not candidates:
                 return UnderstoodTurn(await _explain(text, word, asker))
-            shown = [f"{shorten(turn.said)} ({'a list' if turn.many else 'one value'})" for turn in candidates]
+            shown = [f"{shorten(turn.words)} ({'a list' if turn.many else 'one value'})" for turn in candidates]
             place = 0
             if len(candidates) > 1:
                 place = await _choose(f"Which result does {word!r} mean?", shown, asker)

@@ -282,7 +282,7 @@ class ChatSession:
             self._out.say("there is nothing yet")
         for number, turn in list(enumerate(turns, 1))[-_MAX_LISTED:]:
             state = "changed something" if turn.changed else "answered" if turn.finished else "no result"
-            self._out.say(f"{number:>3}  {shorten(turn.said)}  ({state}{f', {turn.run}' if turn.run else ''})")
+            self._out.say(f"{number:>3}  {shorten(turn.words)}  ({state}{f', {turn.run}' if turn.run else ''})")
 
     def _save(self, name: str) -> None:
         """Write the last answer to a file that the person names. No approval: it is the person's own command."""
