@@ -124,6 +124,9 @@ class LazyCommands(click.Group):
             if stdout.lost is not None:
                 code = _report_lost_output(stdout.lost, code)
             sys.stderr.flush()
+        if args is not None:
+            # A program that calls this with words of its own goes on afterwards: its process is not ours to end.
+            sys.exit(code)
         exit_despite_tools(code)
 
     def _run_command(
