@@ -18,6 +18,7 @@ from bicameral.errors import ToolError
 from bicameral.tools import Folders, Tool
 from bicameral.tools._command import command_tools, program_path
 from bicameral.tools._manifest import parse_manifest
+from bicameral.tools._sandbox import CommandExchange
 from bicameral.types import ANY, INT, STR, ListType, OptionalType
 from property_examples import examples
 
@@ -269,6 +270,21 @@ async def test_exit_codes_that_the_manifest_allows_are_no_failure(world: Path) -
     assert await grep.call({"pattern": "y", "text": "a\nxyz\n"}) == ["xyz"]
     assert await grep.call({"pattern": "q", "text": "a\n"}) == []
     assert (await refused(grep, pattern="[", text="a")).code == "tools.command-failed"
+
+
+async def test_an_exit_that_is_seen_with_unread_stdin_is_that_exit(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = CommandExchange._watch_streams
+
+    def watch_after_the_exit(exchange: CommandExchange) -> None:
+        # The exit and the stdin that nobody reads are then ready in one batch.
+        os.waitid(os.P_PID, exchange._process.pid or 0, os.WEXITED | os.WNOWAIT)
+        watch(exchange)
+
+    monkeypatch.setattr(CommandExchange, "_watch_streams", watch_after_the_exit)
+    ended = script(world, "raise SystemExit(3)", stdin="text", arguments={"text": {}})
+    assert (await refused(ended, text="a" * 500_000)).code == "tools.command-failed"
 
 
 async def test_time_memory_and_output_have_their_own_errors(world: Path) -> None:

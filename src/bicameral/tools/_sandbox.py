@@ -142,6 +142,9 @@ class CommandExchange:
             if not ready and not self._has_begun:
                 self._has_begun = self._process.pid is None or has_executed(self._process.pid)
             for key, _ in ready:
+                # The exit, handled before it in the same batch, has closed what was still to be written.
+                if key.fd not in self._selector.get_map():
+                    continue
                 handle: Callable[[], EndReason | None] = key.data
                 if reason := handle():
                     return reason
