@@ -105,8 +105,8 @@ def test_one_ctrl_c_ends_the_process_and_the_effect_in_flight_is_not_known(
         out, told = running.communicate(timeout=30)
         seconds = time.monotonic() - started
     assert running.returncode == 130, told
-    # Two seconds on an idle machine.
-    assert seconds < 6, told
+    # Two seconds on an idle machine; the tools would end after 45 or never.
+    assert seconds < 20, told
     assert out == ""
     assert "done before that: write_text" in told
     assert "in flight, so their effect is not known: step 1" in told
