@@ -26,7 +26,7 @@ REPLACING = "tests/runs/test_runs_replacing.py"
 MUTANTS = (
     Mutant(
         "approvals.function-that-did-not-decide",
-        "runs/_approval_functions.py",
+        "runs/_approvals.py",
         "FunctionApprover.approve",
         "if answer is True else",
         "if answer else",

@@ -1,13 +1,14 @@
-"""Compiled plans: a plan that passes the check, how it was made, its check, and its entry in the cache of plans."""
+"""Compiled plans: a plan that passes the check, the attempts before it, its check, and its entry in the cache."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from bicameral.models import ReplyToken, Route
+from bicameral.planning._failed_plans import FailedPlan, PlanFault
 from bicameral.planning._intent_check import Mismatch
 from bicameral.planning._refusals import OverriddenRefusal
 from bicameral.plans import Call, Plan, PlanLimits, Report, open_references, plan_references, walk
@@ -119,3 +120,35 @@ def parse_entry(key: str, text: str) -> CacheEntry | None:
     if not isinstance(looks, list) or not all(isinstance(name, str) for name in cast("list[object]", looks)):
         return None
     return CacheEntry(plan, tuple(cast("list[str]", looks)), refusal)
+
+
+_DROPPED_CODES = frozenset({"plan.unasked-effect", "plan.unsupported-claim"})
+
+
+@dataclass(frozen=True, slots=True)
+class PlanAttempt:
+    """The outcome of one reply of the planner: a plan that passes the check, or problems, or both."""
+
+    code: str = ""
+    problems: tuple[str, ...] = ()
+    faults: tuple[PlanFault, ...] = ()
+    wrong_line: int | None = None
+    compiled: CompiledPlan | None = None
+    refusal: str | None = None
+
+    @property
+    def usable(self) -> CompiledPlan | None:
+        """The plan, unless a severe mismatch with its intent forbids using it."""
+        compiled = self.compiled
+        return None if compiled is None or any(each.severe for each in compiled.mismatches) else compiled
+
+    @property
+    def claims_dropped(self) -> bool:
+        """Whether nothing else forbids the plan than an answer that tells of calls which nobody asked for."""
+        severe = () if self.compiled is None else [each.code for each in self.compiled.mismatches if each.severe]
+        return self.compiled is not None and bool(self.compiled.dropped) and _DROPPED_CODES.issuperset(severe)
+
+    def describe(self, readable: Callable[[str], str]) -> FailedPlan:
+        """What the planner wrote and what is wrong with it, each fault once, with the real names of tools."""
+        faults = (PlanFault(each.code, readable(each.message), each.line) for each in self.faults)
+        return FailedPlan(readable(self.code).rstrip(), tuple(dict.fromkeys(faults)))

@@ -12,7 +12,14 @@ from typing import Any
 from bicameral.errors import BicameralError, Place, PlanError
 from bicameral.limits import open_ledger
 from bicameral.models import Provider
-from bicameral.planning._compiled_plan import PLAN_CACHE_FORM, CompiledPlan, PlanCheck, parse_entry, render_entry
+from bicameral.planning._compiled_plan import (
+    PLAN_CACHE_FORM,
+    CompiledPlan,
+    PlanAttempt,
+    PlanCheck,
+    parse_entry,
+    render_entry,
+)
 from bicameral.planning._decode import (
     PREFILL,
     PROMPT_VERSION,
@@ -35,7 +42,6 @@ from bicameral.planning._intent_check import (
 from bicameral.planning._intent_document import Intent
 from bicameral.planning._matching import PlanExample, load_examples, nearest_tools, relevant_examples, relevant_tools
 from bicameral.planning._neutral_names import NeutralNames
-from bicameral.planning._plan_attempts import PlanAttempt
 from bicameral.planning._planning_job import PlanningJob
 from bicameral.planning._quotations import restore_quotations
 from bicameral.planning._refusals import refusal_error, refute_refusal

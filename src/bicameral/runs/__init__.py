@@ -12,20 +12,18 @@ from bicameral.journal import (
     RunSummary as RunSummary,
     open_journal_at as open_journal_at,
 )
-from bicameral.runs._approval_functions import (
-    ApproveFunction as ApproveFunction,
-    FunctionApprover as FunctionApprover,
-    approver_from as approver_from,
-)
 from bicameral.runs._approvals import (
     Answers as Answers,
     ApprovalQuestion as ApprovalQuestion,
     ApprovalRequired as ApprovalRequired,
+    ApproveFunction as ApproveFunction,
     Approver as Approver,
+    FunctionApprover as FunctionApprover,
     PendingAsk as PendingAsk,
     PendingCall as PendingCall,
     Suspend as Suspend,
     UntrustedPart as UntrustedPart,
+    approver_from as approver_from,
     shown_hash as shown_hash,
 )
 from bicameral.runs._call_gate import CallGate as CallGate
