@@ -18,7 +18,6 @@ from bicameral.errors import ToolError
 from bicameral.tools import Folders, Tool
 from bicameral.tools._command import command_tools, program_path
 from bicameral.tools._manifest import parse_manifest
-from bicameral.tools._sandbox import CommandExchange
 from bicameral.types import ANY, INT, STR, ListType, OptionalType
 from property_examples import examples
 
@@ -275,14 +274,14 @@ async def test_exit_codes_that_the_manifest_allows_are_no_failure(world: Path) -
 async def test_an_exit_that_is_seen_with_unread_stdin_is_that_exit(
     world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watch = CommandExchange._watch_streams
+    open_pidfd = os.pidfd_open
 
-    def watch_after_the_exit(exchange: CommandExchange) -> None:
+    def open_pidfd_after_the_exit(pid: int) -> int:
         # The exit and the stdin that nobody reads are then ready in one batch.
-        os.waitid(os.P_PID, exchange._process.pid or 0, os.WEXITED | os.WNOWAIT)
-        watch(exchange)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        return open_pidfd(pid)
 
-    monkeypatch.setattr(CommandExchange, "_watch_streams", watch_after_the_exit)
+    monkeypatch.setattr(os, "pidfd_open", open_pidfd_after_the_exit)
     ended = script(world, "raise SystemExit(3)", stdin="text", arguments={"text": {}})
     assert (await refused(ended, text="a" * 500_000)).code == "tools.command-failed"
 
