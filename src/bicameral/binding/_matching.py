@@ -34,10 +34,11 @@ How = Literal[
     "measure",
     "value",
     "naming",
+    "new",
     "model",
     "person",
 ]
-"""How a candidate was chosen: by a rule of the ladder, or by a chooser."""
+"""How a candidate was chosen: by a rule of the ladder, or by a chooser; `new` where the words name what is created."""
 
 MOST_SHOWN = 9
 """Candidates in a question."""

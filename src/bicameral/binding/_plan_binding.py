@@ -27,7 +27,7 @@ from bicameral.binding._questions import Binding, Question, show_candidate
 from bicameral.binding._row_selection import RowChoices, select_by_words
 from bicameral.binding._screening import display_name
 from bicameral.binding._truth_cells import TruthCell, find_truth_cell, rewrite_truth
-from bicameral.binding._uses import ColumnUse, FileUse, SiteUse, truth_columns
+from bicameral.binding._uses import ColumnUse, FileUse, FolderUse, SiteUse, truth_columns
 from bicameral.binding._world_source import WorldSource
 from bicameral.errors import BindError, Place
 from bicameral.labels import TRUSTED_USER, Label, join, label_tree_to_json
@@ -219,6 +219,9 @@ class PlanBinder:
                     # A path that is read elsewhere in the plan: which rows are meant could not be selected there.
                     return await self._binder.confirm(_ask_again(result))
                 return result
+            case "folder":
+                into = FolderUse(plan, site, self._registry, self._binder)
+                return await self._binder.bind("folder", site.words, use=into)
             case kind:
                 return await self._binder.bind(kind, site.words, use=SiteUse(plan, site, self._registry))
 
@@ -392,6 +395,8 @@ def binding_doubts(bindings: Sequence[Binding]) -> tuple[Doubt, ...]:
 def _doubt_text(binding: Binding) -> str | None:
     if binding.how == "naming":
         return f"nothing is called {display_name(binding.words)}; {display_name(str(binding.value))} is shown"
+    if binding.how == "new":
+        return f"there is no folder {display_name(binding.words)}; it is created"
     return f"{binding}, {_GUESSED[binding.how]}" if binding.how in _GUESSED else None
 
 

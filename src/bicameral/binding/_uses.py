@@ -6,6 +6,7 @@ anything: it brings candidates into a question, and whoever writes a table with 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,8 @@ from bicameral.binding._questions import Binding
 from bicameral.binding._screening import display_name
 from bicameral.binding._shown_columns import find_naming_column
 from bicameral.binding._world_source import TEXT_ENDINGS
+from bicameral.errors import nearest_name
+from bicameral.labels import TRUSTED_USER
 from bicameral.plans import (
     Apply,
     Arithmetic,
@@ -37,6 +40,8 @@ from bicameral.types import Type
 MOST_RANKED = 40
 """Tables whose columns and cells are looked at; of more, none."""
 
+_FOLDER_NAME = re.compile(r"\w[\w.-]*")
+"""One name: no path, nothing hidden, no words beside it."""
 _UNCHANGING = frozenset({"pure", "read"})
 _COMPUTING = ADDING | {"median", "round", "abs", "float", "int"}
 _ORDERING = frozenset({"<", "<=", ">", ">="})
@@ -117,6 +122,37 @@ class FileUse(SiteUse):
     def _endings(self, name: str) -> tuple[str, ...]:
         tool = self._registry.get(name)
         return tool.table_endings if tool is not None else ()
+
+
+class FolderUse(SiteUse):
+    """How a plan uses a folder: whether files go into it, so that it may be one that does not exist yet.
+
+    Args:
+        plan: The plan.
+        site: The reference to a folder.
+        registry: The tools.
+        binder: Knows the folders that there are.
+    """
+
+    def __init__(self, plan: Plan, site: ReferenceSite, registry: Registry, binder: Binder) -> None:
+        super().__init__(plan, site, registry)
+        self._binder = binder
+
+    async def take_instead(self) -> Binding | None:
+        """The new folder of this name, where files go into it and no folder shares a word with the mention.
+
+        *Copy my notes to backup* names a folder that the copy creates. The name is the user's own word: one plain
+        name, since *the folder of last year* describes a folder rather than names one.
+        """
+        words = self._site.words.strip().rstrip("/")
+        if not self.directs or self._site.tool is None or not _FOLDER_NAME.fullmatch(words):
+            return None
+        there = (name for each in await self._binder.offer("folder") for name in each.names)
+        if nearest_name(words.casefold(), (name.casefold() for name in there)) is not None:
+            # A slip of the pen: the person is asked rather than a second folder created beside the one meant.
+            return None
+        # With the slash a file keeps its name inside the folder; without it the file itself would get the name.
+        return Binding("folder", self._site.words, f"{words}/", TRUSTED_USER, "new", 0.5)
 
 
 class ColumnUse(SiteUse):

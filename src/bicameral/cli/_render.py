@@ -262,6 +262,7 @@ _HOW_BOUND = {
     "measure": " (the only one that can be added up)",
     "value": " (the only one with such a cell)",
     "naming": " (names the rows)",
+    "new": " (a new folder)",
 }
 
 
