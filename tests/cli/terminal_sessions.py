@@ -80,6 +80,15 @@ class TerminalSession(ABC):
             assert self.exit_code() is None or text in self.flowing(), f"it ended without {text!r}:\n{self.text()}"
             time.sleep(_POLL_SECONDS)
 
+    def type_at(self, prompt: str, text: str, seconds: float = 60) -> None:
+        """Type where the program asks: what is typed before the prompt is there would be echoed in front of it."""
+        deadline = time.monotonic() + seconds
+        while not (lines := [line.strip() for line in self.lines() if line.strip()]) or lines[-1] != prompt:
+            assert time.monotonic() < deadline, f"the prompt {prompt!r} never came:\n{self.text()}"
+            assert self.exit_code() is None, f"it ended before the prompt {prompt!r}:\n{self.text()}"
+            time.sleep(_POLL_SECONDS)
+        self.type(text)
+
     def wait_end(self, seconds: float = 60) -> int:
         """Wait until the program has ended; returns its exit code."""
         deadline = time.monotonic() + seconds
