@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from binding_world import BindingWorld
 
-from bicameral.binding import binding_doubts
+from bicameral.binding import Binder, PlanBinder, WorldSource, binding_doubts
+from bicameral.plans import parse
+from bicameral.tools import Registry, tool
 
 COPY = 'for f in list_files(folder=folder("own")):\n    copy_file(f.path, folder("{}"))\nanswer("copied")\n'
 
@@ -39,7 +41,9 @@ async def test_a_folder_of_a_similar_name_is_asked_about(world: BindingWorld, th
     assert [question.words for question in bound.questions] == ["backup"]
 
 
-@pytest.mark.parametrize("words", ["../outside", "/etc", ".ssh", "the folder of last year", "a/b", "a\nb"])
+@pytest.mark.parametrize(
+    "words", ["../outside", "/etc", ".ssh", "last year", "a/b", "a\nb", "report.csv"]
+)
 async def test_what_is_no_plain_name_is_never_created(world: BindingWorld, words: str) -> None:
     bound = await world.bind(COPY.format(words.replace("\n", "\\n")))
     assert [question.words for question in bound.questions] == [words]
@@ -47,4 +51,16 @@ async def test_what_is_no_plain_name_is_never_created(world: BindingWorld, words
 
 async def test_a_folder_that_is_only_read_is_never_new(world: BindingWorld) -> None:
     bound = await world.bind('answer(list_files(folder=folder("backup")))\n')
+    assert [question.words for question in bound.questions] == ["backup"]
+
+
+@tool(effect="irreversible", refers={"folder": "folder"})
+def delete_folder(folder: str) -> None:
+    """Delete a folder."""
+
+
+async def test_a_folder_that_is_deleted_is_never_new(world: BindingWorld) -> None:
+    registry = Registry([*world.registry, delete_folder])
+    binder = PlanBinder(registry, Binder(WorldSource(registry)))
+    bound = await binder.bind(parse('delete_folder(folder("backup"))\nanswer("deleted")\n', registry).plan)
     assert [question.words for question in bound.questions] == ["backup"]

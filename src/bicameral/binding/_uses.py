@@ -40,8 +40,8 @@ from bicameral.types import Type
 MOST_RANKED = 40
 """Tables whose columns and cells are looked at; of more, none."""
 
-_FOLDER_NAME = re.compile(r"\w[\w.-]*")
-"""One name: no path, nothing hidden, no words beside it."""
+_FOLDER_NAME = re.compile(r"\w[\w-]*")
+"""One name: no path, nothing hidden, no words beside it, and no ending, with which it would rather be a file."""
 _UNCHANGING = frozenset({"pure", "read"})
 _COMPUTING = ADDING | {"median", "round", "abs", "float", "int"}
 _ORDERING = frozenset({"<", "<=", ">", ">="})
@@ -145,11 +145,13 @@ class FolderUse(SiteUse):
         name, since *the folder of last year* describes a folder rather than names one.
         """
         words = self._site.words.strip().rstrip("/")
-        if not self.directs or self._site.tool is None or not _FOLDER_NAME.fullmatch(words):
+        tool = self._registry.get(self._site.tool) if self._site.tool else None
+        # What deletes a folder, or does anything else with it, needs one that is there.
+        if tool is None or tool.effect != "write" or not tool.files_only or not _FOLDER_NAME.fullmatch(words):
             return None
         there = (name for each in await self._binder.offer("folder") for name in each.names)
         if nearest_name(words.casefold(), (name.casefold() for name in there)) is not None:
-            # A slip of the pen: the person is asked rather than a second folder created beside the one meant.
+            # Perhaps misspelled: the person is asked, rather than a second folder created beside the one that is meant.
             return None
         # With the slash a file keeps its name inside the folder; without it the file itself would get the name.
         return Binding("folder", self._site.words, f"{words}/", TRUSTED_USER, "new", 0.5)
