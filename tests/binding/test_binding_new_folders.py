@@ -41,9 +41,7 @@ async def test_a_folder_of_a_similar_name_is_asked_about(world: BindingWorld, th
     assert [question.words for question in bound.questions] == ["backup"]
 
 
-@pytest.mark.parametrize(
-    "words", ["../outside", "/etc", ".ssh", "last year", "a/b", "a\nb", "report.csv"]
-)
+@pytest.mark.parametrize("words", ["../outside", "/etc", ".ssh", "last year", "a/b", "a\nb", "report.csv"])
 async def test_what_is_no_plain_name_is_never_created(world: BindingWorld, words: str) -> None:
     bound = await world.bind(COPY.format(words.replace("\n", "\\n")))
     assert [question.words for question in bound.questions] == [words]
