@@ -38,7 +38,7 @@ async def test_a_folder_that_is_there_is_taken(world: BindingWorld) -> None:
 async def test_a_folder_of_a_similar_name_is_asked_about(world: BindingWorld, there: str) -> None:
     (world.folder / there).mkdir()
     bound = await world.bind(COPY.format("backup"))
-    assert [question.words for question in bound.questions] == ["backup"]
+    assert [(question.words, question.note) for question in bound.questions] == [("backup", f"There is {there}.")]
 
 
 @pytest.mark.parametrize("words", ["../outside", "/etc", ".ssh", "last year", "a/b", "a\nb", "report.csv"])

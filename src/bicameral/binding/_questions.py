@@ -182,9 +182,9 @@ class Question:
         }[self.reason]
         if not self.shown:
             looked = f"Looked through: {_LOOKED_THROUGH[self.kind]} ({self.searched:,})."
-            return " ".join(
-                filter(None, (f"No {self.kind} is called *{words}*, and nothing is near.", self.note, looked))
-            )
+            nothing = f"No {self.kind} is called *{words}*"
+            nothing += "." if self.note else ", and nothing is near."
+            return " ".join(filter(None, (nothing, self.note, looked)))
         confirming = confirming_question(self.kind, self.words, self.shown)
         lines = (confirming,) if confirming else (first, *(each.line for each in self.shown))
         return "\n".join((*lines, *filter(None, (self.note,))))

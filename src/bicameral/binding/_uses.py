@@ -149,12 +149,21 @@ class FolderUse(SiteUse):
         # What deletes a folder, or does anything else with it, needs one that is there.
         if tool is None or tool.effect != "write" or not tool.files_only or not _FOLDER_NAME.fullmatch(words):
             return None
-        there = (name for each in await self._binder.offer("folder") for name in each.names)
-        if nearest_name(words.casefold(), (name.casefold() for name in there)) is not None:
+        if await self._spelled_alike() is not None:
             # Perhaps misspelled: the person is asked, rather than a second folder created beside the one that is meant.
             return None
         # With the slash a file keeps its name inside the folder; without it the file itself would get the name.
         return Binding("folder", self._site.words, f"{words}/", TRUSTED_USER, "new", 0.5)
+
+    async def describe_other(self) -> str:
+        """A folder whose name is spelled almost like the words."""
+        alike = await self._spelled_alike()
+        return f"There is {display_name(alike)}." if alike is not None else ""
+
+    async def _spelled_alike(self) -> str | None:
+        there = {name.casefold(): name for each in await self._binder.offer("folder") for name in each.names}
+        nearest = nearest_name(self._site.words.strip().rstrip("/").casefold(), there)
+        return there[nearest] if nearest is not None else None
 
 
 class ColumnUse(SiteUse):
