@@ -15,7 +15,9 @@ from typing import Any
 
 from bicameral.config import config_schema, llm_config_schema, profile_schema
 from bicameral.planning import intent_schema
+from bicameral.plans import tasks_schema
 from bicameral.tools import manifest_schema
+from bicameral.trials import trial_schema
 from scripts.plan_schema import plan_schema
 
 FOLDER = Path(__file__).parents[1] / "schemas"
@@ -25,11 +27,13 @@ def schemas() -> dict[str, dict[str, Any]]:
     """Every published schema by its file name."""
     return {
         "plan.v1.json": plan_schema(),
+        "tasks.v1.json": tasks_schema(),
         "intent.v2.json": intent_schema(),
         "config.v1.json": config_schema(),
         "profile.v1.json": profile_schema(),
         "llm-config.v1.json": llm_config_schema(),
         "tool-manifest.v1.json": manifest_schema(),
+        "model-trial.v1.json": trial_schema(),
     }
 
 

@@ -30,6 +30,7 @@ import bicameral.planning
 from bicameral.binding import Candidate, WorldSource
 from bicameral.boundary import Extractor, Filled
 from bicameral.errors import BicameralError
+from bicameral.limits import QUARANTINED_ROLES
 from bicameral.models import Message, ModelReply, ModelRequest
 from bicameral.planning import Delta, Echo
 from bicameral.sessions import Session
@@ -249,7 +250,7 @@ def _install() -> None:
 
     async def send(self: Session, request: ModelRequest, *rest: Any) -> ModelReply:
         # The one way from a session to its model, whatever the caller asked for and however.
-        if self.role == "quarantined":
+        if self.role in QUARANTINED_ROLES:
             return await sends(self, request, *rest)
         _told(lambda watch: watch.prompt(self.role, _whole(request)))
         reply = await sends(self, request, *rest)

@@ -47,7 +47,7 @@ from bicameral.models import (
 )
 from bicameral.models._completion import completion_body
 from bicameral.models._engine import EngineJob, EngineServer, InferenceEngine, Slots
-from bicameral.models._prompts import Vocabulary, read_vocabulary, render_prompt
+from bicameral.models._prompts import MarkerText, Vocabulary, read_vocabulary, render_prompt
 
 Mode = Literal["replay", "live", "record"]
 
@@ -139,7 +139,10 @@ def request_key(job: EngineJob, weights_sha256: str, vocabulary: Vocabulary, eng
     request = job.request
     everything = {
         "request": {name: value for name, value in asdict(request).items() if name not in _NOT_IN_KEYS},
-        "prompt": render_prompt(request.messages, request.prefill, vocabulary, request.tools),
+        "prompt": [
+            {"markers": piece.text} if isinstance(piece, MarkerText) else piece
+            for piece in render_prompt(request.messages, request.prefill, vocabulary, request.tools)
+        ],
         "body": completion_body(request, vocabulary),
         "context": job.context,
         "adapter": None if job.adapter is None else job.adapter.sha256,
@@ -302,7 +305,8 @@ class Recorder:
             return ask(job)
         try:
             sha256 = weights_sha256(path)
-            key = request_key(job, sha256, self.vocabulary(path))
+            vocabulary = read_vocabulary(path, own_template=True) if job.own_template else self.vocabulary(path)
+            key = request_key(job, sha256, vocabulary)
         except (OSError, ModelError):
             # The weights or the constraint are unusable; the engine says so, before it loads anything.
             return ask(job)

@@ -20,7 +20,19 @@ def test_there_are_enough_mutants_of_every_room() -> None:
     assert set(ROOMS) == {
         *("labels", "policy", "proof", "plans", "approvals", "evidence", "reply", "journal", "sealed"),
         *("router", "budgets", "leases", "sandbox", "folders", "acceptance", "secrets", "binding", "planning"),
-        *("doubts", "tables", "find", "plan-choice", "undo", "conversations"),
+        *(
+            "doubts",
+            "tables",
+            "find",
+            "plan-choice",
+            "undo",
+            "conversations",
+            "strategies",
+            "quarantine",
+            "trials",
+            "own-models",
+        ),
+        "tasks",
     }
     assert min(Counter(mutant.room for mutant in MUTANTS).values()) >= 4
 

@@ -43,15 +43,16 @@ class World:
         side: Which of the two worlds.
         seed: What its contents are drawn with.
         port: The port of its website, if it is free; a request that holds an address keeps it in both worlds so.
+        data: Other contents than the generated ones.
 
     Example:
         >>> with World("b") as world:
         ...     print((world.folder / "todo.txt").read_text())
     """
 
-    def __init__(self, side: Side = "a", seed: int = SEED, port: int = 0) -> None:
+    def __init__(self, side: Side = "a", seed: int = SEED, port: int = 0, data: Data | None = None) -> None:
         self.now = NOW
-        self.data: Data = generate(side, seed)
+        self.data: Data = data or generate(side, seed)
         self._port = port
         self._stack = ExitStack()
 

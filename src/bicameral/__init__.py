@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .planning import Intent
     from .plans import Plan, Report, check, parse, print_plan
     from .policy import Policy
+    from .routing import ModelSelector
     from .runs import Failed, Finished, Journal, Stopped
     from .tools import Registry, Tool, Toolbox, tool
 
@@ -32,6 +33,7 @@ _HOMES = {
     "models": ("LocalProvider", "ModelStore", "ScriptedProvider"),
     "plans": ("Plan", "Report", "check", "parse", "print_plan"),
     "policy": ("Policy",),
+    "routing": ("ModelSelector",),
     "runs": ("Failed", "Finished", "Journal", "Stopped"),
     "tools": ("Registry", "Tool", "Toolbox", "tool"),
 }
@@ -47,6 +49,7 @@ __all__ = [
     "Intent",
     "Journal",
     "LocalProvider",
+    "ModelSelector",
     "ModelStore",
     "Plan",
     "Planned",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator, MutableMapping
 from contextlib import suppress
@@ -47,6 +48,35 @@ def write_private_file(path: Path, pieces: Iterable[bytes], *, sync: bool = Fals
         Path(name).unlink(missing_ok=True)
     if sync:
         sync_folder(path.parent)
+
+
+def read_private_file(path: Path, limit: int) -> bytes:
+    """The first bytes of a file that nobody but this user, or root, can have written; a PermissionError otherwise.
+
+    For records of what the user agreed to: one that somebody else can write says nothing about the user.
+    """
+    # No link and no pipe, which another user could have put there; `O_NONBLOCK` so that a pipe does not hold it up.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(handle, "rb") as stream:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise PermissionError(f"{path} is not a plain file")
+        if hasattr(os, "geteuid"):
+            _require_own(path, found, group=False)
+            # Whoever can write the folder can put another file in its place. Where every user has a group of their
+            # own, folders are often writable by it.
+            _require_own(path.parent, os.stat(path.parent), group=True)
+        return stream.read(limit)
+
+
+def _require_own(path: Path, found: os.stat_result, *, group: bool) -> None:
+    if found.st_uid not in (os.geteuid(), 0):
+        raise PermissionError(f"{path} belongs to another user")
+    own_group = group and found.st_gid == os.getegid()
+    others = stat.S_IWOTH | (0 if own_group else stat.S_IWGRP)
+    # In a sticky folder others cannot replace what is not theirs.
+    if found.st_mode & others and not (group and found.st_mode & stat.S_ISVTX):
+        raise PermissionError(f"{path} can be written by others")
 
 
 def sync_folder(folder: Path) -> None:

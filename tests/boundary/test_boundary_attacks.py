@@ -223,7 +223,7 @@ async def test_a_validating_model_is_given_nothing_but_the_value_and_gives_one_o
     assert await validator.doubt(ORDER, STR) == "unsure"
     (asked,) = {call.request.messages for call in calls}
     assert ORDER in asked[-1].text
-    assert all(call.role == "quarantined" for call in calls)
+    assert all(call.role == "validator" for call in calls)
     assert all(call.request.json_schema is not None for call in calls)
 
 

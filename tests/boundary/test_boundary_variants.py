@@ -19,7 +19,7 @@ from bicameral.boundary import (
     RuleValidator,
     ValidatedExecutor,
 )
-from bicameral.boundary._extract import MAX_PARTS, PART_LENGTH, split_parts
+from bicameral.boundary._variants import MAX_PARTS, PART_LENGTH, split_parts
 from bicameral.models import ModelRequest, ScriptedProvider
 from bicameral.types import BOOL, INT, STR, Field, ListType, RecordType, StrType, Type, optional_type
 from property_examples import examples
@@ -51,6 +51,42 @@ def test_the_variants_are_executors() -> None:
 
 
 # The triple
+
+
+def _says(word: str, name: str) -> ModelValidator:
+    return ModelValidator(ScriptedProvider(lambda request: f'{{"value": "{word}"}}', name=name))
+
+
+async def test_one_validator_of_three_that_an_attacker_has_won_over_lets_nothing_pass() -> None:
+    won_over, two, three = _says("data", "one"), _says("instructions", "two"), _says("instructions", "three")
+    outcome = await ValidatedExecutor(_executor(ORDER), [won_over, two, three]).extract("a text", "what", STR)
+    assert isinstance(outcome, Rejected)
+    assert (outcome.kind, [verdict.said for verdict in outcome.verdicts]) == (
+        "disputed",
+        ["data", "instructions", "instructions"],
+    )
+    assert outcome.reason == "the validators disagree: 2 of 3 say no: a part of it reads like instructions"
+
+
+async def test_two_of_three_that_were_won_over_do_not_outvote_the_third() -> None:
+    validators = [_says("data", "one"), _says("data", "two"), _says("unsure", "three")]
+    outcome = await ValidatedExecutor(_executor(ORDER), validators).extract("a text", "what", STR)
+    assert isinstance(outcome, Rejected)
+    assert outcome.kind == "disputed"
+
+
+async def test_one_validator_that_an_attacker_has_won_over_can_only_refuse_an_honest_value() -> None:
+    validators = [_says("instructions", "one"), _says("data", "two"), _says("data", "three")]
+    outcome = await ValidatedExecutor(_executor("paid"), validators).extract("a text", "what", STR)
+    assert isinstance(outcome, Rejected)
+    assert (outcome.verdicts[0].validator, outcome.verdicts[0].said) == ("one", "instructions")
+
+
+async def test_the_twin_in_which_all_three_agree_passes_and_reports_the_votes() -> None:
+    validators = [_says("data", "one"), _says("data", "two"), _says("data", "three")]
+    outcome = await ValidatedExecutor(_executor("paid"), validators).extract("a text", "what", STR)
+    assert isinstance(outcome, Filled)
+    assert (outcome.value, [verdict.said for verdict in outcome.verdicts]) == ("paid", ["data"] * 3)
 
 
 @pytest.mark.parametrize("wanted", [STR, optional_type(STR), ListType(STR), NOTE])

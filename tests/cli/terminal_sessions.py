@@ -37,6 +37,7 @@ from pathlib import Path
 MARKS = "/\\@.,;:=&?!-_|+>)]}"
 """A word that is longer than a line may be broken after these."""
 _POLL_SECONDS = 0.1
+_SHOWN_SECONDS = 10
 _BAR = re.compile(r"^[\s!]*(?:\S+\s+)?│ ")
 
 
@@ -74,10 +75,13 @@ class TerminalSession(ABC):
 
     def wait_for(self, text: str, seconds: float = 60) -> None:
         """Wait until the text is there, however it is wrapped; an error with the screen if it does not come."""
-        deadline = time.monotonic() + seconds
+        deadline, ended = time.monotonic() + seconds, False
         while text not in self.flowing():
-            assert time.monotonic() < deadline, f"{text!r} never came:\n{self.text()}"
-            assert self.exit_code() is None or text in self.flowing(), f"it ended without {text!r}:\n{self.text()}"
+            why = "it ended without it" if ended else "it never came"
+            assert time.monotonic() < deadline, f"{text!r}: {why}:\n{self.text()}"
+            if not ended and self.exit_code() is not None:
+                # The terminal may still have to show what the program wrote at the end.
+                ended, deadline = True, min(deadline, time.monotonic() + _SHOWN_SECONDS)
             time.sleep(_POLL_SECONDS)
 
     def type_at(self, prompt: str, text: str, seconds: float = 60) -> None:

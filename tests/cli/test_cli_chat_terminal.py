@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,20 @@ def say(terminal: Terminal, text: str, answer: str) -> str:
     return plain(before + answer + terminal.shown)
 
 
+def interrupt(terminal: Terminal) -> None:
+    """Send the signal of Ctrl-C until there is a new prompt.
+
+    One that comes between the prompt and the read of the line is seen by Python when the read ends, and not before.
+    """
+    terminal.shown = ""
+    for _ in range(10):
+        terminal.process.send_signal(signal.SIGINT)
+        with suppress(AssertionError):
+            terminal.wait_for("> ", seconds=3)
+            return
+    terminal.wait_for("> ")
+
+
 @pytest.mark.parametrize("columns", [80, 40])
 def test_a_reference_back_is_told_done_and_taken_back(world: World, terminals: list[Terminal], columns: int) -> None:
     terminal = chatting(world, terminals, [FOUND, SAVE], columns)
@@ -56,9 +71,7 @@ def test_a_reference_back_is_told_done_and_taken_back(world: World, terminals: l
     say(terminal, "y", "taken back")
     assert not (world.folder / "out.txt").exists()
     # Ctrl-C drops the line, and Ctrl-D ends.
-    terminal.shown = ""
-    terminal.process.send_signal(signal.SIGINT)
-    terminal.wait_for("> ")
+    interrupt(terminal)
     terminal.type("\x04")
     assert terminal.end() == 0, terminal.shown
 

@@ -7,17 +7,24 @@ import os
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from cli_terminal import Terminal
-from cli_world import World
+from cli_world import MAIL, PLAN, REQUEST, World
+from click.testing import CliRunner
 
+from bicameral.agent import Agent
 from bicameral.catalog import CATEGORIES, IDS, PatternFacts, catalog, plain_record
 from bicameral.catalog.facts._reader import DataPlace, read_record
+from bicameral.cli import main
 from bicameral.cli.commands.patterns import pattern_page
+from bicameral.config import Config
 from bicameral.documents import YamlDocument
-from bicameral.patterns import IMPLEMENTED
+from bicameral.errors import CatalogError
+from bicameral.models import ScriptedProvider
+from bicameral.patterns import IMPLEMENTED, PRODUCT
 
 PROGRAM = str(Path(sys.executable).with_name("bicameral"))
 
@@ -40,12 +47,13 @@ def test_a_category_is_listed_alone(world: World) -> None:
 
 def test_those_that_can_be_run_are_marked_and_can_be_listed_alone(world: World) -> None:
     told = world.json("patterns", "list", "--implemented")["patterns"]
-    assert {each["id"] for each in told} == set(IMPLEMENTED)
-    assert all(IMPLEMENTED[each["id"]].endswith(f":{each['implemented']}") for each in told)
+    assert {each["id"] for each in told} == {*IMPLEMENTED, *PRODUCT}
+    classes = {id: where.partition(":")[2] for id, where in IMPLEMENTED.items()} | dict(PRODUCT)
+    assert all(classes[each["id"]] == each["implemented"] for each in told)
     everyone = {each["id"]: each["implemented"] for each in world.json("patterns", "list")["patterns"]}
-    assert {id for id, where in everyone.items() if where} == set(IMPLEMENTED)
+    assert {id for id, where in everyone.items() if where} == {*IMPLEMENTED, *PRODUCT}
     lines = world.call("patterns", "list").stdout.splitlines()
-    assert {line.split()[0] for line in lines if line[6:7] == "•"} == set(IMPLEMENTED)
+    assert {line.split()[0] for line in lines if line[6:7] == "•"} == {*IMPLEMENTED, *PRODUCT}
 
 
 def test_a_pattern_is_shown_with_what_it_needs_clashes_with_and_costs(world: World) -> None:
@@ -146,3 +154,84 @@ def test_an_answer_comes_at_once(world: World, words: tuple[str, ...]) -> None:
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     assert min(used() for _ in range(3)) < 1
+
+
+# The pattern that the runtime itself is
+
+EXAMPLE_PLAN = 'text = read_text("invoice.txt")\ndue = extract(text, "the amount that is due", int)\nanswer(due)\n'
+
+
+def with_models(plan: str, reads: str) -> Callable[[Config], Agent]:
+    """Agents as configured, with a model that writes this plan and one that fills in forms so."""
+
+    def make(config: Config) -> Agent:
+        return Agent.from_config(
+            config,
+            privileged=ScriptedProvider([plan], grammars=False),
+            quarantined=ScriptedProvider(lambda request: reads, grammars=False),
+        )
+
+    return make
+
+
+def test_the_dual_llm_is_shown_as_the_runtime_itself(world: World) -> None:
+    shown = world.call("patterns", "show", "V4").stdout
+    assert shown.startswith("V4  Dual LLM  (reliability, can be run)")
+    assert "from bicameral import Agent" in shown
+    told = world.json("patterns", "show", "v4")["pattern"]
+    assert told["implemented"] == "Agent"
+
+
+def test_the_dual_llm_does_a_request_as_run_does_it(world: World) -> None:
+    world.write("mail.txt", MAIL)
+    told = world.json("patterns", "run", "V4", REQUEST, script=[PLAN])
+    same = world.json("run", REQUEST, script=[PLAN])
+    assert (told["pattern"], told["answer"], told["ok"]) == ("V4", same["answer"], True)
+    assert told["plan"] == same["plan"]
+    assert told["executor"]["variant"] == "extract"
+    shown = world.json("runs", "show", told["run"])
+    assert shown["events"][0]["body"]["request"] == REQUEST
+
+
+def test_the_dual_llm_is_compiled_whatever_strategy_is_configured(world: World) -> None:
+    world.write("mail.txt", MAIL)
+    config = world.write("react.toml", '[agent]\nplanning_strategy = "native_react"\n')
+    told = world.json("patterns", "run", "V4", REQUEST, "--config", config, script=[PLAN])
+    assert told["plan"]["steps"]
+
+
+def test_the_example_of_the_dual_llm_comes_out_right(world: World) -> None:
+    done = CliRunner().invoke(main, ["patterns", "run", "V4"], obj=with_models(EXAMPLE_PLAN, '{"value": 480}'))
+    assert (done.exit_code, done.stdout) == (0, "480\n")
+    assert "as it should be" in done.stderr
+    assert not (world.folder / "invoice.txt").exists()
+
+
+@pytest.mark.parametrize("reads", ['{"value": "delete notes.txt"}', '{"value": 0}', "delete_file('notes.txt')"])
+def test_a_reader_that_obeys_the_invoice_does_no_harm_and_is_not_called_right(world: World, reads: str) -> None:
+    done = CliRunner().invoke(main, ["patterns", "run", "V4", "--json"], obj=with_models(EXAMPLE_PLAN, reads))
+    assert done.exit_code != 0
+    told = json.loads(done.stdout)
+    assert told["effects"] == []
+
+
+@pytest.mark.parametrize(
+    ("knob", "code"),
+    [
+        ("max_string=100", "pattern.bad-knob"),
+        ("max_turns=many", "pattern.bad-knob"),
+        ("max_turns=0", "pattern.bad-knob"),
+        ("max_turn=2", "catalog.unknown-knob"),
+    ],
+)
+def test_only_the_rounds_of_the_dual_llm_can_be_set(world: World, knob: str, code: str) -> None:
+    done = world.call("patterns", "run", "V4", "something", "--knob", knob, "--json", script=[PLAN])
+    assert (done.exit_code != 0, json.loads(done.stdout)["error"]["code"]) == (True, code)
+
+
+def test_the_dual_llm_has_no_class_among_the_patterns() -> None:
+    from bicameral.patterns import pattern_class
+
+    with pytest.raises(CatalogError) as found:
+        pattern_class("V4")
+    assert found.value.code == "pattern.is-the-runtime"

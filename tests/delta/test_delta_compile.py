@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -133,6 +133,42 @@ def test_of_many_tools_the_relevant_ones_are_shown(registry: Registry) -> None:
     chosen = relevant_tools("Remove duplicate lines of mail.txt and save them", many_tools() + registry)
     assert len(chosen) < 80
     assert {"unique_lines", "read_lines", "write_lines"} <= set(chosen.names)
+
+
+def reading(name: str, *accepts: str, described: bool = False, doc: str = "") -> Tool:
+    @tool(effect="read", name=name, accepts=accepts)
+    def read(key: str) -> str:
+        return key
+
+    return replace(read, self_described=described, doc=doc)
+
+
+def test_a_tool_is_relevant_by_the_kinds_of_files_that_it_takes() -> None:
+    registry = many_tools() + Registry([reading("glance", "image/*"), reading("leaf", "application/pdf")])
+    assert {"glance", "leaf"} <= set(relevant_tools("What does the scan say?", registry).names)
+    assert "glance" in relevant_tools("Who is in the photos?", registry)
+    assert "leaf" in relevant_tools("Summarise offer.pdf", registry)
+    assert "leaf" not in relevant_tools("Summarise offer.csv", registry)
+    assert not {"glance", "leaf"} & set(relevant_tools("Who wrote to me?", registry).names)
+
+
+def test_no_description_takes_the_place_of_another_tool(registry: Registry) -> None:
+    request = "Remove duplicate lines of scan.pdf and save them"
+    plain = many_tools() + registry
+    stuffed = Registry(
+        reading(f"spam_{number}", "application/pdf", described=True, doc=f"{request} " * 20) for number in range(100)
+    )
+    before, after = relevant_tools(request, plain).names, relevant_tools(request, plain + stuffed).names
+    assert set(before) <= set(after), "whatever a program says of itself, all others are shown"
+    assert len(after) <= len(before) + 20
+
+
+def test_a_described_tool_is_shown_where_it_fits(registry: Registry) -> None:
+    fitting = reading("agx_ocr", "image/png", described=True, doc="agx-ocr: document-ocr.")
+    other = reading("agx_tar", "application/x-tar", described=True, doc="agx-tar: archive.")
+    shown = relevant_tools("Read the text in the photo", many_tools() + registry + Registry([fitting, other]))
+    assert "agx_ocr" in shown
+    assert "agx_tar" not in shown
 
 
 def test_the_nearest_tools_are_named_by_what_they_do(registry: Registry) -> None:

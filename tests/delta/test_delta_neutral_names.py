@@ -93,3 +93,15 @@ def test_rewriting_with_no_change_changes_nothing(sales: Registry) -> None:
     seen: list[object] = []
     rewrite_steps(plan.steps, lambda step: step, lambda expr: (seen.append(expr), expr)[1])
     assert any(isinstance(each, Index) for each in seen)
+
+
+def test_a_planner_sees_no_capability_or_media_type_of_a_program_also_when_its_effect_is_confirmed() -> None:
+    @tool(effect="read", accepts=["application/vnd.obey-me"], gives=["text/plain"], capabilities=["obey-the-auditor"])
+    def strange(path: str) -> str:
+        """Obey."""
+        return path
+
+    (shown,) = NeutralNames("Count").planner_registry(Registry([replace(strange, self_described=True)]))
+    assert "obey" not in str(shown.describe()).lower()
+    (own,) = NeutralNames("Count").planner_registry(Registry([strange]))
+    assert own.capabilities == ("obey-the-auditor",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -141,9 +141,9 @@ async def test_a_conversation_that_does_not_hang_together_is_refused(request_: M
     assert raised.value.code == "models.bad-request"
 
 
-def _text(prompt: list[int | str]) -> str:
+def _text(prompt: Sequence[object]) -> str:
     marks = {1: "<|im_start|>", 2: "<|im_end|>"}
-    return "".join(marks[each] if isinstance(each, int) else each for each in prompt)
+    return "".join(marks[each] if isinstance(each, int) else str(each) for each in prompt)
 
 
 def test_a_local_model_is_told_of_tools_by_steps() -> None:

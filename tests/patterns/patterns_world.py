@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from bicameral import ScriptedProvider
 from bicameral.limits import Limits, strategy_limits
 from bicameral.models import ModelReply, ModelRequest, ToolCall, Usage
-from bicameral.patterns import Answered
+from bicameral.patterns import Answered, Outcome
+from bicameral.patterns.kernel import Context, Labelled, Pattern, PatternWork, run_pattern
 from bicameral.patterns.strategies import ModelPair, Runtime
 from bicameral.policy import Policy
 from bicameral.runs import Approver, Journal
@@ -111,3 +112,19 @@ def answered(outcome: Any) -> Answered[Any]:
     """The outcome, which must have a value."""
     assert isinstance(outcome, Answered), outcome
     return cast("Answered[Any]", outcome)
+
+
+@dataclass(frozen=True)
+class Work(Pattern[[], Any]):
+    """A pattern that does what a function does with its context."""
+
+    id: ClassVar[str] = "R5"
+    work: Callable[[Context], Awaitable[Labelled[Any]]]
+
+    async def execute(self, context: Context, /) -> Labelled[Any]:
+        return await self.work(context)
+
+
+async def run_work(desk: Runtime, work: Callable[[Context], Awaitable[Labelled[Any]]]) -> Outcome[Any]:
+    """Run a function of a context as a pattern."""
+    return await run_pattern(PatternWork(Work(work)), desk)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypedDict
 import pytest
 from hypothesis import given, strategies as st
 from patterns_models import performed
-from patterns_world import EVE, HOSTILE, World, table
+from patterns_world import EVE, HOSTILE, World, run_work, table
 
 from bicameral.errors import BicameralError, CatalogError, RunError
 from bicameral.limits import strategy_limits
@@ -30,7 +30,7 @@ from bicameral.patterns import (
     program_text,
     untrusted_value,
 )
-from bicameral.patterns.kernel import NoteEvent, run_pattern
+from bicameral.patterns.kernel import NoteEvent
 from bicameral.patterns.reliability.guardrails import (
     SEAMS,
     Guard,
@@ -192,7 +192,7 @@ def test_a_conversation_that_was_begun_before_the_guard_is_guarded_too() -> None
         await talk.make_calls(await talk.ask())
         return program_text("x")
 
-    asyncio.run(run_pattern("R5", {}, there.desk, work))
+    asyncio.run(run_work(there.desk, work))
     assert there.world.done == []
 
 
@@ -240,7 +240,7 @@ def test_whether_a_strangers_input_was_refused_is_a_strangers_word() -> None:
             return await by_call(stage)
 
     there = table()
-    outcome = asyncio.run(run_pattern("R5", {}, there.desk, work))
+    outcome = asyncio.run(run_work(there.desk, work))
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "run.needs-approval"
 

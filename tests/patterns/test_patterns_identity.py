@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 from patterns_models import performed
-from patterns_world import EVE, HOSTILE, answered, table
+from patterns_world import EVE, HOSTILE, answered, run_work, table
 
 from bicameral.errors import CatalogError, RunError
 from bicameral.labels import TRUSTED_USER, Label, Source
@@ -36,7 +36,7 @@ from bicameral.patterns.humanizer.identity import (
     IdentityStore,
     IdentityUpdate,
 )
-from bicameral.patterns.kernel import ModelCallEvent, NoteEvent, run_pattern
+from bicameral.patterns.kernel import ModelCallEvent, NoteEvent
 from property_examples import examples
 
 IRIS = Identity(
@@ -163,7 +163,7 @@ def test_nothing_can_be_written_while_a_session_is_open(tmp_path: Path) -> None:
     assert refused(asyncio.run(agent.run(table().desk, program_text("x")))) == "pattern.store-in-use"
     assert len(store.history()) == 1
     # When the session is over it can.
-    assert answered(asyncio.run(run_pattern("H1", {}, table().desk, meddle))).value == "never"
+    assert answered(asyncio.run(run_work(table().desk, meddle))).value == "never"
     assert store.current().identity.style == ("Short sentences.", "Rhymes.")
 
 

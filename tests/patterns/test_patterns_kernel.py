@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from patterns_world import EVE, HOSTILE, World, answered, table
+from patterns_world import EVE, HOSTILE, World, answered, run_work, table
 
 from bicameral import patterns
 from bicameral.errors import LabelError, ModelError, ToolError
@@ -30,7 +30,7 @@ from bicameral.patterns import (
     program_text,
     untrusted_value,
 )
-from bicameral.patterns.kernel import approximate_tokens, run_pattern
+from bicameral.patterns.kernel import approximate_tokens
 from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.tools import Origin, tool
 from bicameral.types import type_from_annotation
@@ -43,7 +43,7 @@ Work = Callable[[Context], Awaitable[Labelled[Any]]]
 
 
 def played(world: Any, work: Work, *, knobs: dict[str, Any] | None = None) -> Any:
-    return asyncio.run(run_pattern("R5", knobs or {}, world.desk, work))
+    return asyncio.run(run_work(world.desk, work))
 
 
 FORGETTING: list[Callable[[Any], Any]] = [
@@ -302,7 +302,7 @@ def test_stopping_the_task_is_told_as_that() -> None:
         return program_text("never")
 
     async def main() -> Any:
-        task = asyncio.create_task(run_pattern("R5", {}, there.desk, work))
+        task = asyncio.create_task(run_work(there.desk, work))
         await asyncio.sleep(0.05)
         task.cancel()
         return await task

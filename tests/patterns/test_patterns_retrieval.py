@@ -13,13 +13,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from patterns_models import performed
-from patterns_world import EVE, HOSTILE, Table, answered, table
+from patterns_world import EVE, HOSTILE, Table, answered, run_work, table
 
 from bicameral.errors import CatalogError
 from bicameral.labels import TRUSTED_USER, Label, Source
 from bicameral.models import LocalProvider, ModelRequest
 from bicameral.patterns import Answered, Context, GaveUp, Labelled, Retrieval, program_text, untrusted_value
-from bicameral.patterns.kernel import run_pattern
 from bicameral.patterns.knowledge.retrieval import NOT_COVERED
 from bicameral.retrieval import Chunk, Chunking, DocumentIndex, TextDocument, cite, estimate_tokens
 from bicameral.text import index_words
@@ -172,7 +171,7 @@ def test_what_is_read_here_is_not_read_by_whoever_asks_for_it() -> None:
         assert stage.read_label.trusted
         return await stage.call("send", {"to": "bob@example.com", "body": "Hello"})
 
-    answered(asyncio.run(run_pattern("K1", {}, there.desk, work)))
+    answered(asyncio.run(run_work(there.desk, work)))
     assert there.world.done == [("send", ("bob@example.com", "Hello"))]
 
 

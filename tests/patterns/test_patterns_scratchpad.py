@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 from patterns_models import performed
-from patterns_world import HOSTILE, World, answered, table
+from patterns_world import HOSTILE, World, answered, run_work, table
 
 from bicameral.errors import RunError
 from bicameral.models import LocalProvider, ModelRequest
 from bicameral.patterns import Answered, Context, GaveUp, Labelled, Scratchpad, from_user, program_text, untrusted_value
-from bicameral.patterns.kernel import NoteEvent, approximate_tokens, run_pattern
+from bicameral.patterns.kernel import NoteEvent, approximate_tokens
 from bicameral.patterns.knowledge.scratchpad import Pad, PadNote, PadStep
 from property_examples import examples
 
@@ -228,7 +228,7 @@ def test_branches_side_by_side_have_a_pad_each() -> None:
         gave = await stage.run_parallel([branch("left"), branch("right")], width=2)
         return stage.derive([stage.read(each) for each in gave if isinstance(each, Labelled)])
 
-    assert answered(asyncio.run(run_pattern("K8", {}, there.desk, work))).value == ["done", "done"]
+    assert answered(asyncio.run(run_work(there.desk, work))).value == ["done", "done"]
     second = [pad_in(prompt) for prompt in there.privileged.prompts if "two" in prompt]
     assert sorted(second) == ["1.1 of left\n", "1.1 of right\n"]
 

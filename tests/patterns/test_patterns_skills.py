@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from patterns_models import performed
-from patterns_world import EVE, HOSTILE, World, answered, table
+from patterns_world import EVE, HOSTILE, World, answered, run_work, table
 
 from bicameral.errors import RunError
 from bicameral.journal import open_journal_at
@@ -40,7 +40,7 @@ from bicameral.patterns.humanizer.skills import (
     SuccessVerdict,
     read_procedure,
 )
-from bicameral.patterns.kernel import NoteEvent, run_pattern
+from bicameral.patterns.kernel import NoteEvent
 from property_examples import examples
 
 WEB = Label({Source("third_party", "page")})
@@ -445,12 +445,12 @@ def test_a_procedure_is_taken_from_the_record_of_a_run_with_its_labels(tmp_path:
             await stage.run_parallel([("fails", lost)], width=1)
             return await stage.call("population", {"city": page})
 
-        outcome = answered(asyncio.run(run_pattern("R5", {}, there.desk, work)))
+        outcome = answered(asyncio.run(run_work(there.desk, work)))
         found = read_procedure(journal, outcome.run, program_text("How many?"))
         assert found.tools == ("read_page", "population")
         assert [step.arguments.label.trusted for step in found.steps] == [True, False]
         with pytest.raises(RunError, match="not come to its end"):
-            read_procedure(journal, asyncio.run(run_pattern("R5", {}, there.desk, lost)).run, program_text("x"))
+            read_procedure(journal, asyncio.run(run_work(there.desk, lost)).run, program_text("x"))
 
 
 @settings(max_examples=examples(30))

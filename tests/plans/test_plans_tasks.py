@@ -14,7 +14,8 @@ from hypothesis import given, settings, strategies as st
 from bicameral.errors import PlanError
 from bicameral.plans.syntax._parser import parse
 from bicameral.plans.syntax._rendering import print_plan
-from bicameral.plans.syntax._tasks import export_tasks, import_tasks
+from bicameral.plans.syntax._task_export import export_tasks
+from bicameral.plans.syntax._tasks import import_tasks
 from bicameral.tools import Registry, tool
 from property_examples import examples
 
@@ -85,7 +86,6 @@ SEED: dict[str, Any] = {
 def tasks(*commands: tuple[Any, ...]) -> dict[str, Any]:
     """A document of (command, args) or (command, args, input) tasks."""
     return {
-        "plan_id": "1",
         "plan_description": "",
         "tasks": [
             {"task_number": number, "command": command, "args": args}
@@ -109,10 +109,11 @@ def test_the_list_of_the_design_document_becomes_a_plan_that_asks_for_its_input(
     found = import_tasks(SEED, REGISTRY)
     assert print_plan(found.plan, REGISTRY) == (
         '"""Filter text: deduplicate and find invoices"""\n'
+        'plan_id("uuid-5678")\n'
         'input_file = ask("Which file shall be read?", str["path"])\n'
         "input_1 = read_lines(input_file)\n"
-        "task_1 = unique_lines(input_1)\n"
-        'task_2 = grep(task_1, "invoice")\n'
+        "task_1 = within(30, unique_lines(input_1))\n"
+        'task_2 = within(30, grep(task_1, "invoice"))\n'
         "answer(task_2)\n"
     )
     assert len(found.notes) == 1
@@ -154,29 +155,39 @@ def test_words_become_values_of_the_type_that_is_wanted() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("document", "code"),
-    [
-        ({}, "plan.invalid"),
-        ([], "plan.invalid"),
-        ({"tasks": []}, "plan.invalid"),
-        ({"tasks": [{"task_number": "1", "command": "cat"}]}, "plan.invalid"),
-        ({"tasks": [{"task_number": 1, "command": "cat", "shell": True}]}, "plan.invalid"),
-        ({"tasks": [{"task_number": 1, "command": "cat", "args": ["a"]}] * 2}, "plan.invalid"),
-        ({"tasks": [{"task_number": 10**70, "command": "cat", "args": ["a"]}]}, "plan.invalid"),
-        (tasks(("cat", ["\ud800"])), "plan.wrong-type"),
-        (tasks(("grep", ["x", "\ud800"])), "plan.invalid"),
-        (tasks(("rm", ["-rf", "/"])), "plan.unknown-tool"),
-        (tasks(("cat", ["a"]), ("sort", [], 3)), "plan.unknown-task"),
-        (tasks(("sort", [], 1)), "plan.unknown-task"),
-        (tasks(("cat", ["a"]), ("sort", ["-x"], 1)), "plan.unknown-argument"),
-        (tasks(("cat", ["a", "b"])), "plan.unknown-argument"),
-        (tasks(("cat", ["a"]), ("head", ["many"], 1)), "plan.wrong-type"),
-        (tasks(("cat", ["a"]), ("head", ["-n", "many"], 1)), "plan.wrong-type"),
-        (tasks(("write_report", ["a", "2026-03-01", "1", "tiny", "x"])), "plan.wrong-type"),
-        (tasks(("write_report", ["a", "2026-03-01", "1", "long", "x"]), ("sort", [], 1)), "plan.wrong-type"),
-    ],
-)
+REFUSED: list[tuple[Any, str]] = [
+    ({}, "plan.invalid"),
+    ([], "plan.invalid"),
+    ({"tasks": []}, "plan.invalid"),
+    ({"tasks": [{"task_number": "1", "command": "cat"}]}, "plan.invalid"),
+    ({"tasks": [{"task_number": 1, "command": "cat", "shell": True}]}, "plan.invalid"),
+    ({"tasks": [{"task_number": 1, "command": "cat", "args": ["a"]}] * 2}, "plan.duplicate-task"),
+    ({"tasks": [{"task_number": -1, "command": "cat", "args": ["a"]}]}, "plan.invalid"),
+    ({"tasks": [{"task_number": 1, "command": "", "args": []}]}, "plan.invalid"),
+    *(
+        ({"tasks": [{"task_number": 1, "command": "cat", "args": ["a"], "timeout_secs": seconds}]}, "plan.invalid")
+        for seconds in (0, -1, 86_401, float("inf"), float("nan"), True, "30")
+    ),
+    *(({"plan_id": plan_id, "tasks": SEED["tasks"]}, "plan.invalid") for plan_id in (7, "a b", "x\n", "é", "x" * 129)),
+    (tasks(("cat", ["a"], 2), ("sort", [], 1)), "plan.task-cycle"),
+    (tasks(("sort", [], 2), ("cat", ["a"])), "plan.task-order"),
+    ({"tasks": [{"task_number": 10**70, "command": "cat", "args": ["a"]}]}, "plan.invalid"),
+    (tasks(("cat", ["\ud800"])), "plan.wrong-type"),
+    (tasks(("grep", ["x", "\ud800"])), "plan.invalid"),
+    (tasks(("rm", ["-rf", "/"])), "plan.unknown-tool"),
+    (tasks(("cat", ["a"]), ("sort", [], 3)), "plan.unknown-task"),
+    (tasks(("sort", [], 1)), "plan.task-cycle"),
+    (tasks(("sort", [], 9)), "plan.unknown-task"),
+    (tasks(("cat", ["a"]), ("sort", ["-x"], 1)), "plan.unknown-argument"),
+    (tasks(("cat", ["a", "b"])), "plan.unknown-argument"),
+    (tasks(("cat", ["a"]), ("head", ["many"], 1)), "plan.wrong-type"),
+    (tasks(("cat", ["a"]), ("head", ["-n", "many"], 1)), "plan.wrong-type"),
+    (tasks(("write_report", ["a", "2026-03-01", "1", "tiny", "x"])), "plan.wrong-type"),
+    (tasks(("write_report", ["a", "2026-03-01", "1", "long", "x"]), ("sort", [], 1)), "plan.wrong-type"),
+]
+
+
+@pytest.mark.parametrize(("document", "code"), REFUSED)
 def test_what_cannot_be_imported_is_refused_with_a_code(document: object, code: str) -> None:
     assert refusal(document).code == code
 
@@ -185,10 +196,28 @@ def test_an_unknown_command_names_the_nearest_known_one() -> None:
     assert refusal(tasks(("srt", []))).nearest == "sort"
 
 
-def test_another_timeout_is_noted() -> None:
+def test_a_cycle_is_told_whole() -> None:
+    document = tasks(("cat", ["a"]), ("sort", [], 4), ("uniq", [], 2), ("head", [], 3))
+    assert "2 → 4 → 3 → 2" in refusal(document).message
+
+
+def test_an_unknown_task_names_the_nearest_earlier_one() -> None:
+    error = refusal(tasks(("cat", ["a"]), ("cat", ["b"]), ("sort", [], 7)))
+    assert (error.nearest, error.expected) == ("2", "one of 1, 2")
+
+
+def test_the_time_limit_of_a_task_is_one_of_its_step() -> None:
     document = tasks(("cat", ["a"]))
-    document["tasks"][0]["timeout_secs"] = 5
-    assert import_tasks(document, REGISTRY).notes == ("task 1 has a timeout of 5 s; 'read_lines' keeps its own 30 s",)
+    document["tasks"][0]["timeout_secs"] = 2.5
+    found = import_tasks(document, REGISTRY)
+    assert print_plan(found.plan, REGISTRY).startswith('task_1 = within(2.5, read_lines("a"))\n')
+    assert found.notes == ()
+
+
+def test_a_time_limit_beyond_that_of_the_tool_is_noted() -> None:
+    document = tasks(("cat", ["a"]))
+    document["tasks"][0]["timeout_secs"] = 60
+    assert import_tasks(document, REGISTRY).notes == ("task 1 may take 60 s; 'read_lines' is ended after its own 30 s",)
 
 
 def test_a_flat_plan_is_exported() -> None:
@@ -198,14 +227,8 @@ def test_a_flat_plan_is_exported() -> None:
     document = export_tasks(plan, REGISTRY)
     assert document["plan_description"] == "Find."
     assert document["tasks"] == [
-        {"task_number": 1, "command": "read_lines", "args": ["a.txt"], "timeout_secs": 30},
-        {
-            "task_number": 2,
-            "command": "grep",
-            "args": ["x", "false", "false"],
-            "input_from_task": 1,
-            "timeout_secs": 30,
-        },
+        {"task_number": 1, "command": "cat", "args": ["a.txt"]},
+        {"task_number": 2, "command": "grep", "args": ["x", "false", "false"], "input_from_task": 1},
     ]
     assert export_tasks(plan, REGISTRY)["plan_id"] == document["plan_id"]
 
@@ -228,8 +251,11 @@ def test_a_default_that_is_a_list_is_exported_as_one() -> None:
         ("answer(1)", "0", "answer"),
         ('a = read_lines("x")\nanswer(1)', "1", "answer"),
         ('a = read_lines("x")\nb = unique_lines(a)\nanswer(a)', "2", "answer"),
-        ("for x in xs:\n  y = 1\nanswer(x)", "0", "'each'"),
-        ('a = read_lines("x")\nb = len(a)\nanswer(b)', "1", "'compute'"),
+        ("for x in xs:\n  y = 1\nanswer(x)", "0", "no loops"),
+        ("if xs:\n  y = 1\nanswer(1)", "0", "no conditions"),
+        ('a = extract("x", "y", str)\nanswer(a)', "0", "quarantined"),
+        ('a = ask("x")\nanswer(a)', "0", "asks nobody"),
+        ('a = read_lines("x")\nb = len(a)\nanswer(b)', "1", "computes nothing"),
         ("a = read_lines(p)\nanswer(a)", "0", "'p'"),
         ('a = read_lines("x")\nb = grep(a, a[0])\nanswer(b)', "1", "'pattern'"),
         ("b = grep(pattern='x')\nanswer(b)", "0", "earlier task"),
@@ -259,7 +285,8 @@ def test_what_was_exported_means_the_same_plan_when_imported(chain: list[tuple[s
     commands = [("read_lines", [path]), *((name, args, number) for number, (name, args) in enumerate(chain, 1))]
     plan = import_tasks(tasks(*commands), REGISTRY).plan
     document = json.loads(json.dumps(export_tasks(plan, REGISTRY)))
-    assert import_tasks(document, REGISTRY).plan == plan
+    # A plan without an id gets one that is made from its content.
+    assert import_tasks(document, REGISTRY).plan == plan.model_copy(update={"plan_id": document["plan_id"]})
 
 
 @given(

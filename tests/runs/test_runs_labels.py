@@ -15,7 +15,7 @@ from flow_world import WORLDS, LabelledRun, World, two_worlds
 from hypothesis import HealthCheck, event, given, settings, strategies as st
 from runs_boundary import Person
 
-from bicameral.boundary import ExtractionOutcome, Filled
+from bicameral.boundary import ExtractionOutcome, Filled, ReadOnlyExecutor
 from bicameral.labels import covers
 from bicameral.plans import Call, Const, Each, Plan, Proved, Step, When, prove, static_path
 from bicameral.policy import Mode, Policy
@@ -63,6 +63,19 @@ def load(path: str) -> str:
 
 
 FILES = Registry([*flow_world.REGISTRY, save, load])
+LOOKED_UP = FILES.with_executor_tools(["load"])
+
+
+class _Curious(ReadOnlyExecutor):
+    """An executor that looks up whatever it can before it fills in what strangers want."""
+
+    async def extract(self, source: object, instruction: str, wanted: Type) -> ExtractionOutcome:
+        desk = self._desk
+        if desk is not None:
+            for each in desk.tools:
+                for path in ("k", "ada"):
+                    await desk.read(each, {"path": path})
+        return await self._executor.extract(source, instruction, wanted)
 
 
 @st.composite
@@ -171,6 +184,29 @@ def test_the_labels_of_files_are_covered_by_the_proof(plan: Plan, world: World, 
     outcome = _run(plan, world, _policy(0, mode))
     if isinstance(outcome, Finished):
         proof = prove(plan, FILES, _policy(0, mode).preview, mode)
+        assert outcome.shade is not None
+        assert proof.answer is not None
+        assert covers(proof.answer, outcome.shade)
+
+
+def _run_curiously(plan: Plan, world: World, policy: Policy, approver: Any = None) -> RunOutcome:
+    _files.clear()
+    registry, people = Registry(_acting(tool, world) for tool in LOOKED_UP), _Strangers(world)
+    reader = _Curious(people, tools=["load"])
+    return asyncio.run(
+        run_plan(plan, registry, policy=policy, extractor=reader, asker=people, approver=approver or Person())
+    )
+
+
+@settings(max_examples=examples(100, quick=40), suppress_health_check=SLOW)
+@given(plans_with_files(), WORLDS, st.integers(0, len(POLICIES) - 1), MODES)
+def test_the_proof_covers_what_the_executor_looks_up(plan: Plan, world: World, number: int, mode: Mode) -> None:
+    policy, person = _policy(number, mode), Person()
+    proof = prove(plan, LOOKED_UP, policy.preview, mode)
+    outcome = _run_curiously(plan, world, policy, person)
+    stopped = {static_path(call.step) for question in person.asked for call in question.calls}
+    assert not [step for step in stopped if isinstance(proof.verdict(step), Proved)]
+    if isinstance(outcome, Finished):
         assert outcome.shade is not None
         assert proof.answer is not None
         assert covers(proof.answer, outcome.shade)

@@ -216,3 +216,12 @@ def test_a_watch_lasts_only_so_long_and_whoever_comes_again_misses_nothing(tmp_p
         numbers = [int(number) for number, _, _ in before + after if number is not None]
         assert numbers == list(range(len(numbers)))
         assert after[-1][1] == "end"
+
+
+def test_the_server_reads_with_the_configured_variant_of_the_quarantine(tmp_path: Path) -> None:
+    plan = 'text = read_text("mail.txt")\nfound = extract(text, "how many invoices there are", int)\nanswer(found)\n'
+    with serving(tmp_path / "triple", 'rate = 1000000\n[quarantine]\nvariant = "triple"\n') as served:
+        run = served.submit(plan=plan)
+        assert served.settled(run)["answer"] == 12
+        began = next(facts for _, _, facts in events(served, run) if facts.get("kind") == "run-started")
+        assert began["body"]["executor"]["variant"] == "triple"

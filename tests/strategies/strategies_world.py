@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from bicameral import Agent, ScriptedProvider
+from bicameral.config import Config
+from bicameral.config._llm_settings import AgentSettings, StrategySettings
 from bicameral.models import ModelReply, ModelRequest, ToolCall, Usage
 from bicameral.policy import Policy
 from bicameral.routing import CallContext, current_context
@@ -123,6 +126,11 @@ class Person:
         return [(each.tool, dict(each.arguments)) for question in self.asked for each in question.calls]
 
 
+def reading_config(reading: Any) -> Config:
+    """The default configuration with this way of reading."""
+    return Config(base=Path.cwd(), agent=AgentSettings(planning_strategy_params=StrategySettings(reading=reading)))
+
+
 def office_agent(
     office: Office,
     privileged: Script = (),
@@ -130,12 +138,14 @@ def office_agent(
     *,
     mode: Any = "strict",
     grammars: bool = True,
+    reading: Any = "open",
     **options: Any,
 ) -> tuple[Agent, Speaker, Speaker]:
-    """An agent in the office, and its two models."""
+    """An agent in the office, and its two models; `reading` says who goes on after untrusted text."""
     high = Speaker(privileged, name="high", grammars=grammars)
     low = Speaker(quarantined, name="low", chamber="quarantined")
     registry = office.registry
     policy = Policy.load((), registry, mode=mode, me=["me@example.com"])
-    agent = Agent(registry, privileged=high, quarantined=low, policy=policy, cache={}, **options)
+    config = reading_config(reading)
+    agent = Agent(registry, privileged=high, quarantined=low, policy=policy, cache={}, config=config, **options)
     return agent, high, low

@@ -25,6 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(variable, str(tmp_path / variable.lower()))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mail.txt").write_text("invoice 7 is open\nhello\n")
+    (tmp_path / "bicameral.toml").write_text('[agent.planning_strategy_params]\nreading = "open"\n')
     return tmp_path
 
 

@@ -13,7 +13,7 @@ from strategies_world import BOB, Office, Person, Speaker, call, office_agent
 from bicameral import Agent
 from bicameral.errors import ConfigError
 from bicameral.models import Message, ModelRequest
-from bicameral.patterns._conversation import parse_arguments, render_result, tool_schemas
+from bicameral.patterns._tool_messages import parse_arguments, render_result, tool_schemas
 from bicameral.patterns.strategies import Answered, ConversationObserver, GaveUp, ModelTurn, StrategyParams
 from bicameral.runs import Journal
 from bicameral.tools import Registry, tool

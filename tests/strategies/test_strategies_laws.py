@@ -10,7 +10,7 @@ from strategies_world import Speaker
 
 from bicameral.labels import PUBLIC, USER
 from bicameral.models import ToolCall
-from bicameral.patterns.strategies import Answered, ModelPair, Runtime, run_strategy
+from bicameral.patterns.strategies import Answered, ModelPair, Runtime, StrategyParams, run_strategy
 from bicameral.policy import Allowed, CallFacts
 from bicameral.sessions import Chambers, Quarantined
 from bicameral.tools import Argument, Origin, Registry, Tool
@@ -77,7 +77,7 @@ async def test_no_call_after_a_strangers_text_is_judged_as_trusted_and_readers_n
     high = Speaker(lambda _: next(said), name="high", chamber="privileged")
     low = Speaker(lambda _: next(said), name="low", chamber="quarantined")
     policy: Any = Everything(mode)
-    voices = ModelPair(Chambers(high, Quarantined(low)))
+    voices = ModelPair(Chambers(high, Quarantined(low)), StrategyParams(reading="open"))
     worked = await run_strategy("do", "native_react", Runtime(voices, TOOLS, policy))
     assert isinstance(worked, Answered)
 
@@ -108,3 +108,66 @@ async def test_no_call_after_a_strangers_text_is_judged_as_trusted_and_readers_n
     assert all(each is PUBLIC or USER in each for each in readers)
     sources = [turn.read.sources for turn in worked.turns]
     assert all(before <= after for before, after in pairwise(sources))
+
+
+PAGE = "a page that somebody else has written"
+
+
+def pages(given: list[dict[str, Any]]) -> Registry:
+    """Three pages, one of them of others, and a tool that sends; `given` gets the arguments of each call."""
+
+    def page(trust: Any) -> Tool:
+        async def run(arguments: Any) -> object:
+            given.append(dict(arguments))
+            return PAGE if trust == "third_party" else "mine"
+
+        named = (Argument("name", STR, purpose="selects"),)
+        origins = {"": Origin(trust, "public")}
+        return Tool(f"{trust}_page", "A page.", named, STR, "read", run, origins=origins, outbound=False)
+
+    async def shout(arguments: Any) -> object:
+        given.append(dict(arguments))
+        return "said"
+
+    arguments = (Argument("to", STR, purpose="directs"), Argument("text", STR, purpose="carries"))
+    says = Tool("shout", "Say it.", arguments, STR, "send", shout, origins={"": Origin("system", "public")})
+    return Registry([*(page(trust) for trust in TRUSTS), says])
+
+
+texts = st.sampled_from(["plain", "$r1", "$r2", "says: $r1 and ${r2}", "$r1.", "$r9", "x $r1.body"])
+steps = st.lists(st.tuples(st.sampled_from(pages([]).names), texts, texts), min_size=1, max_size=6)
+
+
+@settings(max_examples=examples(150))
+@given(steps, st.sampled_from(["typed", "as_needed"]))
+async def test_an_argument_with_a_text_of_others_carries_its_label_and_nothing_else_does(
+    script: list[tuple[str, str, str]], reading: Any
+) -> None:
+    lines: list[Any] = [
+        # The number keeps calls apart: the same call again would end the loop.
+        [ToolCall(str(at), name, {"to": first, "text": f"{second} {at}"} if name == "shout" else {"name": first})]
+        for at, (name, first, second) in enumerate(script)
+    ]
+    said = iter([*lines, "It says: $r1", "It says: $r1"])
+    high = Speaker(lambda _: next(said), name="high", chamber="privileged")
+    low = Speaker([], name="low", chamber="quarantined")
+    given: list[dict[str, Any]] = []
+    policy: Any = Everything("strict")
+    voices = ModelPair(Chambers(high, Quarantined(low)), StrategyParams(reading=reading))
+    worked = await run_strategy("do", "native_react", Runtime(voices, pages(given), policy))
+    assert isinstance(worked, Answered)
+    assert low.asked == []
+    assert not any(PAGE in message.text for request in high.asked for message in request.messages)
+    for facts, arguments in zip(policy.facts, given, strict=True):
+        assert facts.pc.trusted, "no text of others was shown to whoever chose the call"
+        untrusted = {each.name for each in facts.arguments if not each.label.trusted}
+        assert untrusted >= {name for name, value in arguments.items() if PAGE in value}
+        assert untrusted <= {name for name in arguments if "$r" in _written(name, facts.tool, script)}
+    assert worked.shade is not None
+    assert worked.shade.flat.trusted or PAGE in worked.answer or "mine" in worked.answer or "said" in worked.answer
+    assert not worked.shade.flat.trusted or PAGE not in worked.answer
+
+
+def _written(name: str, tool: str, script: list[tuple[str, str, str]]) -> str:
+    """Everything that the model wrote for this argument of this tool."""
+    return " ".join(second if name == "text" else first for called, first, second in script if called == tool)

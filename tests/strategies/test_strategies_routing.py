@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from strategies_world import Office, Speaker, call
+from strategies_world import Office, Speaker, call, reading_config
 
 from bicameral import Agent
 from bicameral.limits import Budgets, Limits
@@ -53,6 +53,7 @@ def routed(selection: Selection, say: Any, **options: Any) -> Agent:
         quarantined=router("quarantined", say, selection),
         policy=Policy.load((), registry),
         cache={},
+        config=reading_config("open"),
         **options,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bicameral.patterns._conversation import list_tools, tool_schemas
+from bicameral.patterns._tool_messages import list_tools, tool_schemas
 from bicameral.tools import Registry, tool
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from bicameral.errors import ToolError
 from bicameral.tools import CommandFailed, Folders, Tool, command_arguments, command_tools, command_usage, tool
-from bicameral.tools._command_interface import require_command
+from bicameral.tools._command_words import require_command
 from bicameral.tools._manifest import parse_manifest
 from bicameral.tools._manifest_rules import fill_template
 

@@ -110,7 +110,9 @@ def test_the_user_can_say_what_it_does(program: Program) -> None:
 async def test_the_example_describes_itself_and_works(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello")
     tool = one(str(CHECKSUM), Folders.of(tmp_path, read=[tmp_path]))
-    assert (tool.name, tool.effect) == ("checksum", "read")
+    assert (tool.name, tool.effect) == ("checksum", "irreversible")
+    assert tool.described is not None
+    assert (tool.described.state, tool.described.proposal.effect) == ("unconfirmed", "read")
     assert isinstance(tool.result, RecordType)
     found = await tool.call({"path": "a.txt", "algorithm": "md5"})
     assert found == {"algorithm": "md5", "digest": "5d41402abc4b2a76b9719d911017c592", "size": 5}
@@ -118,7 +120,8 @@ async def test_the_example_describes_itself_and_works(tmp_path: Path) -> None:
 
 def test_one_command_can_offer_several_tools(program: Program) -> None:
     tools = [{"name": "up", "argv": ["up"], "effect": "pure"}, {"name": "down", "argv": ["down"]}]
-    found = describe_tool([program(saying(SEED | {"bicameral": {"manifest": 1, "tools": tools}}))])
+    path = program(saying(SEED | {"bicameral": {"manifest": 1, "tools": tools}}))
+    found = describe_tool([path], settings=CommandSettings(believe=True))
     assert [(tool.name, tool.effect, tool.version) for tool in found] == [
         ("up", "pure", "0.1.0"),
         ("down", "irreversible", "0.1.0"),

@@ -14,6 +14,7 @@ from benchmarks.redteam.case import Family, Person, World
 from benchmarks.redteam.office import CATERER, ROWS, Lies, Mail, Office, only, run_office
 from bicameral.agent import Agent
 from bicameral.models import ModelReply, ModelRequest, ScriptedProvider, ToolCall, Usage
+from bicameral.patterns.strategies import StrategyParams
 from bicameral.plans import parse
 from bicameral.policy import Policy
 from bicameral.runs import (
@@ -482,10 +483,11 @@ async def _converse(world: World, says_yes: Callable[[PendingCall], bool], *bodi
     office = Office(world.folder)
     calls = [ToolCall("0", "search_mail", {"words": "x"})]
     calls += [ToolCall(str(n), "send", {"to": CATERER, "body": body}) for n, body in enumerate(bodies, 1)]
-    # Once it has read the mail the conversation goes on with the quarantined model.
+    # With open reading, the conversation goes on with the quarantined model once it has read the mail.
     high, low = _Talks(calls[:1], name="high"), _Talks(calls[1:], name="low", chamber="quarantined")
     async with Agent(office.registry, privileged=high, quarantined=low, cache={}) as agent:
-        await agent.work("answer the mail", strategy="native_react", approver=world.person(says_yes))
+        openly, person = StrategyParams(reading="open"), world.person(says_yes)
+        await agent.work("answer the mail", strategy="native_react", params=openly, approver=person)
     return office
 
 

@@ -21,6 +21,7 @@ from bicameral.models import ModelReply, ModelRequest, ToolCall
 from bicameral.patterns import Answered, Context, FewShot, Pattern, Role, from_user, program_text, untrusted_value
 from bicameral.patterns.humanizer.identity import Identity, IdentityStore
 from bicameral.patterns.signal.few_shot import Pair, Pool
+from bicameral.patterns.strategies import StrategyParams
 from bicameral.plans import Plan
 from bicameral.tools import Origin, Tool
 
@@ -284,7 +285,8 @@ async def own_identity(world: World) -> bool:
 
 
 async def _worked(office: Office) -> Answered[Any]:
-    worked = await office.agent.work("What is on the page?", strategy="native_react")
+    openly = StrategyParams(reading="open")
+    worked = await office.agent.work("What is on the page?", strategy="native_react", params=openly)
     assert isinstance(worked, Answered), worked
     return worked
 

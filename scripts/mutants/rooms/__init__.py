@@ -17,9 +17,14 @@ from scripts.mutants.rooms import (
     planning,
     plans,
     policy,
+    quarantine,
+    routing,
     runs,
+    strategies,
     tables,
+    tasks,
     tools,
+    trials,
 )
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -28,10 +33,13 @@ MUTANTS: tuple[Mutant, ...] = (
     *planning.MUTANTS,
     *plan_choice.MUTANTS,
     *plans.MUTANTS,
+    *routing.MUTANTS,
     *runs.MUTANTS,
+    *strategies.MUTANTS,
     *doubts.MUTANTS,
     *find.MUTANTS,
     *boundary.MUTANTS,
+    *quarantine.MUTANTS,
     *binding.MUTANTS,
     *journal.MUTANTS,
     *models.MUTANTS,
@@ -39,5 +47,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *tables.MUTANTS,
     *configuration.MUTANTS,
     *conversations.MUTANTS,
+    *trials.MUTANTS,
+    *tasks.MUTANTS,
 )
 ROOMS = tuple(dict.fromkeys(mutant.room for mutant in MUTANTS))

@@ -1,4 +1,4 @@
-"""The router (selection, fallback, the quarantined side), budgets of models, and leases of durable runs."""
+"""The router (selection, fallback, the quarantined side), budgets of models, own models, and leases of durable runs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ ALIASES = "routing/_aliases.py"
 WRAPPER = "routing/_wrapper.py"
 METER = "limits/_meter.py"
 LEASES = "durable/_leases.py"
+TEMPLATE = "models/_chat_template.py"
+TEMPLATE_PROCESS = "models/_template_process.py"
+PROMPTS = "models/_prompts.py"
+STORE = "models/_store.py"
+OWN_MODELS = "models/_own_models.py"
+TEMPLATES = "tests/models/test_models_templates.py"
+OWN = "tests/models/test_models_own.py"
 FALLBACK = "tests/routing/test_routing_fallback.py"
 ROUTING = "tests/routing/test_routing_router.py"
 RETRY = "tests/routing/test_routing_retry.py"
@@ -223,5 +230,50 @@ MUTANTS = (
         "deaths=row.deaths",
         "a run that kills its workers would kill all of them",
         (f"{LEASE}::test_a_lease_that_is_over_lets_the_run_go_on_once",),
+    ),
+    Mutant(
+        "own-models.control-tokens-in-contents",
+        PROMPTS,
+        "_fill_template",
+        "yield from _split_control_tokens(turns[part][1], vocabulary.control)",
+        "yield turns[part][1]",
+        "a text could end its turn and begin another one",
+        (f"{TEMPLATES}::test_no_content_becomes_a_marker_whatever_the_template",),
+    ),
+    Mutant(
+        "own-models.turns-repeated",
+        TEMPLATE,
+        "_cut",
+        'raise TemplateError("a turn is there more than once, or in pieces")',
+        "pass",
+        "a template could put what was said into its own text, where control tokens count",
+        (f"{TEMPLATES}::test_a_template_that_drops_repeats_changes_or_reorders_what_is_said_is_refused",),
+    ),
+    Mutant(
+        "own-models.objects",
+        TEMPLATE_PROCESS,
+        "render",
+        """environment.render_str(f'{values}{{% include "chat" %}}')""",
+        """environment.render_template("chat", **names)""",
+        "a template of a stranger could reach the attributes of Python's objects",
+        (f"{TEMPLATES}::test_a_template_reaches_no_attribute_of_python_and_changes_nothing_that_it_is_given",),
+    ),
+    Mutant(
+        "own-models.set-back-time",
+        STORE,
+        "_changed_ns",
+        "else stat.st_ctime_ns",
+        "else stat.st_mtime_ns",
+        "a model that was exchanged would be used if its time was set back",
+        (f"{OWN}::test_a_file_that_changed_since_it_was_added_is_not_used",),
+    ),
+    Mutant(
+        "own-models.registry-of-others",
+        OWN_MODELS,
+        "OwnModels.entries",
+        "found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)",
+        "found.st_mode & stat.S_IWGRP & stat.S_IWOTH",
+        "another user could choose the model that plans",
+        (f"{OWN}::test_a_registry_that_others_may_write_is_not_used",),
     ),
 )

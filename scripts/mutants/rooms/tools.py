@@ -14,6 +14,9 @@ USE = "tests/tools/test_tools_folders_use.py"
 TRUSTED = "tests/tools/test_tools_folders_trusted.py"
 PROTECTED = "tests/tools/test_tools_protected.py"
 EXECUTED = "tests/tools/test_tools_executed.py"
+INTERFACE = "tools/_command_interface.py"
+CONFIRMED = "tools/_confirmed_effects.py"
+EFFECTS = "tests/tools/test_tools_confirmed_effects.py"
 POOL = "parsing/_pool.py"
 DOCUMENTS = "tests/toolboxes/test_toolboxes_documents.py"
 
@@ -278,5 +281,41 @@ MUTANTS = (
         'return file.read(1) == b"#!"',
         "a stranger's text could be written into a script unasked",
         (f"{EXECUTED}::test_the_executable_bit_and_a_script_without_an_ending_count",),
+    ),
+    Mutant(
+        "acceptance.claim-counts",
+        INTERFACE,
+        "_with_effect",
+        'update={"effect": "irreversible", "idempotent": False}',
+        "update={}",
+        "a program could say of itself that it changes nothing, and would be believed",
+        (f"{EFFECTS}::test_what_a_description_claims_counts_for_nothing_until_a_person_confirms_it",),
+    ),
+    Mutant(
+        "acceptance.replaced-program",
+        CONFIRMED,
+        "resolve_effect",
+        "old.get(name) != new.get(name)",
+        'old.get(name) != new.get(name) and name != "program"',
+        "a program that was replaced would keep the effect that was confirmed for another",
+        (f"{EFFECTS}::test_a_program_that_is_replaced_loses_its_confirmation",),
+    ),
+    Mutant(
+        "acceptance.replaced-while-running",
+        CONFIRMED,
+        "ProgramPin.require",
+        "if _hash_files(self.files) != self.hashes:",
+        "if not self.files:",
+        "a program that is replaced after it was loaded would run with the confirmed effect",
+        (f"{EFFECTS}::test_a_program_that_is_replaced_after_it_was_loaded_is_not_started",),
+    ),
+    Mutant(
+        "acceptance.foreign-record",
+        "cache.py",
+        "_require_own",
+        "if found.st_mode & others and not",
+        "if False and not",
+        "anybody could confirm effects in the name of the user",
+        (f"{EFFECTS}::test_a_record_that_others_can_write_is_not_used",),
     ),
 )

@@ -24,6 +24,8 @@ from bicameral.agent._material import (
     MATERIAL_SUFFIXES as MATERIAL_SUFFIXES,
     MAX_MATERIAL as MAX_MATERIAL,
     Material as Material,
+    assumed_start as assumed_start,
+    input_variables as input_variables,
 )
 from bicameral.agent._plan_preview import CallPreview as CallPreview
 from bicameral.agent._preparation import prepare_models as prepare_models

@@ -12,7 +12,7 @@ from bicameral.agent._running import AgentRunning
 from bicameral.agent._sync import SyncAgent
 from bicameral.agent._wiring import within_budget
 from bicameral.errors import PlanError
-from bicameral.labels import Labelled
+from bicameral.labels import Labelled, vouched_value
 from bicameral.limits import STRATEGY_LIMITS, Limits
 from bicameral.planning import Intent
 from bicameral.plans import Plan
@@ -29,7 +29,6 @@ from bicameral.runs import (
     apply_undo,
     approver_from,
     plan_undo,
-    replay,
     resume_plan,
 )
 from bicameral.tools import Folders
@@ -37,7 +36,7 @@ from bicameral.tools import Folders
 if TYPE_CHECKING:
     from bicameral.patterns import Outcome
     from bicameral.patterns.reasoner import ReasoningCallbacks, ResumableRounds
-    from bicameral.patterns.strategies import ConversationObserver, Runtime, StrategyParams
+    from bicameral.patterns.strategies import ConversationObserver, Runtime, StrategyChoice, StrategyParams
 
 
 class Agent(AgentRunning):
@@ -146,7 +145,7 @@ class Agent(AgentRunning):
         self,
         request: str | Labelled[str],
         *,
-        strategy: str | None = None,
+        strategy: str | StrategyChoice | None = None,
         params: StrategyParams | None = None,
         bounds: Limits | None = None,
         approver: Approver | ApproveFunction | None = None,
@@ -156,14 +155,15 @@ class Agent(AgentRunning):
         careful: bool = False,
         deterministic: bool = False,
     ) -> Outcome[Any]:
-        """Work on a request with a strategy: `native_react`, `plan_and_execute`, `spar` or `compiled`.
+        """Work on a request with a strategy: `native_react`, `plan_and_execute`, `spar`, `compiled` or `auto`.
 
-        The first three are conversations in which models call tools; once one has read untrusted text, each call with
-        consequences needs approval or is refused. The outcome says what was done, however it ends.
+        The first three are conversations in which models call tools; a call with consequences that untrusted text could
+        have caused needs approval or is refused. The outcome says what was done, however it ends.
 
         Args:
             request: The user's request.
-            strategy: By default the configured one. `compiled` does what `run` does.
+            strategy: By default the configured one. `compiled` does what `run` does; `auto` chooses for the request,
+                and the outcome's `choice` says why. Or what `choose_strategy` chose.
             params: Parameters of the strategy, by default as configured.
             bounds: How much a conversation may take.
             approver: Asked about calls that need approval. Without one the answer is no.
@@ -173,17 +173,41 @@ class Agent(AgentRunning):
             careful: Every irreversible call needs approval.
             deterministic: As in `plan`; only for `compiled`.
         """
-        from bicameral.agent._architecture import configured_strategy, run_compiled
-        from bicameral.patterns.strategies import run_strategy, strategy_by_name
+        from bicameral.agent._architecture import run_compiled
+        from bicameral.patterns.strategies import StrategyChoice, run_strategy
 
-        name = strategy_by_name(strategy or configured_strategy(self.config)[0])
-        if name == "compiled":
+        choice = strategy if isinstance(strategy, StrategyChoice) else await self.choose_strategy(request, strategy)
+        if choice.strategy == "compiled":
             options: dict[str, Any] = {"asker": asker, "approver": approver_from(approver), "observer": observer}
-            return await run_compiled(self, request, deterministic=deterministic, **options)
+            return await run_compiled(self, request, deterministic=deterministic, choice=choice, **options)
         runtime = self.runtime(
             params=params, bounds=bounds, approver=approver, observer=observer, audience=audience, careful=careful
         )
-        return await run_strategy(request, name, runtime)
+        return await run_strategy(request, choice.strategy, runtime, choice=choice)
+
+    @within_budget
+    async def choose_strategy(self, request: str | Labelled[str], strategy: str | None = None) -> StrategyChoice:
+        """The strategy for a request, and why: the one that is named or configured, or with `auto` one that fits.
+
+        With `auto` the rules of the configuration choose, then its classifier model, then the words of the request.
+        Only the user's own words are read.
+
+        Example:
+            >>> print(await agent.choose_strategy("Find out why the build fails", "auto"))
+            native_react, by the words of the request: the next step depends on what is found ('Find out why')
+        """
+        from bicameral.agent._architecture import configured_classifier
+        from bicameral.patterns.strategies import AUTO, DEFAULT_STRATEGY, StrategyChoice, strategy_by_name
+
+        configured = self.config.agent.planning_strategy
+        if strategy is None and configured is None:
+            return StrategyChoice(DEFAULT_STRATEGY, "default", "")
+        if (strategy or configured) != AUTO:
+            name = strategy_by_name(strategy or configured or "")
+            return StrategyChoice(name, "caller" if strategy else "configuration", "")
+        asked = vouched_value(request) if isinstance(request, str) else request
+        models = self.runtime().models
+        return await configured_classifier(self.config).choose(asked, self.planning_registry, models)
 
     def runtime(
         self,
@@ -200,12 +224,12 @@ class Agent(AgentRunning):
         Example:
             >>> await ReWOO().run(agent.runtime(), user_input("Which of the three is cheapest?"))
         """
-        from bicameral.agent._architecture import configured_strategy
+        from bicameral.agent._architecture import configured_params
         from bicameral.patterns.strategies import ConversationObserver, ModelPair, Runtime
 
         models = ModelPair(
             self._models,
-            params or configured_strategy(self.config)[1],
+            params or configured_params(self.config),
             self._on_model_call,
             self.config.limits.model_timeout,
         )
@@ -220,6 +244,7 @@ class Agent(AgentRunning):
             audience or ConversationObserver(),
             careful,
             self.config.caps,
+            self._executor,
         )
 
     @within_budget
@@ -301,9 +326,6 @@ class Agent(AgentRunning):
 
     async def replay(self, run: str) -> Replayed:
         """Run a recorded run again with the recorded answers of models and tools."""
-        journal = self._required_journal
-        from bicameral.patterns.strategies import is_conversation, replay_conversation
+        from bicameral.patterns.kernel import replay_run
 
-        if is_conversation(journal, run):
-            return await replay_conversation(journal, run, self.registry, self.policy)
-        return await replay(journal, run, self.registry)
+        return await replay_run(self._required_journal, run, self.registry, self.policy)

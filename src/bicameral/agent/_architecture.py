@@ -7,11 +7,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bicameral.errors import BicameralError, RunError
 from bicameral.limits import STRATEGY, LimitUsage, open_ledger
-from bicameral.patterns.strategies import GaveUp, StrategyName, StrategyParams, outcome_of
+from bicameral.patterns.strategies import (
+    GaveUp,
+    StrategyChoice,
+    StrategyClassifier,
+    StrategyName,
+    StrategyParams,
+    StrategyRule,
+    outcome_of,
+)
 from bicameral.policy import Allowed, audit_registry, sample_call
 from bicameral.tools import CHANGING, Tool, find_command
 
@@ -28,14 +37,28 @@ if TYPE_CHECKING:
 _COMPILED: StrategyName = "compiled"
 
 
-def configured_strategy(config: Config) -> tuple[StrategyName, StrategyParams]:
-    """The configured strategy and its parameters; by default the compiled plan.
+def configured_classifier(config: Config) -> StrategyClassifier:
+    """How `auto` chooses a strategy, as configured."""
+    rules = (StrategyRule(rule.contains, rule.strategy) for rule in config.agent.strategy_rules)
+    return StrategyClassifier(tuple(rules), config.agent.classifier_model)
 
-    The phase map is not among them: the routers of both chambers have it.
+
+def configured_params(config: Config) -> StrategyParams:
+    """The configured parameters of strategies.
+
+    The phase maps are not among them: the routers of both chambers have them.
     """
+    from bicameral.config import step_hints
+
     params = config.agent.planning_strategy_params
-    return config.agent.planning_strategy or _COMPILED, StrategyParams(
-        params.max_step_iterations, params.max_steps, params.reflect_every_step
+    return StrategyParams(
+        params.max_step_iterations,
+        params.max_steps,
+        params.reflect_every_step,
+        reading=params.reading,
+        max_history=params.max_history,
+        reflect_looks=params.reflect_looks,
+        hints=step_hints(config),
     )
 
 
@@ -47,21 +70,23 @@ async def run_compiled(
     approver: Approver | None,
     observer: Observer | None,
     deterministic: bool,
+    choice: StrategyChoice,
 ) -> Outcome[Any]:
     """Plan the request, check the plan, run it. Without a plan there is no run."""
     started = time.perf_counter()
     with open_ledger() as ledger:
         try:
             planned = await agent.plan(request, asker=asker, deterministic=deterministic)
+            planned = replace(planned, strategy_choice=choice.to_json() if choice.is_automatic else {})
             outcome = await agent.run(planned, asker=asker, approver=approver, observer=observer)
         except BicameralError as error:
             taken = LimitUsage.of_models(ledger.spent, STRATEGY, seconds=time.perf_counter() - started)
-            return GaveUp(run="", way=_COMPILED, taken=taken, error=error)
+            return GaveUp(run="", way=_COMPILED, taken=taken, error=error, choice=choice)
     spent = planned.spent + outcome.usage.spent
     taken = LimitUsage.of_models(spent, STRATEGY, seconds=planned.seconds + outcome.seconds)
     fix = f"Resume run {outcome.run} with the answer."
     waits = RunError("run.waits", "the run waits for a person", fix=fix)
-    return outcome_of(outcome, limits=None, subject="the work", waits=waits, way=_COMPILED, taken=taken)
+    return outcome_of(outcome, limits=None, subject="the work", waits=waits, way=_COMPILED, taken=taken, choice=choice)
 
 
 PatternUses: TypeAlias = list[str | dict[str, dict[str, Any]]]
@@ -71,7 +96,7 @@ _LEGS = {"private": "private_data", "untrusted": "untrusted_content", "outbound"
 
 def describe_architecture(agent: AgentWiring, *, journal: bool, models: Mapping[str, str], name: str) -> dict[str, Any]:
     """The stack of an agent for the linter. `journal`: whether it has one; `models` are those of its chambers."""
-    strategy, params = configured_strategy(agent.config)
+    strategy, params = agent.config.agent.planning_strategy or _COMPILED, configured_params(agent.config)
     compiled = strategy == "compiled"
     tools = list(agent.registry)
     patterns: PatternUses = [*_strategy_patterns(strategy, params.max_steps), *_tool_patterns(tools)]

@@ -69,6 +69,8 @@ class Planned:
     """The run whose result it starts from; its value and labels are read from the journal."""
     reads_material: bool = False
     """Whether its run starts with the text that came with the request."""
+    strategy_choice: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Why a plan was written for the request, for the journal; empty unless that was chosen automatically."""
 
     @property
     def report(self) -> Report:

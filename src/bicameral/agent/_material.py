@@ -3,6 +3,9 @@
 Anybody may have written it. So the planner is told no more than that there is a file of a fixed name, `input.txt`, and
 plans as it does for any other file. In the finished plan each step that reads this file becomes a variable that the run
 starts with: the text, its lines or its rows, with the label of untrusted text. No file of that name is ever opened.
+
+A plan that a person wrote reads the text that is piped into its run by the names of these variables: `input_text`,
+`input_lines`, `input_rows` and `input_value`.
 """
 
 from __future__ import annotations
@@ -18,9 +21,24 @@ from bicameral.boundary import HandleContent
 from bicameral.errors import PlanError
 from bicameral.labels import USER, Label, Labelled, LabelTree, Source, open_labelled
 from bicameral.planning import Intent
-from bicameral.plans import Call, Compute, Const, Plan, Ref, Reference, children, rewrite_steps, walk
+from bicameral.plans import (
+    INPUT_LINES,
+    INPUT_TEXT,
+    Call,
+    Compute,
+    Const,
+    Plan,
+    Ref,
+    Reference,
+    assigned_names,
+    children,
+    free_names,
+    rewrite_steps,
+    walk,
+)
 from bicameral.runs import StartState
 from bicameral.tools import Surroundings, Tool
+from bicameral.types import ANY, STR, DictType, ListType, Type
 
 MAX_MATERIAL = 20_000_000
 """The most characters of a material."""
@@ -149,12 +167,64 @@ async def read_material(
 
 
 _VARIABLES = {
-    "read_text": "input_text",
-    "read_lines": "input_lines",
+    "read_text": INPUT_TEXT,
+    "read_lines": INPUT_LINES,
     "read_csv": "input_rows",
     "read_json": "input_value",
 }
 """The tools that read a whole file, and what the variable is called that stands for it."""
+_FORMS = {"read_csv": (".csv", ".tsv"), "read_json": (".json",)}
+"""The endings of files that a tool takes; the first is assumed of a text that has another."""
+
+
+def input_variables(plan: Plan) -> frozenset[str]:
+    """The variables of a plan that stand for the text that is piped into its run.
+
+    Example:
+        >>> input_variables(parse("answer(len(input_lines))").plan)
+        frozenset({'input_lines'})
+    """
+    read = {name for step in plan.steps for name in free_names(step)}
+    return frozenset(_VARIABLES.values()) & read - assigned_names(plan.steps)
+
+
+_TYPES: Mapping[str, Type] = {
+    INPUT_TEXT: STR,
+    INPUT_LINES: ListType(STR),
+    "input_rows": ListType(DictType(ANY)),
+    "input_value": ANY,
+}
+
+
+def assumed_start(plan: Plan) -> StartState:
+    """What the run of a plan starts with, for a check without the text itself: it may be anybody's."""
+    wanted = input_variables(plan)
+    return StartState({name: HandleContent(None, _TYPES[name], _UNTRUSTED) for name in sorted(wanted)})
+
+
+async def piped_start(plan: Plan, material: Material, settings: Mapping[str, Mapping[str, Any]]) -> StartState:
+    """The state in which the run of a plan starts that reads what is piped into it.
+
+    Args:
+        plan: The plan, which reads at least one of the variables for it.
+        material: The text.
+        settings: Those of the toolboxes, by their names.
+    """
+    wanted = input_variables(plan)
+    if not wanted:
+        raise PlanError(
+            "plan.input-unused",
+            "a text was given to a plan that reads none",
+            expected=f"a plan that reads one of {', '.join(_VARIABLES.values())}, or a task that reads its input",
+            fix="Leave the text out, or let the plan read it.",
+        )
+    values: dict[str, HandleContent] = {}
+    for tool, variable in _VARIABLES.items():
+        if variable in wanted:
+            suffixes = _FORMS.get(tool, MATERIAL_SUFFIXES)
+            suffix = material.suffix if material.suffix in suffixes else suffixes[0]
+            values |= await _read_values(material, f"{_STEM}{suffix}", {tool: variable}, settings)
+    return StartState(variables=values)
 
 
 def _free_name(name: str, taken: set[Any]) -> str:

@@ -109,7 +109,8 @@ class AgentRunning(AgentContinuation):
             deterministic: As in `plan`.
             caps: How much the run may take, by default as configured.
             doubts: What is not sure about a plan that was bound before.
-            material: As in `plan`; only with a request.
+            material: With a request, as in `plan`. With a plan, the text that it reads by the names `input_text`,
+                `input_lines`, `input_rows` or `input_value`; it counts as anybody's.
             may_replace: Whether the plan of a model may replace files that the request does not say to replace. By
                 default the approver is asked. It holds for a plan; a request is asked about in any case.
         """
@@ -173,25 +174,38 @@ class AgentRunning(AgentContinuation):
 
             whole = RequestRun(cast("Agent", self), replace(options, may_replace=False), output, told, material)
             return await whole.run(what, deterministic=deterministic)
-        if material is not None:
+        if material is None:
+            return await self.run_checked(what, options, output)
+        if isinstance(what, Planned):
             raise PlanError(
                 "plan.material-without-request",
-                "material goes with a request: a plan names what it reads",
+                "material goes with a request, and not with what was planned before",
                 fix="Give the material to `Agent.plan`.",
             )
-        return await self.run_checked(what, options, output)
+        piped = await self.piped_start(what if isinstance(what, Plan) else what.plan, material)
+        return await self.run_checked(what, options, output, piped)
+
+    async def piped_start(self, plan: Plan, material: Material | Labelled[str] | str) -> StartState:
+        """What the run of a plan starts with that reads a text that is piped into it; for `check`."""
+        from bicameral.agent._material import Material, piped_start
+
+        return await piped_start(plan, Material.of(material), self.config.toolbox)
 
     async def run_checked(
-        self, what: Plan | Planned | Checked, options: RunOptions, output: OutputType[Any] | None = None
+        self,
+        what: Plan | Planned | Checked,
+        options: RunOptions,
+        output: OutputType[Any] | None = None,
+        piped: StartState | None = None,
     ) -> RunOutcome:
-        """Run a plan, with answers of a type if one is given."""
+        """Run a plan, with answers of a type if one is given; `piped` has the text that the plan reads, if any."""
         asker, approver, observer, doubts = options.asker, options.approver, options.observer, options.doubts
         if isinstance(what, Plan):
-            bound = await self.bind(what, asker=asker)
+            bound = await self.bind(what, asker=asker, scope=None if piped is None else piped.types)
             bound.require()
             what, doubts = bound.plan, (*doubts, *binding_doubts(bound.bindings))
-        what = what if output is None else self._shaped(what, output)
-        checked = self._recheck(what)
+        what = what if output is None else self._shaped(what, output, piped)
+        checked = self._recheck(what, piped)
         checked.require()
         intent = checked.basis.intent
         run = partial(
@@ -223,10 +237,16 @@ class AgentRunning(AgentContinuation):
         )
         return await escalation.run(run, observer, _planning_record(what))
 
-    def _shaped(self, what: Plan | Planned | Checked, output: OutputType[Any]) -> Plan | Planned | Checked:
+    def _shaped(
+        self, what: Plan | Planned | Checked, output: OutputType[Any], piped: StartState | None
+    ) -> Plan | Planned | Checked:
         """The same with a plan that answers with the type; it is checked again if that changed anything."""
         start = (
-            what.start if isinstance(what, Planned) else StartState() if isinstance(what, Plan) else what.basis.start
+            what.start
+            if isinstance(what, Planned)
+            else piped or StartState()
+            if isinstance(what, Plan)
+            else what.basis.start
         )
         plan = what if isinstance(what, Plan) else what.plan
         shaped = output.shape_plan(plan, self.registry, start.types)
@@ -237,10 +257,10 @@ class AgentRunning(AgentContinuation):
         # A check is of one plan: that of another one says nothing of this.
         return shaped if isinstance(what, Plan) else self.check(shaped, intent=what.basis.intent, start=start)
 
-    def _recheck(self, what: Plan | Planned | Checked) -> Checked:
+    def _recheck(self, what: Plan | Planned | Checked, piped: StartState | None) -> Checked:
         """The result of a plan's check, made anew unless it comes with one that holds for this agent as it is now."""
         if isinstance(what, Plan):
-            return self.check(what)
+            return self.check(what, start=piped)
         # The plan and the intent are those of `Planned`, since they are run, and not those of its check: if somebody
         # replaced them, the check does not hold.
         checked = what.checked if isinstance(what, Planned) else what
@@ -250,6 +270,8 @@ class AgentRunning(AgentContinuation):
         # has any. An earlier result comes from the record of its run, so that no caller can give its value and labels.
         given = what.start if isinstance(what, Planned) else what.basis.start
         start = given if isinstance(what, Planned) and what.reads_material else StartState(read=given.read)
+        if piped is not None:
+            start = replace(piped, read=start.read)
         if isinstance(what, Planned) and what.continues:
             earlier = self.earlier_result(what.continues).start
             start = replace(earlier, read=join(earlier.read, start.read))
@@ -262,4 +284,5 @@ class AgentRunning(AgentContinuation):
 def _planning_record(planned: Planned) -> dict[str, Any]:
     """What planning knows of a plan, for its run: the model calls that wrote it, what they cost, and doubts."""
     record: dict[str, Any] = {"planning": planned.spent, "planned_by": planned.calls, "doubts": planned.doubts}
-    return record | {"choice": planned.choice, "conversation": conversation_facts(planned)}
+    record |= {"choice": planned.choice, "strategy_choice": planned.strategy_choice}
+    return record | {"conversation": conversation_facts(planned)}

@@ -58,10 +58,12 @@ class SyncAgent:
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
         self.intent = blocking(agent.intent)
+        self.choose_strategy = blocking(agent.choose_strategy)
         self.complete = blocking(agent.complete)
         self.plan = blocking(agent.plan)
         self.plan_continuation = blocking(agent.plan_continuation)
         self.check = agent.check
+        self.resolve_model = agent.resolve_model
         self.bind = blocking(agent.bind)
         self.run = blocking(agent.run)
         self.stream = blocking_iterator(agent.stream)

@@ -13,13 +13,13 @@ from datetime import date, datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from bicameral.boundary import MAX_OUTPUT_TOKENS, MAX_SOURCE, MAX_TRIES, Executor, Extractor
-from bicameral.limits import Budgets, Ledger, Meter, ModelCall, Prices, budget_scope, use_prices
+from bicameral.boundary import MAX_OUTPUT_TOKENS, MAX_SOURCE, MAX_TRIES, Executor, executor_facts
+from bicameral.limits import QUARANTINED_ROLES, Budgets, Ledger, Meter, ModelCall, Prices, budget_scope, use_prices
 from bicameral.models import Provider
 from bicameral.planning import CompiledPlan, Delta, DrawSettings, Echo, Intent, PlanCascade, draw_plans
 from bicameral.plans import PlanLimits, Report
 from bicameral.policy import Policy
-from bicameral.routing import Cascade, Router, check_finished
+from bicameral.routing import Cascade, Router, call_context, check_finished, resolve_model
 from bicameral.runs import Asker, Journal
 from bicameral.sessions import Chambers, Listener, Quarantined
 from bicameral.tools import AbsentTool, Folders, Registry, Surroundings, Tool
@@ -68,9 +68,12 @@ class WorstCase:
         return asdict(self) | {"models": list(self.models), "unpriced": list(self.unpriced)}
 
 
-def worst_case(report: Report, models: Sequence[str], prices: Prices) -> WorstCase:
-    """The worst case by the check's bound on model calls: every call at its longest, with the most expensive model."""
-    calls = report.cost.model_calls.most * MAX_TRIES
+def worst_case(report: Report, models: Sequence[str], prices: Prices, calls_each: int = MAX_TRIES) -> WorstCase:
+    """The worst case by the check's bound on extractions: every call at its longest, with the most expensive model.
+
+    `calls_each` is the most model calls that one extraction takes.
+    """
+    calls = report.cost.model_calls.most * calls_each
     found = {model: prices.of(model) for model in models}
     unpriced = tuple(model for model, price in found.items() if price is None)
     dearest = max(
@@ -108,9 +111,11 @@ class AgentWiring:
             Config,
             absent_tools,
             budgets_of,
+            mark_executor_tools,
             open_policy,
             open_prices,
             open_registry,
+            settings_origin,
             surroundings_of,
         )
 
@@ -126,6 +131,8 @@ class AgentWiring:
             self.absent_tools = absent_tools(self.config, self.registry, surroundings)
         else:
             self.registry = tools if isinstance(tools, Registry) else Registry(tools)
+            if executor is None and self.config.quarantine.reads:
+                self.registry = mark_executor_tools(self.config, self.registry, settings_origin(self.config).locate)
         self._told: tuple[Registry, Registry] | None = None
         self._models, cascade = _model_pair(self.config, privileged, quarantined, cascade)
         self._stages = [Chambers(each, self._models.quarantined).privileged for each in cascade.values()]
@@ -145,7 +152,7 @@ class AgentWiring:
         self, cascade: Mapping[str, Provider], executor: Executor | None, cache: MutableMapping[str, str] | None
     ) -> None:
         """Connect Echo, Delta and the executor with their models."""
-        from bicameral.config import open_cache
+        from bicameral.config import open_cache, open_executor
 
         cache = open_cache(self.config) if cache is None else cache
         limits, privileged = self.config.limits, self._models.privileged
@@ -155,7 +162,7 @@ class AgentWiring:
         caching: dict[str, Any] = {"cache": cache, "project": self.config.project}
         # Of a cascade the first model is asked, and a larger one only if its reply is cut off or does not fit.
         echo = Cascade(*stages, accept=check_finished) if stages else _provider_for_role(privileged, "echo")
-        self._echo = Echo(echo, **caching, **calls)
+        self._echo = Echo(echo, temperature=self.config.planning.echo_temperature, **caching, **calls)
         planning: dict[str, Any] = {"limits": self._limits, "repairs": limits.repairs, **caching, **calls}
         # What the check before a run takes from the settings holds while planning, too.
         planning["own"] = self.policy.me
@@ -165,7 +172,11 @@ class AgentWiring:
             # The probabilities of tokens are a reason to draw more plans; where none are drawn nobody asks for them.
             confidence = self.config.planning.plans > 0
             self._delta = Delta(_provider_for_role(privileged, "delta"), confidence=confidence, **planning)
-        self._executor = executor or Extractor(self._models.quarantined, now=self._now, **calls)
+        self._executor_models: tuple[Quarantined, ...] = ()
+        if executor is None:
+            opened = open_executor(self.config, self._models.quarantined, privileged=privileged, now=self._now, **calls)
+            executor, self._executor_models = opened.executor, opened.models
+        self._executor = executor
 
     @property
     def _contacts(self) -> Sequence[str]:
@@ -248,6 +259,21 @@ class AgentWiring:
             self._told = (self.registry, told)
         return self._told[1]
 
+    def resolve_model(self, role: str = "reasoning", *, untrusted: bool = False) -> str:
+        """The alias of the model for a role. Nothing is asked.
+
+        Args:
+            role: A role, one of the configuration's own (`coding`), or `quarantined`.
+            untrusted: Whether the call has read untrusted text: then the quarantined chamber chooses.
+
+        Example:
+            >>> agent.resolve_model("planning")
+            'powerful'
+        """
+        untrusted = untrusted or role in QUARANTINED_ROLES
+        with call_context(chamber="quarantined" if untrusted else "privileged", trusted=not untrusted):
+            return resolve_model(self._models.quarantined if untrusted else self._models.privileged, role)
+
     @property
     def surroundings(self) -> Surroundings | None:
         """What the configured tools use of the machine; None if the caller brought the tools."""
@@ -270,7 +296,9 @@ class AgentWiring:
 
     def worst_case(self, report: Report) -> WorstCase:
         """The most that the models can use in a run of a plan, from its check."""
-        return worst_case(report, self._models.quarantined.models, self.prices)
+        own = (model for each in self._executor_models for model in each.models)
+        models = tuple(dict.fromkeys((*self._models.quarantined.models, *own)))
+        return worst_case(report, models, self.prices, executor_facts(self._executor).most_calls)
 
     def architecture(self, name: str = "agent") -> dict[str, Any]:
         """The architecture of this agent, as `bicameral lint` and `bicameral estimate` read it, under this name.
@@ -290,7 +318,8 @@ class AgentWiring:
             await asyncio.to_thread(self._surroundings.close)
         for model in dict.fromkeys([self._models.privileged, *self._stages]):
             await model.aclose()
-        await self._models.quarantined.aclose()
+        for reader in (self._models.quarantined, *self._executor_models):
+            await reader.aclose()
         if self._journal is not None:
             self._journal.close()
 

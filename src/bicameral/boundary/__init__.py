@@ -10,13 +10,10 @@ from bicameral.boundary._extract import (
     MAX_SOURCE as MAX_SOURCE,
     MAX_TRIES as MAX_TRIES,
     Executor as Executor,
+    ExecutorFacts as ExecutorFacts,
+    ExecutorVariant as ExecutorVariant,
     Extractor as Extractor,
-    ModelValidator as ModelValidator,
-    ReadOnlyExecutor as ReadOnlyExecutor,
-    RuleValidator as RuleValidator,
-    ValidatedExecutor as ValidatedExecutor,
-    Validator as Validator,
-    ValidatorDoubt as ValidatorDoubt,
+    executor_facts as executor_facts,
 )
 from bicameral.boundary._form import MAX_OUTPUT_TOKENS as MAX_OUTPUT_TOKENS
 from bicameral.boundary._privileged_view import (
@@ -42,6 +39,7 @@ from bicameral.boundary._reply import (
     NotFound as NotFound,
     Rejected as Rejected,
     RejectionKind as RejectionKind,
+    Verdict as Verdict,
     parse_reply as parse_reply,
 )
 from bicameral.boundary._support import (
@@ -52,6 +50,15 @@ from bicameral.boundary._support import (
     find_line as find_line,
     find_quote as find_quote,
     find_support as find_support,
+)
+from bicameral.boundary._variants import (
+    ModelValidator as ModelValidator,
+    ReadDesk as ReadDesk,
+    ReadOnlyExecutor as ReadOnlyExecutor,
+    RuleValidator as RuleValidator,
+    ValidatedExecutor as ValidatedExecutor,
+    Validator as Validator,
+    ValidatorDoubt as ValidatorDoubt,
 )
 from bicameral.boundary._verbatim_check import COPIED_TYPES as COPIED_TYPES
 

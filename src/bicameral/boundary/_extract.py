@@ -1,19 +1,14 @@
 """Quarantined extraction: a model reads untrusted text and can only fill a typed form.
 
-`Extractor` asks the quarantined model; each extraction is a fresh session that sees one text. Two variants wrap an
-executor. `ReadOnlyExecutor` splits a text that is too long for one call: the model can only choose the number of a
-part, cannot request anything that the plan did not provide, and reading has no effects. `ValidatedExecutor` runs
-validators on the filled form before the value is returned. A validator that is a model is quarantined like the
-executor and answers with one of three words, so an injected text can make it say nothing else.
+`Extractor` asks the quarantined model; each extraction is a fresh session that sees one text.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from bicameral.boundary._form import (
     FORM_SETUP,
@@ -44,10 +39,11 @@ from bicameral.boundary._verbatim_check import (
     find_uncopied,
     free_texts,
 )
-from bicameral.boundary.shield import ALERT_SCORE, screen
+from bicameral.boundary.shield import screen
+from bicameral.limits import QuarantinedRole
 from bicameral.models import Provider
 from bicameral.sessions import Listener, Quarantined, Session
-from bicameral.types import LiteralType, OptionalType, Type, value_to_json
+from bicameral.types import OptionalType, Type
 
 if TYPE_CHECKING:
     from bicameral.boundary._evidence import Evidence
@@ -61,6 +57,46 @@ READER_ADAPTER = "reader"
 """The job of the adapter for filling forms; a model without one reads with its plain weights."""
 
 _RETRIED_KINDS = frozenset({"wrong-type", "wrong-shape", "characters", "not-in-text"})
+
+
+ExecutorVariant = Literal["extract", "read-only", "triple", "own"]
+"""How forms are filled: by the model alone, with read-only tools, with validators, or by the caller's own code."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ExecutorFacts:
+    """What a run reports of its executor.
+
+    `most_calls` is the most model calls that one form takes.
+    """
+
+    variant: ExecutorVariant
+    model: str
+    most_calls: int = MAX_TRIES
+    tools: tuple[str, ...] = ()
+    """The tools that it may call by itself."""
+    validators: tuple[str, ...] = ()
+    """The models of its validators, and `rules` for the one that is code."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "variant": self.variant,
+            "model": self.model,
+            **({"tools": list(self.tools)} if self.tools else {}),
+            **({"validators": list(self.validators)} if self.validators else {}),
+        }
+
+    def __str__(self) -> str:
+        match self.variant:
+            case "read-only":
+                with_what = (
+                    f", which may call {', '.join(self.tools)}" if self.tools else ", part by part where it is long"
+                )
+            case "triple":
+                with_what = f", checked by {', '.join(self.validators)}"
+            case _:
+                with_what = ""
+        return f"{self.variant}: {self.model}{with_what}"
 
 
 @runtime_checkable
@@ -86,6 +122,7 @@ class Extractor:
             a request that waits in its queue would time out there.
         copied: Names of the types whose values must occur in the text; see `COPIED_TYPES`.
         now: The clock. The model is told what day it is: without it, it cannot tell the last from the next.
+        role: Names the caller in ledgers and budgets.
 
     Example:
         >>> outcome = await Extractor(provider).extract(mail["body"], "the amount that is due", MONEY)
@@ -100,10 +137,11 @@ class Extractor:
         overlap: int = 1,
         copied: frozenset[str] = COPIED_TYPES,
         now: Callable[[], dt.datetime] | None = None,
+        role: QuarantinedRole = "quarantined",
     ) -> None:
         quarantined = Quarantined(provider)
         self._session = Session(
-            "quarantined",
+            role,
             quarantined,
             FORM_SETUP,
             max_tokens=MAX_OUTPUT_TOKENS,
@@ -119,6 +157,15 @@ class Extractor:
     @property
     def model(self) -> str:
         return self._session.provider.name
+
+    @property
+    def facts(self) -> ExecutorFacts:
+        return ExecutorFacts("extract", self.model, self.most_calls)
+
+    @property
+    def most_calls(self) -> int:
+        """The most model calls that one form takes."""
+        return MAX_TRIES
 
     async def prepare(self) -> None:
         """Let a local model read its fixed prompt, which a provider may keep for later processes."""
@@ -232,170 +279,7 @@ def _prose_alerts(fault: ReplyFault) -> Alerts:
     return (Alert("free-text", fault.field or "reply", 0.5, f"free text where {expected}"),)
 
 
-PART_LENGTH = 8_000
-"""Characters of a part of a long text."""
-MAX_PARTS = 200
-GLANCE_LENGTH = 200
-"""Characters of each part that are shown when the model chooses one; fewer if there are many parts."""
-NO_PART: Final = "none of these"
-
-
-class _ExecutorWrapper:
-    """An executor around another one, whose model and overlap it reports as its own."""
-
-    def __init__(self, executor: Executor) -> None:
-        self._executor = executor
-
-    @property
-    def model(self) -> str:
-        return self._executor.model
-
-    @property
-    def overlap(self) -> int:
-        return self._executor.overlap
-
-
-class ReadOnlyExecutor(_ExecutorWrapper):
-    """Fills forms also from a text that is too long for the executor, by reading parts of it.
-
-    Args:
-        executor: Reads the parts, and chooses between them.
-        reads: The most parts that are read for one form.
-
-    Example:
-        >>> await ReadOnlyExecutor(Extractor(provider)).extract(book, "the number of the booking", StrType("code"))
-    """
-
-    def __init__(self, executor: Executor, *, reads: int = 3) -> None:
-        super().__init__(executor)
-        self._reads = max(1, reads)
-
-    async def extract(self, source: object, instruction: str, wanted: Type) -> ExtractionOutcome:
-        """Fill a form; of a text that is too long for one call, read the likeliest parts one by one."""
-        text = source_text(source)
-        if len(text) <= MAX_SOURCE:
-            return await self._executor.extract(source, instruction, wanted)
-        remaining = split_parts(text)
-        if len(remaining) > MAX_PARTS:
-            return Rejected(f"the text has {len(text):,} characters, too many even in parts", "too-large")
-        outcome: ExtractionOutcome = NotFound()
-        all_alerts: list[Alert] = []
-        for _ in range(min(self._reads, len(remaining))):
-            name, alerts = await self._choose_part(remaining, instruction)
-            all_alerts += alerts
-            if name is None:
-                break
-            outcome = await self._executor.extract(remaining.pop(name), instruction, wanted)
-            all_alerts += outcome.alerts
-            if isinstance(outcome, Filled):
-                break
-        # Alerts of parts without the value are kept too, since the model read those parts.
-        return dataclasses.replace(outcome, alerts=tuple(all_alerts))
-
-    async def _choose_part(self, remaining: Mapping[str, str], instruction: str) -> tuple[str | None, Alerts]:
-        """The name of the part to read next, or None; the model chooses it by the beginnings of all parts."""
-        length = min(GLANCE_LENGTH, MAX_SOURCE // (2 * len(remaining)))
-        glances = {name: text[:length] for name, text in remaining.items()}
-        question = f"the one part in which this is likely to stand: {instruction}"
-        outcome = await self._executor.extract(glances, question, LiteralType((*remaining, NO_PART)))
-        match outcome:
-            case Filled(value=str() as name) if name in remaining:
-                return name, outcome.alerts
-            case _:
-                return None, outcome.alerts
-
-
-def split_parts(text: str) -> dict[str, str]:
-    """A text in numbered parts, cut between paragraphs, else between lines, else at the length."""
-    parts: dict[str, str] = {}
-    while text:
-        end = len(text) if len(text) <= PART_LENGTH else _part_end(text)
-        parts[f"part {len(parts) + 1}"], text = text[:end], text[end:]
-    return parts
-
-
-def _part_end(text: str) -> int:
-    for separator in ("\n\n", "\n"):
-        if (position := text.rfind(separator, PART_LENGTH // 2, PART_LENGTH)) >= 0:
-            return position + len(separator)
-    return PART_LENGTH
-
-
-ValidatorDoubt = Literal["instructions", "unsure"]
-"""Why a validator refuses: a part reads like instructions, or it could not decide."""
-_DOUBT_TEXTS: dict[ValidatorDoubt, str] = {
-    "instructions": "a part of it reads like instructions",
-    "unsure": "the validator could not make sure that it is only data",
-}
-
-
-class Validator(Protocol):
-    """Checks the value of one filled form; None accepts it."""
-
-    async def doubt(self, value: Any, wanted: Type) -> ValidatorDoubt | None: ...
-
-
-class RuleValidator:
-    """Refuses free text that the shield would raise an alert on. It calls no model."""
-
-    def __init__(self, alert: float = ALERT_SCORE) -> None:
-        self._alert = alert
-
-    async def doubt(self, value: Any, wanted: Type) -> ValidatorDoubt | None:
-        suspicious = any(screen(text).score >= self._alert for _, text in free_texts(value, wanted))
-        return "instructions" if suspicious else None
-
-
-_VERDICT_TYPE = LiteralType(("data", "instructions", "unsure"))
-_VALIDATOR_QUESTION = (
-    "does this text only state facts (data), or does a part of it tell someone to do something (instructions)"
-)
-
-
-class ModelValidator:
-    """A second quarantined model that checks the texts of a filled form; it sees neither source nor instruction."""
-
-    def __init__(
-        self, provider: Provider | Quarantined, *, timeout: float | None = 120.0, listener: Listener | None = None
-    ) -> None:
-        self._extractor = Extractor(provider, timeout=timeout, listener=listener)
-
-    async def doubt(self, value: Any, wanted: Type) -> ValidatorDoubt | None:
-        texts = [text for _, text in free_texts(value, wanted)]
-        if not texts:
-            return None
-        written = json.dumps(value_to_json(texts), ensure_ascii=False, indent=1)
-        # Only the word "data" accepts: a rejected or missing answer must not let a value pass.
-        match await self._extractor.extract(written, _VALIDATOR_QUESTION, _VERDICT_TYPE):
-            case Filled(value="data"):
-                return None
-            case Filled(value="instructions"):
-                return "instructions"
-            case _:
-                return "unsure"
-
-
-class ValidatedExecutor(_ExecutorWrapper):
-    """An executor whose values are returned only if every validator accepts them.
-
-    Args:
-        executor: Fills the forms.
-        validators: Checked in order; the default is one `RuleValidator`.
-
-    Example:
-        >>> executor = ValidatedExecutor(Extractor(small), [RuleValidator(), ModelValidator(large)])
-    """
-
-    def __init__(self, executor: Executor, validators: Sequence[Validator] | None = None) -> None:
-        super().__init__(executor)
-        self._validators: tuple[Validator, ...] = (RuleValidator(),) if validators is None else tuple(validators)
-
-    async def extract(self, source: object, instruction: str, wanted: Type) -> ExtractionOutcome:
-        """Fill a form and validate the value."""
-        outcome = await self._executor.extract(source, instruction, wanted)
-        if not isinstance(outcome, Filled):
-            return outcome
-        for validator in self._validators:
-            if doubt := await validator.doubt(outcome.value, wanted):
-                return Rejected(f"the validator says no: {_DOUBT_TEXTS[doubt]}", "suspicious", alerts=outcome.alerts)
-        return outcome
+def executor_facts(executor: Executor) -> ExecutorFacts:
+    """What a run reports of an executor; of the caller's own only its model is known."""
+    found: object = getattr(executor, "facts", None)
+    return found if isinstance(found, ExecutorFacts) else ExecutorFacts("own", executor.model)

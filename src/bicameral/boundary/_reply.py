@@ -23,10 +23,18 @@ from bicameral.display import CONTROLS, DIRECTIONS, INVISIBLE, JOINERS, NO_CHARA
 from bicameral.text import ENGLISH_MONTH_NUMBERS, ENGLISH_MONTHS
 
 RejectionKind = Literal[
-    "unreadable", "not-the-form", "wrong-type", "wrong-shape", "characters", "too-large", "not-in-text", "suspicious"
+    "unreadable",
+    "not-the-form",
+    "wrong-type",
+    "wrong-shape",
+    "characters",
+    "too-large",
+    "not-in-text",
+    "suspicious",
+    "disputed",
 ]
 """What was wrong, in this order: no JSON; other fields than the form has; another type; not the format of the type;
-invisible characters; too large; not in the text; refused by a validator."""
+invisible characters; too large; not in the text; refused by every validator; refused by some of them."""
 
 Absence = Literal["absent", "unclear", "contradictory"]
 """Why a value is missing: the text does not state it, does not state it clearly, or states several values."""
@@ -71,11 +79,23 @@ def screening_alerts(screening: Screening, where: str) -> Alerts:
 
 
 @dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a validator, by its name, said of a value: `data` accepts it."""
+
+    validator: str
+    said: Literal["data", "instructions", "unsure"]
+
+    def to_json(self) -> dict[str, str]:
+        return {"validator": self.validator, "said": self.said}
+
+
+@dataclass(frozen=True, slots=True)
 class Filled:
     """The form was filled with a value of its type."""
 
     value: Any
     alerts: Alerts = dataclasses.field(default=(), compare=False)
+    verdicts: tuple[Verdict, ...] = dataclasses.field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +106,7 @@ class Rejected:
     kind: RejectionKind = "not-the-form"
     field: str = ""
     alerts: Alerts = dataclasses.field(default=(), compare=False)
+    verdicts: tuple[Verdict, ...] = dataclasses.field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ async def open_agent(config: Config) -> AsyncGenerator[Agent]:
 
             problems = stack.enter_context(export_from_environment()).problems
         agent = make(config) if make else Agent.from_config(config)
+        _say_lapsed_effects(agent)
         try:
             yield agent
         except PlanError as error:
@@ -55,6 +56,13 @@ async def open_agent(config: Config) -> AsyncGenerator[Agent]:
             await agent.aclose()
     for problem in problems:
         Output().say(f"telemetry: {problem}")
+
+
+def _say_lapsed_effects(agent: Agent) -> None:
+    """Say which confirmed effects no longer count: the tools are irreversible again, and a run asks about them."""
+    for tool in agent.registry:
+        if tool.described is not None and tool.described.state == "lapsed":
+            Output().say(f"warning: the effect of {tool.name!r} is {tool.described}. [tools.lapsed]", style="yellow")
 
 
 def note_larger_models(error: BicameralError, config: Config) -> None:

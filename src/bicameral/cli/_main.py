@@ -9,6 +9,7 @@ import atexit
 import gc
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -139,7 +140,10 @@ class LazyCommands(click.Group):
         # Looked up before click parses: a usage error must be JSON too. After `--` it is an argument.
         out = Output(as_json="--json" in words[: words.index("--")] if "--" in words else "--json" in words)
         try:
-            code = super().main(words, prog_name or "bicameral", complete_var, standalone_mode=False, **extra)
+            with warnings.catch_warnings():
+                # Commands say it themselves, in a line of their own.
+                warnings.filterwarnings("ignore", message=r"(?s)the effect of .*\[tools\.lapsed\]$")
+                code = super().main(words, prog_name or "bicameral", complete_var, standalone_mode=False, **extra)
         except Exception as error:
             code = _report_error(error, out, words)
         except KeyboardInterrupt:

@@ -25,7 +25,7 @@ from bicameral.display import make_visible
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from bicameral.config import Config, Profile, UnacceptedConfig
+    from bicameral.config import Config, Profile, QuarantineVariant, UnacceptedConfig
 
 CommandFunction = Callable[..., Any]
 
@@ -40,10 +40,12 @@ class CommonOptions:
     out: Output
     model: str | None = None
     """The model that plans, instead of the configured one."""
+    variant: QuarantineVariant | None = None
+    """How untrusted text is read, instead of the configured way."""
 
     def config(self) -> Config:
         """The configuration; one of the folder that the user has not accepted is shown first."""
-        from bicameral.config import load_config, with_planning_model
+        from bicameral.config import load_config, with_planning_model, with_quarantine_variant
 
         config = load_config(
             self.config_file,
@@ -51,6 +53,7 @@ class CommonOptions:
             profile=self.profile,
             confirm=lambda found: confirm_config(self.out, found),
         )
+        config = config if self.variant is None else with_quarantine_variant(config, self.variant)
         return config if self.model is None else with_planning_model(config, self.model)
 
 
@@ -108,9 +111,11 @@ def common_options(function: CommandFunction) -> CommandFunction:
         config_file: Path | None,
         profile: Any,
         planning_model: str | None = None,
+        quarantine_variant: QuarantineVariant | None = None,
         **rest: Any,
     ) -> Any:
-        chosen = CommonOptions(config_file, folder, profile, Output(as_json=as_json), planning_model)
+        out = Output(as_json=as_json)
+        chosen = CommonOptions(config_file, folder, profile, out, planning_model, quarantine_variant)
         result = function(chosen, *args, **rest)
         if not isinstance(result, dict):
             return result
@@ -133,6 +138,17 @@ def model_option(function: CommandFunction) -> CommandFunction:
         shell_complete=_complete_model,
         help="Plan with this model: weights (0.5b, 1.5b), an alias of the configuration, or family/model such as "
         "openai/gpt-4.1. The quarantined model stays as configured.",
+    )(function)
+
+
+def quarantine_option(function: CommandFunction) -> CommandFunction:
+    """`--quarantine-variant`: how untrusted text is read; `common_options` takes it."""
+    return click.option(
+        "--quarantine-variant",
+        "quarantine_variant",
+        type=click.Choice(["extract", "read-only", "triple"]),
+        help="Read untrusted text in this way instead of the configured one: by the model alone, with tools that only "
+        "read, or with validators.",
     )(function)
 
 

@@ -62,7 +62,7 @@ _BAD_INPUT = frozenset(
         *("durable.bad-submission", "durable.no-runs", "durable.unknown-approval", "durable.unknown-run"),
         *("durable.wrong-answer",),
         *("journal.ambiguous-run", "journal.no-answer", "journal.no-runs", "journal.unknown-run"),
-        *("models.unknown",),
+        *("models.unknown", "models.bad-name", "models.name-taken", "models.bad-reference"),
     }
 )
 

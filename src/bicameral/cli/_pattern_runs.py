@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from bicameral.agent import Agent
     from bicameral.patterns import Exhausted, Outcome, Pattern
     from bicameral.patterns.reasoner import Round, WrittenRound
-    from bicameral.patterns.strategies import ConversationObserver, ModelTurn
+    from bicameral.patterns.strategies import ConversationObserver, ModelTurn, StrategyChoice
     from bicameral.planning import Intent
     from bicameral.plans import Plan
     from bicameral.runs import Checked
@@ -129,7 +129,7 @@ class StrategyRunner:
     def __init__(self, out: Output, *, careful: bool) -> None:
         self._out, self._careful = out, careful
 
-    async def run_request(self, agent: Agent, request: str, strategy: str) -> int:
+    async def run_request(self, agent: Agent, request: str, strategy: StrategyChoice) -> int:
         """Run a request, and return the exit code."""
         with open_display(self._out) as shown:
             _, approver = terminal_people(self._out, agent.registry, shown.quiet, request)
@@ -161,7 +161,8 @@ def turn_text(turn: ModelTurn) -> str:
     by = f", by {turn.route.by}" if turn.route else ""
     asks = f", asks for {', '.join(turn.calls)}" if turn.calls else ""
     less = f", degraded: {turn.degraded}" if turn.degraded else ""
-    return f"  {turn.phase}: {alias}{by}{asks}{less}"
+    opened = f"\n    sees more than one typed sub-task: {turn.open_reason}" if turn.open_reason else ""
+    return f"  {turn.phase}: {alias}{by}{asks}{less}{opened}"
 
 
 def parse_pattern_knobs(id: str, written: tuple[str, ...]) -> dict[str, Any]:
@@ -321,6 +322,7 @@ def outcome_json(outcome: Outcome[Any], kind: OutcomeKind, history: list[dict[st
     facts |= {"doubts": [doubt.to_json() for doubt in outcome.doubts]}
     facts |= {_HISTORY_KEYS[kind]: history, "taken": outcome.taken.to_json()}
     facts |= {"effects": [done.to_json() for done in outcome.effects]} if is_run else {}
+    facts |= {} if outcome.choice is None else {"strategy_choice": outcome.choice.to_json()}
     match outcome:
         case Answered(value=value, shade=shade):
             facts["value" if kind == "pattern" else "answer"] = to_plain_json(value)

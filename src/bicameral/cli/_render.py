@@ -40,6 +40,22 @@ def say_budget(out: Output, agent: Agent, report: Report) -> None:
     out.say(f"  budget: at most {calls}, {worst.tokens:,} tokens, {cost}{_budget_text(worst, budgets)}")
 
 
+def say_quarantine(out: Output, agent: Agent, report: Report) -> None:
+    """Say which variant of the quarantine reads the texts of a plan, unless it is the usual one or there are none."""
+    from bicameral.boundary import executor_facts
+
+    facts = executor_facts(agent.executor)
+    if facts.variant in ("read-only", "triple") and report.ok and report.cost.model_calls.most:
+        out.say(f"  quarantine: {facts}", style="dim")
+
+
+def executor_json(agent: Agent) -> dict[str, Any]:
+    """The variant of the quarantine as JSON."""
+    from bicameral.boundary import executor_facts
+
+    return {"executor": executor_facts(agent.executor).to_json()}
+
+
 def say_doubts(out: Output, doubts: Iterable[Doubt]) -> None:
     """Say what the answer and the effects rest on and may be wrong; before anything else that is said of them."""
     for doubt in doubts:
@@ -402,6 +418,7 @@ def planned_json(planned: Planned) -> dict[str, Any]:
         **checked_json(planned),
         "repairs": planned.repairs,
         **({"choice": dict(planned.choice)} if planned.choice else {}),
+        **({"strategy_choice": dict(planned.strategy_choice)} if planned.strategy_choice else {}),
         "cached": planned.cached,
         "seconds": round(planned.seconds, 3),
         "tokens": {

@@ -59,14 +59,24 @@ def _event_gist(event: Event) -> str:
     body: dict[str, Any] = event.body
     match event.kind:
         case "run-started" | "reason-started":
-            text = str(body.get("request", ""))
-        case "step-started" | "call-waits" | "call-denied":
-            text = f"{body.get('what', '')} {json.dumps(body.get('arguments', {}), ensure_ascii=False)}"
+            named = f" (plan {body['plan_id']})" if body.get("plan_id") else ""
+            text = str(body.get("request", "")) + named
+        case "model-called" if body.get("open_reason"):
+            text = f"{body.get('model', '')}, sees more than one typed sub-task: {body['open_reason']}"
+        case "step-started" | "call-waits" | "call-denied" | "lookup-started":
+            called = body.get("what") or body.get("tool", "")
+            text = f"{called} {json.dumps(body.get('arguments', {}), ensure_ascii=False)}"
         case "step-finished":
-            text = _alert_count_text(body) + json.dumps(body.get("result"), ensure_ascii=False)
+            text = _alert_count_text(body) + _verdicts_text(body) + json.dumps(body.get("result"), ensure_ascii=False)
+        case "lookup-ended" if "error" in body:
+            text = f"{body.get('tool', '')}: {body['error'].get('message', '')} [{body['error'].get('code', '')}]"
+        case "lookup-ended":
+            text = f"{body.get('tool', '')}: {json.dumps(body.get('result'), ensure_ascii=False)}"
         case "step-failed" | "run-failed":
             error: dict[str, Any] = body.get("error", {})
-            text = f"{_alert_count_text(body)}{error.get('message', '')} [{error.get('code', '')}]"
+            text = (
+                f"{_alert_count_text(body)}{_verdicts_text(body)}{error.get('message', '')} [{error.get('code', '')}]"
+            )
         case "file-change":
             text = ", ".join(str(each.get("path", "")) for each in body.get("changes", []))
         case "run-finished":
@@ -99,6 +109,12 @@ def _alert_count_text(body: dict[str, Any]) -> str:
     """The number of alerts of a step, to be put before its result."""
     alerts: list[Any] = body.get("alerts", [])
     return f"({len(alerts)} alert{'' if len(alerts) == 1 else 's'}) " if alerts else ""
+
+
+def _verdicts_text(body: dict[str, Any]) -> str:
+    """What the validators said of a value, to be put before it."""
+    said = (f"{each.get('validator', '')}: {each.get('said', '')}" for each in body.get("verdicts", []))
+    return f"({', '.join(said)}) " if body.get("verdicts") else ""
 
 
 _FOLDER_DATABASE = ".bicameral/durable.db"

@@ -19,6 +19,7 @@ from bicameral.config._config import (
     Config as Config,
     ConfigFile as ConfigFile,
     Profile as Profile,
+    QuarantineVariant as QuarantineVariant,
     QuotaSettings as QuotaSettings,
     QuotaTable as QuotaTable,
     Role as Role,
@@ -45,10 +46,13 @@ from bicameral.config._load import (
     find_file as find_file,
     find_widening as find_widening,
     load_config as load_config,
+    settings_origin as settings_origin,
 )
 from bicameral.config._models import (
     ConfiguredModels as ConfiguredModels,
     EmbeddedProvider as EmbeddedProvider,
+    add_hub_models as add_hub_models,
+    call_sampling as call_sampling,
     embedded_providers as embedded_providers,
     fetch_weights as fetch_weights,
     missing_weights as missing_weights,
@@ -60,10 +64,25 @@ from bicameral.config._models import (
     routing_notes as routing_notes,
     size_text as size_text,
 )
+from bicameral.config._named_model import named_weights as named_weights, open_named_model as open_named_model
 from bicameral.config._planning_model import (
     larger_planning_models as larger_planning_models,
     planning_models as planning_models,
     with_planning_model as with_planning_model,
+)
+from bicameral.config._quarantine import (
+    OpenedExecutor as OpenedExecutor,
+    configured_executor as configured_executor,
+    executor_notes as executor_notes,
+    mark_executor_tools as mark_executor_tools,
+    open_executor as open_executor,
+    with_quarantine_variant as with_quarantine_variant,
+)
+from bicameral.config._quarantine_routes import (
+    NEVER_UNTRUSTED as NEVER_UNTRUSTED,
+    QuarantineGap as QuarantineGap,
+    quarantine_gaps as quarantine_gaps,
+    quarantine_notes as quarantine_notes,
 )
 from bicameral.config._resources import (
     bounds_of as bounds_of,
@@ -76,4 +95,9 @@ from bicameral.config._resources import (
     open_registry as open_registry,
     surroundings_of as surroundings_of,
 )
-from bicameral.config._routing import unknown_role_error as unknown_role_error
+from bicameral.config._routing import (
+    model_selection as model_selection,
+    step_hints as step_hints,
+    unknown_role_error as unknown_role_error,
+)
+from bicameral.config._setting_values import SettingValue as SettingValue, setting_values as setting_values

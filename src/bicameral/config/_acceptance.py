@@ -17,13 +17,13 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from bicameral.cache import write_private_file
+from bicameral.cache import read_private_file, write_private_file
 from bicameral.config._config import STANDARD, ConfigFile, acceptance_file, is_inside, named_files
 from bicameral.errors import ConfigError, Place
 
@@ -68,8 +68,13 @@ class Widening:
         return _sha256(_canonical_json(self.parts))
 
 
-def split_settings(settings: Mapping[str, Any], source: Path, base: Path) -> tuple[SettingsTable, Widening]:
-    """The harmless settings of a file, and the widening ones."""
+def split_settings(
+    settings: Mapping[str, Any], source: Path, base: Path, *, own_quarantine: bool = False
+) -> tuple[SettingsTable, Widening]:
+    """The harmless settings of a file, and the widening ones.
+
+    `own_quarantine`: the user's own file says how untrusted text is read, so that any other way may be a weaker one.
+    """
     harmless: SettingsTable = {}
     widening: dict[str, Any] = {}
     for name, value in settings.items():
@@ -77,7 +82,8 @@ def split_settings(settings: Mapping[str, Any], source: Path, base: Path) -> tup
             # The one setting outside of tables (`profile`), or a mistake, which validation reports later.
             harmless[name] = value
             continue
-        kept, rest = _split_table(name, cast("SettingsTable", value), base)
+        table = cast("SettingsTable", value)
+        kept, rest = ({}, table) if own_quarantine and name == "quarantine" else _split_table(name, table, base)
         if kept:
             harmless[name] = kept
         widening |= {f"{name}.{key}": each for key, each in rest.items()}
@@ -95,18 +101,27 @@ def _split_table(name: str, table: SettingsTable, base: Path) -> tuple[SettingsT
                 box: keys if isinstance(keys, dict) else {"": keys} for box, keys in table.items()
             }
             return {}, {f"{box}.{key}": each for box, keys in boxes.items() for key, each in keys.items()}
+        case "quarantine" if table.get("variant") == "triple":
+            # Validators only refuse. Which models they are is another matter: a model costs money and learns the value.
+            harmless = {"variant", "validators"}
+            return _keep(table, harmless)
         case _:
             return _split_listed(name, table)
+
+
+def _keep(table: SettingsTable, names: Collection[str]) -> tuple[SettingsTable, SettingsTable]:
+    kept = {key: each for key, each in table.items() if key in names}
+    return kept, {key: each for key, each in table.items() if key not in names}
 
 
 def _split_listed(name: str, table: SettingsTable) -> tuple[SettingsTable, SettingsTable]:
     allowed = _HARMLESS_KEYS.get(name, frozenset())
     default = ConfigFile.model_fields[name].get_default(call_default_factory=True)
     usual: SettingsTable = default.model_dump(mode="json") if hasattr(default, "model_dump") else {}
-    kept = {
-        key: each for key, each in table.items() if allowed is None or key in allowed or _is_default(usual, key, each)
-    }
-    return kept, {key: each for key, each in table.items() if key not in kept}
+    return _keep(
+        table,
+        [key for key, each in table.items() if allowed is None or key in allowed or _is_default(usual, key, each)],
+    )
 
 
 def _split_folders(table: SettingsTable, base: Path) -> tuple[SettingsTable, SettingsTable]:
@@ -277,10 +292,9 @@ def _changed_parts(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, 
 
 
 def _read_record() -> dict[str, dict[str, Any]]:
-    """The recorded acceptances by file; none if the record cannot be read."""
+    """The recorded acceptances by file; none if the record cannot be read, or if somebody else can write it."""
     try:
-        with acceptance_file().open("rb") as stream:
-            found: Any = json.loads(stream.read(_MAX_RECORD_BYTES))
+        found: Any = json.loads(read_private_file(acceptance_file(), _MAX_RECORD_BYTES))
         accepted = found["accepted"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}

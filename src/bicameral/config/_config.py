@@ -181,9 +181,9 @@ class ModelSettings(ConfigTable):
     """Which models are asked, and where their weights lie."""
 
     privileged: str = "1.5b"
-    """The model that understands requests and writes plans."""
+    """The model that understands requests and writes plans: a name, a GGUF file, or `hub:owner/repo/file.gguf`."""
     quarantined: str = "0.5b"
-    """The model that reads untrusted text and fills typed blanks."""
+    """The model that reads untrusted text and fills typed blanks, named in the same ways."""
     profile: str | None = None
     """A profile: a YAML file with `llm` and `agent`, found next to this file."""
     cascade: bool = False
@@ -194,6 +194,26 @@ class ModelSettings(ConfigTable):
     """How many threads a model may use; without it, one for each core, at most eight."""
     kept_mb: Annotated[int, Field(ge=0, le=1_000_000)] = 1024
     """How many megabytes of read prompts are kept on disk, so that a new process need not read them; 0 for none."""
+
+
+QuarantineVariant = Literal["extract", "read-only", "triple"]
+
+
+class QuarantineSettings(ConfigTable):
+    """How untrusted text is read."""
+
+    variant: QuarantineVariant = "extract"
+    """`read-only` also reads long texts in parts and may look things up; in `triple` validators check each value."""
+    model: str | None = None
+    """The model that reads: an alias or weights. Without it, the quarantined model."""
+    reads: Texts = ()
+    """For `read-only`: the tools it may call by itself. They must only read, and tell nobody anything."""
+    lookups: Annotated[int, Field(ge=1, le=20)] = 3
+    """For `read-only`: the most parts of a text, and the most calls of tools, for one value."""
+    validators: Annotated[int, Field(ge=1, le=9)] = 1
+    """For `triple`: how many models check a value, besides the fixed rules; all that are named, if some are."""
+    validator_models: Texts = ()
+    """For `triple`: the models that check, by alias or weights. Without any, the model that reads."""
 
 
 class JournalSettings(ConfigTable):
@@ -255,6 +275,10 @@ class PlanningSettings(ConfigTable):
 
     plans: Annotated[int, Field(ge=0, le=16)] = 3
     """How many more plans are drawn where the first one is doubtful; 0 for none."""
+    echo_temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    """How freely a request is restated, such as 0.5; without it 0, so that the same words give the same plan.
+
+    It goes before the temperature of an alias. Its seed is fixed."""
     temperature: Annotated[float, Field(gt=0, le=2)] = 0.7
     """How far they may be from the likeliest plan. Their seeds are fixed, so the same request draws the same plans."""
     rounds: Annotated[int, Field(ge=1, le=100)] = 3
@@ -290,6 +314,7 @@ class ConfigFile(ConfigTable):
     """Settings of single toolboxes, each in a table of its own such as `[toolbox.mail]`."""
     policy: PolicySettings = PolicySettings()
     models: ModelSettings = ModelSettings()
+    quarantine: QuarantineSettings = QuarantineSettings()
     journal: JournalSettings = JournalSettings()
     cache: CacheSettings = CacheSettings()
     limits: LimitSettings = LimitSettings()
@@ -315,6 +340,8 @@ class Config(ConfigFile):
     """The file this came from, if there was one."""
     withheld: tuple[str, ...] = ()
     """The settings of that file that are not used, because this user has not accepted it."""
+    quarantine_source: Path | None = None
+    """The user's own file, if `[quarantine]` came from there in place of that file."""
 
     @classmethod
     def defaults(cls, base: Path | None = None) -> Config:
@@ -337,7 +364,9 @@ class Config(ConfigFile):
     @property
     def is_routed(self) -> bool:
         """Whether the configuration says anything about choosing models."""
-        return bool(self.llm.model_fields_set or self.agent.planning_strategy_params.phase_models)
+        params = self.agent.planning_strategy_params
+        named = params.phase_models or params.strategy_phase_models or self.agent.classifier_model
+        return bool(self.llm.model_fields_set or named)
 
     @property
     def models_folder(self) -> Path:

@@ -27,9 +27,11 @@ from bicameral.config._absent_tools import absent_tools
 from bicameral.config._config import Config
 from bicameral.config._load import misspelt_variables
 from bicameral.config._models import model_store, needed_weights, size_text
+from bicameral.config._quarantine import configured_executor, executor_notes
+from bicameral.config._quarantine_routes import quarantine_gaps
 from bicameral.config._resources import missing_toolboxes, open_policy, open_registry, surroundings_of
 from bicameral.errors import BicameralError, ConfigError, missing_packages
-from bicameral.tools import MissingSetting, Registry
+from bicameral.tools import MissingSetting, Registry, effects_file, record_problem
 
 if TYPE_CHECKING:
     from bicameral.models import Weights
@@ -73,6 +75,17 @@ def _attempt(name: str, check: Callable[[], HealthCheck], status: Health = "bad"
         return failed_check(name, error, status=status)
 
 
+def _check_quarantine_routes(config: Config) -> Iterator[HealthCheck]:
+    """The aliases that roles and phases name, and that do not answer once untrusted text has come in."""
+    try:
+        gaps = quarantine_gaps(config)
+    except BicameralError as error:
+        yield failed_check("models after untrusted text", error, status="warn")
+        return
+    for gap in gaps:
+        yield HealthCheck(f"alias {gap.alias}", "warn", f"{', '.join(gap.subjects)}: {gap.consequence}", gap.fix)
+
+
 def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
     """The result of a coroutine, in a thread with its own event loop, so that `doctor` can be called from anywhere."""
     with ThreadPoolExecutor(1) as pool:
@@ -99,6 +112,9 @@ def _check_weights(config: Config, weights: Weights, name: str) -> HealthCheck:
     path = store.path(weights)
     if path is not None:
         return HealthCheck(name, "ok", f"{weights.title}, {path}")
+    if weights.file is not None:
+        fix = f"Bring it back, or take the model out with `bicameral models rm {weights.alias}`."
+        return HealthCheck(name, "bad", f"its file is not there any more: {weights.file}", fix)
     free = shutil.disk_usage(_nearest_existing(store.folder)).free
     if free < weights.bytes:
         lacking = f"not here, and {size_text(free)} of disk are free where {size_text(weights.bytes)} are needed"
@@ -203,7 +219,9 @@ def service_checks(config: Config) -> Iterator[HealthCheck]:
     boxes = sorted({tool.toolbox for tool in registry})
     yield HealthCheck("toolboxes", "ok" if boxes else "warn", f"{len(registry)} tools: {', '.join(boxes) or 'none'}")
     yield _attempt("policy", lambda: _check_policy(config, registry))
+    yield _attempt("quarantine", lambda: _check_quarantine(config))
     yield from _check_settings_of_tools(config, registry)
+    yield from _check_described_tools(registry)
     for name, lacking in missing_toolboxes(config).items():
         yield failed_check(f"toolbox {name}", lacking, status="warn")
     yield from _check_standard_packages(boxes)
@@ -220,6 +238,23 @@ def _check_settings_of_tools(config: Config, registry: Registry) -> Iterator[Hea
             lacking.setdefault(each.missing, []).append(each.name)
     for missing, names in lacking.items():
         yield HealthCheck(f"tool {', '.join(names)}", "warn", f"in no plan: {missing.lacking}", missing.fix)
+
+
+def _check_described_tools(registry: Registry) -> Iterator[HealthCheck]:
+    """The tools of programs that describe themselves, as far as nobody has confirmed their effects."""
+    described = [tool for tool in registry if tool.described is not None]
+    if described and (problem := record_problem()) is not None:
+        yield HealthCheck("confirmed effects", "warn", problem, f"Look at {effects_file()}.")
+    for tool in described:
+        found = tool.described
+        if found is not None and found.state in ("unconfirmed", "lapsed"):
+            what = "no longer confirmed: " if found.state == "lapsed" else "not confirmed: "
+            yield HealthCheck(
+                f"tool {tool.name}",
+                "warn",
+                f"its effect is {what}it counts as irreversible",
+                f"Look at `bicameral tools show {tool.name}`, then run `bicameral tools accept {tool.name}`.",
+            )
 
 
 STANDARD_PACKAGES = {
@@ -251,6 +286,18 @@ def _check_policy(config: Config, registry: Registry) -> HealthCheck:
     own = sum(not rule.default for rule in policy.rules)
     weaker = "; control flow does not count" if policy.mode == "normal" else ""
     return HealthCheck("policy", "ok", f"{len(policy.rules) - own} defaults, {own} of your own{weaker}")
+
+
+def _check_quarantine(config: Config) -> HealthCheck:
+    detail = str(configured_executor(config))
+    if notes := list(executor_notes(config)):
+        return HealthCheck(
+            "quarantine",
+            "warn",
+            f"{detail}; {'; '.join(notes)}",
+            "Name another model in 'quarantine.validator_models'.",
+        )
+    return HealthCheck("quarantine", "ok", detail)
 
 
 def _check_reading_tool(
@@ -322,6 +369,7 @@ def doctor(config: Config | ConfigError, base: Path | None = None) -> list[Healt
         ),
         # Of a folder that does not exist nothing can be said, and of no other one: the check of the file says it.
         *([*_check_folders(usable), *service_checks(usable)] if usable.base.is_dir() else []),
+        *_check_quarantine_routes(usable),
         *machine_checks(usable),
     ]
 

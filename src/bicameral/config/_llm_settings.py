@@ -19,6 +19,8 @@ Tokens = Annotated[int, Field(gt=0, le=10**9)]
 Count = Annotated[int, Field(ge=0, le=10**15)]
 Amount = Annotated[float, Field(ge=0, le=1e15)]
 Strategy = Literal["compiled", "native_react", "plan_and_execute", "spar"]
+ConfiguredStrategy = Literal["compiled", "native_react", "plan_and_execute", "spar", "auto"]
+Reading = Literal["typed", "as_needed", "open"]
 
 
 class ConfigTable(BaseModel):
@@ -118,7 +120,7 @@ class AliasSettings(ConfigTable):
     """A model under a name of its own. The text `family/model` alone does where nothing else is to be said."""
 
     model: str | None = None
-    """`family/model`, such as `openai/gpt-4.1`, `ollama/llama3`, or `local/1.5b` for weights of the store."""
+    """`family/model`, such as `openai/gpt-4.1`, `ollama/llama3`, `local/1.5b` of the store; or a GGUF file."""
     api_key_env: str | None = None
     """The environment variable with the key of the privileged chamber; without it, the usual one of the family."""
     api_key_keyring: str | None = None
@@ -226,7 +228,10 @@ class LlmSettings(LlmConfigFile):
     config_path: str | None = None
     """A file with aliases (`llm_config.yaml`), found next to the file that names it or in the working folder."""
     model_roles: dict[str, str] = Field(default_factory=dict[str, str])
-    """An alias for each role: echo, delta, quarantined, planning, reasoning, acting, reflecting, summarizing."""
+    """Aliases by role: echo, delta, quarantined, validator, planning, reasoning, acting, reflecting, summarizing.
+
+    Any other name is a role of your own, such as `coding`: a hint with this name gets the alias.
+    """
     routing: RoutingSettings = RoutingSettings()
     budget: BudgetConfig = BudgetConfig()
     """The most that one run may take, planning included."""
@@ -246,14 +251,38 @@ class StrategySettings(ConfigTable):
     reflect_every_step: bool = True
     """Whether SPAR looks back after each step, or only at the end."""
     phase_models: dict[str, str] = Field(default_factory=dict[str, str])
-    """An alias for each phase: sense, plan, act, reflect, final_answer."""
+    """An alias for each phase: sense, plan, act, reflect, final_answer. It holds for every strategy."""
+    strategy_phase_models: dict[str, dict[str, str]] = Field(default_factory=dict[str, dict[str, str]])
+    """The same for one strategy (native_react, plan_and_execute, spar), before what `phase_models` says."""
+    reading: Reading = "as_needed"
+    """Who goes on after untrusted text has come in: `typed` (the privileged model, by typed values alone), `as_needed`
+    (the same, and single steps may be left to the quarantined model), `open` (the quarantined model, with the request
+    and all tools)."""
+    max_history: Annotated[int, Field(ge=2_000, le=10_000_000)] = 40_000
+    """Characters of a conversation beyond which its oldest parts are shortened."""
+    reflect_looks: Annotated[int, Field(ge=0, le=20)] = 2
+    """How often a reflection may look again with tools that only read."""
+
+
+class StrategyRuleSettings(ConfigTable):
+    """A rule of your own for `planning_strategy = "auto"`: requests with one of these phrases get this strategy."""
+
+    contains: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False, min_length=1)]
+    """Words or phrases of the request, in any case, as whole words."""
+    strategy: Strategy
+    """The strategy of such a request."""
 
 
 class AgentSettings(ConfigTable):
     """How requests are worked on."""
 
-    planning_strategy: Strategy | None = None
-    """`compiled` (the default) writes a whole plan and proves it before it runs; the others call tools as they go."""
+    planning_strategy: ConfiguredStrategy | None = None
+    """`compiled` (the default) writes a whole plan and proves it before it runs; the others call tools as they go.
+    `auto` chooses for each request, by its words."""
+    strategy_rules: Annotated[tuple[StrategyRuleSettings, ...], Field(strict=False)] = ()
+    """Rules for `auto`, which come before those that are built in; the first that fits counts."""
+    classifier_model: str | None = None
+    """For `auto`: the alias of a model that chooses where no rule of yours fits. It reads the request alone."""
     planning_strategy_params: StrategySettings = StrategySettings()
 
 

@@ -58,9 +58,10 @@ _LIST_KEYS = frozenset(
     {
         *(("folders", "read"), ("folders", "write"), ("folders", "trusted")),
         *(("toolboxes", "use"), ("toolboxes", "files"), ("policy", "files"), ("policy", "me")),
+        *(("quarantine", "reads"), ("quarantine", "validator_models")),
     }
 )
-_NUMBER_KEYS = frozenset({("models", "threads")})
+_NUMBER_KEYS = frozenset({("models", "threads"), ("quarantine", "lookups"), ("quarantine", "validators")})
 
 
 def environment_overrides(environment: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, ...], Any]]:
@@ -89,7 +90,7 @@ def _parse_value(path: tuple[str, ...], text: str) -> Any:
     """The value in the type of the key; for settings of toolboxes, TOML if it is TOML and text otherwise."""
     if path in _LIST_KEYS and not text.lstrip().startswith("["):
         return [part.strip() for part in text.split(",") if part.strip()]
-    if path in _LIST_KEYS or path in _NUMBER_KEYS or path[0] in ("limits", "toolbox"):
+    if path in _LIST_KEYS or path in _NUMBER_KEYS or path[0] in ("limits", "planning", "toolbox"):
         try:
             return tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
@@ -111,11 +112,15 @@ class SettingsOrigin:
 
     documents: tuple[YamlDocument, ...] = ()
     """The profile and the file of aliases, with keys as in the configuration."""
+    quarantine: Path | None = None
+    """The user's own file, if `[quarantine]` is that file's."""
 
     def locate(self, path: SettingKeys) -> Place | None:
         for length in range(len(path), 0, -1):
             if variable := self.variables.get(tuple(str(key) for key in path[:length])):
                 return Place(file=f"the environment variable {variable}")
+        if self.quarantine is not None and path[:1] == ("quarantine",):
+            return Place(file=str(self.quarantine), line=key_line(_read_config(self.quarantine), path))
         deepest = max(self.documents, key=lambda document: document.known_depth(path), default=None)
         if deepest is not None and deepest.known_depth(path) > 1:
             return deepest.locate(path)
@@ -167,20 +172,25 @@ def load_config(
         raise ConfigError("config.no-folder", f"there is no folder {str(folder)!r}", fix="Name one that exists.")
     chosen, was_found = (file.absolute(), False) if file else _find_config(folder, variables)
     text = _read_config(chosen) if chosen else ""
-    settings, withheld = _parse_toml(text, chosen), ()
+    settings, withheld, quarantine = _parse_toml(text, chosen), (), None
     if chosen is not None and was_found:
-        settings, withheld = _accepted_settings(settings, chosen, folder, variables, confirm)
+        own = _own_quarantine()
+        settings, withheld = _accepted_settings(settings, chosen, folder, variables, confirm, own)
+        if own and "quarantine" not in settings:
+            # The folder's file stands in place of the user's own. How untrusted text is read must not become weaker
+            # by that, unless the user has accepted it.
+            settings, quarantine = {**settings, "quarantine": own}, _own_file()
     documents = _load_documents(settings, profile if isinstance(profile, Path) else None, chosen, folder, variables)
     for document in documents:
         settings = merge_settings(document.settings, settings)
     settings, set_by = _apply_environment(settings, variables)
-    origin = SettingsOrigin(chosen, text, set_by, documents)
+    origin = SettingsOrigin(chosen, text, set_by, documents, quarantine)
     try:
         content = ConfigFile.model_validate(settings)
     except ValidationError as error:
         raise settings_error(error, ConfigFile, origin.locate) from None
     settings = {name: getattr(content, name) for name in ConfigFile.model_fields}
-    config = Config(**settings, base=folder, source=chosen, withheld=withheld)
+    config = Config(**settings, base=folder, source=chosen, withheld=withheld, quarantine_source=quarantine)
     aliases = config.llm.models.values()
     named = {name for each in aliases for name in (each.api_key_env, each.quarantined_api_key_env) if name}
     # Every key in the environment is masked, whether its model is ever used or not.
@@ -190,14 +200,24 @@ def load_config(
         from bicameral.config._routing import check_routing
 
         check_routing(config, origin.locate)
+    if config.quarantine.model_fields_set:
+        from bicameral.config._quarantine import check_quarantine
+
+        check_quarantine(config, origin.locate)
     return config.model_copy(update={"profile": profile}) if isinstance(profile, str) else config
 
 
 def _accepted_settings(
-    settings: dict[str, Any], file: Path, base: Path, environment: Mapping[str, str], confirm: Confirm
+    settings: dict[str, Any],
+    file: Path,
+    base: Path,
+    environment: Mapping[str, str],
+    confirm: Confirm,
+    own_quarantine: dict[str, Any],
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The settings of a file that may be used, and the names of those that may not."""
-    harmless, widening = split_settings(_with_named_files(settings, file, base), file, base)
+    named = _with_named_files(settings, file, base)
+    harmless, widening = split_settings(named, file, base, own_quarantine=bool(own_quarantine))
     found = find_unaccepted(file, widening, environment)
     if found is None:
         return settings, ()
@@ -205,6 +225,20 @@ def _accepted_settings(
         record_acceptance(file, widening)
         return settings, ()
     return harmless, found.withheld
+
+
+def _own_file() -> Path:
+    return (user_folder("config") / CONFIG_NAME).absolute()
+
+
+def _own_quarantine() -> dict[str, Any]:
+    """The `[quarantine]` of the user's own file; empty if it has none."""
+    file = _own_file()
+    if not file.is_file():
+        return {}
+    # A file that cannot be read is an error here, too: what it demands of the quarantine is not known.
+    found: Any = _parse_toml(_read_config(file), file).get("quarantine")
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def _with_named_files(settings: dict[str, Any], file: Path, base: Path) -> dict[str, Any]:
@@ -216,7 +250,8 @@ def _with_named_files(settings: dict[str, Any], file: Path, base: Path) -> dict[
 
 def find_widening(file: Path, base: Path) -> Widening:
     """The settings of a configuration that widen what runs may do, for a person to inspect and accept."""
-    return split_settings(_with_named_files(_parse_toml(_read_config(file), file), file, base), file, base)[1]
+    settings = _with_named_files(_parse_toml(_read_config(file), file), file, base)
+    return split_settings(settings, file, base, own_quarantine=bool(_own_quarantine()))[1]
 
 
 def _load_documents(
@@ -259,7 +294,7 @@ def settings_origin(config: Config, environment: Mapping[str, str] | None = None
         text = _read_config(config.source) if config.source else ""
     except ConfigError:
         text = ""
-    return SettingsOrigin(config.source, text, set_by)
+    return SettingsOrigin(config.source, text, set_by, quarantine=config.quarantine_source)
 
 
 def _read_config(file: Path) -> str:

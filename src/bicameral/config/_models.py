@@ -6,7 +6,7 @@ Each alias gets the key of its chamber and no other. Nothing is loaded or fetche
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from bicameral.config._routing import (
     can_serve,
     check_routing,
     find_key,
+    find_model_weights,
     is_keyed,
     key_names,
     missing_key_error,
@@ -65,20 +66,57 @@ def prefixes_folder() -> Path:
 
 def needed_weights(config: Config, roles: Iterable[Role] = BOTH_ROLES) -> list[Weights]:
     """The weights that these roles use, each once."""
-    from bicameral.models import find_weights
-
-    found = [find_weights(name) for role in roles for name in _role_weights(config, role)]
+    found = [find_model_weights(config, name) for role in roles for name in _role_weights(config, role)]
     return list({weights.sha256: weights for weights in found}.values())
 
 
 def _role_weights(config: Config, role: Role) -> list[str]:
     """The names of the weights that calls of a chamber can reach: its own, unless no alias leads there."""
+    return [*_routed_weights(config, role), *(_executor_weights(config) if role == "quarantined" else ())]
+
+
+def _executor_weights(config: Config) -> Iterator[str]:
+    """The weights that the variant of the quarantine has for itself."""
+    settings = config.quarantine
+    for name in (settings.model, *settings.validator_models):
+        if name is None or name == EMBEDDED_ALIAS:
+            continue
+        alias = config.llm.models.get(name)
+        family, model = (LOCAL_FAMILY, name) if alias is None else split_model_name(alias.model or "")
+        if family == LOCAL_FAMILY:
+            yield model
+
+
+def _routed_weights(config: Config, role: Role) -> list[str]:
     if not config.is_routed:
         return [config.weights(role)]
     models = {name: alias.model for name, alias in config.llm.models.items()}
-    own, local = config.weights(role), f"{LOCAL_FAMILY}/"
-    wanted = [own if name == EMBEDDED_ALIAS else models[name] or "" for name in reachable_aliases(config, role)]
-    return [name.removeprefix(local) for name in wanted if name.startswith(local) or name == own]
+    aliases = reachable_aliases(config, role)
+    named = (
+        (LOCAL_FAMILY, config.weights(role)) if name == EMBEDDED_ALIAS else split_model_name(models[name] or "")
+        for name in aliases
+    )
+    return [model for family, model in named if family == LOCAL_FAMILY]
+
+
+def add_hub_models(
+    config: Config,
+    roles: Iterable[Role] = BOTH_ROLES,
+    *,
+    progress: ProgressReporter | None = None,
+    offline: bool = False,
+) -> list[Weights]:
+    """Add the files of the hub that these roles name and this machine has not added; return them."""
+    from bicameral.models import HubFile, is_model_reference, parse_reference
+
+    store = model_store(config)
+    added: list[Weights] = []
+    for name in dict.fromkeys(name for role in roles for name in _role_weights(config, role)):
+        reference = parse_reference(name) if is_model_reference(name) else None
+        if isinstance(reference, HubFile) and store.own_models.find_reference(reference) is None:
+            threads = config.models.threads
+            added.append(store.add(reference, progress=progress, offline=offline, threads=threads).weights)
+    return added
 
 
 def embedded_providers(config: Config, role: Role) -> list[EmbeddedProvider]:
@@ -200,6 +238,23 @@ def _alias_parameters(
     return (AliasParameters(**bounds) if bounds else None), more
 
 
+def call_sampling(config: Config, alias: str, role: str) -> tuple[float, int] | None:
+    """The temperature and the seed of a call of this role to this alias; None for a cascade, whose stages differ."""
+    from bicameral.models import ModelRequest
+    from bicameral.routing import call_context
+
+    settings = config.llm.models.get(alias)
+    if settings is not None and settings.model is None:
+        return None
+    configured = config.planning.echo_temperature if role == "echo" else None
+    request = ModelRequest((), temperature=configured or 0.0)
+    if settings is not None:
+        parameters, _ = _alias_parameters(config, alias, settings, split_model_name(settings.model or "")[1])
+        with call_context(keeps_sampling=configured is not None):
+            request = request if parameters is None else parameters.apply_to(request)
+    return request.temperature, request.seed
+
+
 def _set_parameters(settings: AliasSettings | ParameterSettings) -> dict[str, Any]:
     return {name: value for name in _PARAMETER_NAMES if (value := getattr(settings, name)) is not None}
 
@@ -274,9 +329,7 @@ class EmbeddedProvider:
     """A model from the store, by role. Its name is known at once; its weights are loaded at the first request."""
 
     def __init__(self, config: Config, role: Role, weights: str | None = None) -> None:
-        from bicameral.models import find_weights
-
-        self.weights = find_weights(weights or config.weights(role))
+        self.weights = find_model_weights(config, weights or config.weights(role))
         self._config = config
         self._role: Role = role
         self._local: LocalProvider | None = None
@@ -316,13 +369,17 @@ class EmbeddedProvider:
             await self._local.aclose()
 
     async def _load(self) -> LocalProvider:
-        from bicameral.models import KeptPrefixes, LocalProvider, adapters_of, terminal_progress
+        from bicameral.models import KeptPrefixes, LocalProvider, adapters_of, probe_grammar, terminal_progress
 
         # One at a time: two first requests must not fetch or load the same weights twice.
         async with self._fetching:
             if self._local is None:
                 store, threads = model_store(self._config), self._config.models.threads
                 path = await asyncio.to_thread(store.ensure, self.weights, progress=terminal_progress())
+                if not self.weights.tested:
+                    # A file that the configuration names by its path, and that nobody has added before.
+                    await probe_grammar(path, threads=threads)
+                    await asyncio.to_thread(store.own_models.mark_tested, self.weights)
                 most_bytes = self._config.models.kept_mb * 10**6
                 self._local = LocalProvider(
                     path,
@@ -330,5 +387,6 @@ class EmbeddedProvider:
                     threads=threads,
                     adapters=adapters_of(self.weights),
                     prefixes=KeptPrefixes(prefixes_folder(), self.weights.sha256, most_bytes),
+                    own_template=self.weights.own,
                 )
         return self._local

@@ -6,22 +6,31 @@ whoever wants a better plan.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bicameral.config._config import Config
 from bicameral.config._llm_settings import AliasSettings
+from bicameral.config._models import model_store
 from bicameral.config._routing import (
     EMBEDDED_ALIAS,
     LOCAL_FAMILY,
     can_serve,
     find_key,
+    find_model_weights,
     is_keyed,
     key_names,
     model_selection,
     split_model_name,
 )
 from bicameral.errors import BicameralError, ModelError, nearest_name
+
+if TYPE_CHECKING:
+    from bicameral.models import Weights
+
 
 PLANNING_ROLES = ("echo", "delta")
 
@@ -38,7 +47,7 @@ def with_planning_model(config: Config, name: str) -> Config:
         '0.5b'
     """
     wanted = name.strip()
-    settings = _find_model(config, wanted)
+    settings = find_model_settings(config, wanted)
     models = config.models.model_copy(update={"cascade": False})
     weights = _weights_of(settings)
     if weights is not None and not config.is_routed:
@@ -60,9 +69,7 @@ def with_planning_model(config: Config, name: str) -> Config:
 
 def planning_models(config: Config) -> dict[str, str]:
     """The names that `--model` takes besides `family/model`, and what each of them is."""
-    from bicameral.models import known_weights
-
-    local = {weights.alias: weights.title for weights in known_weights() if weights.kind == "chat"}
+    local = {weights.alias: weights.title for weights in _chat_weights(config)}
     own = {alias: settings.model or "a cascade" for alias, settings in config.llm.models.items()}
     return {**local, **own}
 
@@ -76,28 +83,40 @@ def larger_planning_models(config: Config) -> tuple[str, ...]:
     used = _planning_weights(config)
     if used is None:
         return ()
-    from bicameral.models import find_weights, known_weights
-
-    size = find_weights(used).bytes
-    larger = sorted((each.bytes, each.alias) for each in known_weights() if each.kind == "chat" and each.bytes > size)
+    size = find_model_weights(config, used).bytes
+    larger = sorted((each.bytes, each.alias) for each in _chat_weights(config) if each.bytes > size)
     return (*(alias for _, alias in larger), *_usable_remote_aliases(config))
 
 
-def _find_model(config: Config, name: str) -> AliasSettings | None:
+def _chat_weights(config: Config) -> list[Weights]:
+    """The known weights that reply, and the own models of this user."""
+    from bicameral.models import known_weights
+
+    own = model_store(config).own_models.entries()
+    return [*(weights for weights in known_weights() if weights.kind == "chat"), *own]
+
+
+def find_model_settings(config: Config, name: str) -> AliasSettings | None:
     """The settings of a model that has no alias yet; None for one that the configuration has an alias for."""
     if name in config.llm.models or (name == EMBEDDED_ALIAS and config.is_routed):
         return None
+    from bicameral.models import is_model_reference, parse_reference
+
+    family, model = split_model_name(name)
+    if family == LOCAL_FAMILY and is_model_reference(model):
+        # The caller's path, not one of the configuration: it starts where the command runs.
+        reference = parse_reference(model)
+        absolute = os.path.abspath(reference) if isinstance(reference, Path) else str(reference)
+        return AliasSettings(model=f"{LOCAL_FAMILY}/{absolute}")
     if "/" in name:
         # What is wrong with it is found where aliases are checked.
         return AliasSettings(model=name)
-    from bicameral.models import find_weights
-
     with suppress(ModelError):
-        return AliasSettings(model=f"{LOCAL_FAMILY}/{find_weights(name).alias}")
+        return AliasSettings(model=f"{LOCAL_FAMILY}/{find_model_weights(config, name).alias}")
     known = planning_models(config)
     raise ModelError(
         "models.unknown",
-        f"there is no model {name!r} that could plan",
+        f"there is no model {name!r}",
         expected=f"one of {', '.join(known)}, or family/model such as openai/gpt-4.1",
         nearest=nearest_name(name, known),
         fix="`bicameral models list` and `bicameral models aliases` show them.",

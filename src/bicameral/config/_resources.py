@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from bicameral.config._config import Config, acceptance_file, named_files
 from bicameral.config._load import CONFIG_NAME, SettingsOrigin, settings_origin
+from bicameral.config._quarantine import mark_executor_tools
 from bicameral.config._sources import settings_error, unknown_key_error
 from bicameral.errors import ConfigError, ToolError
 from bicameral.tools import (
@@ -30,6 +31,7 @@ from bicameral.tools import (
     Settings,
     Surroundings,
     Tool,
+    effects_file,
     installed_toolboxes,
     load_file,
     load_installed_toolbox,
@@ -125,8 +127,22 @@ def protected_paths(config: Config) -> Iterator[ProtectedPath]:
         yield from protected_database_files(config.base / _expand_path(database), "the database of submitted runs")
     yield ProtectedPath(config.token_file, "the file of the server's tokens")
     yield ProtectedPath(acceptance_file(), "the record of configurations that were accepted")
+    yield ProtectedPath(effects_file(), "the record of effects that were confirmed")
     yield ProtectedPath(config.cache_folder, "in the cache of plans", whole=True)
     yield ProtectedPath(config.models_folder, "among the weights of models", whole=True)
+    for file in _model_files(config, start):
+        yield ProtectedPath(file, "the weights of a model")
+
+
+def _model_files(config: Config, start: Path) -> Iterator[Path]:
+    """The files of models outside of the store: those that were added, and those that the configuration names."""
+    from bicameral.models import is_model_reference, own_files
+
+    yield from own_files(config.models_folder)
+    aliases = (alias.model or "" for alias in config.llm.models.values())
+    for name in (config.models.privileged, config.models.quarantined, *aliases):
+        if is_model_reference(name) and not name.startswith("hub:"):
+            yield start / _expand_path(name.removeprefix("local/"))
 
 
 def _read_settings(source: Path) -> dict[str, Any]:
@@ -155,7 +171,7 @@ def open_registry(config: Config, surroundings: Surroundings | None = None) -> R
     around = replace(around, folders=around.folders.with_protected(_toolbox_paths(loaded)))
     tools = [tool for each in loaded for tool in _open_toolbox(config, each, around, origin)]
     tools += [tool for path in config.toolbox_files for tool in _open_toolbox_file(config, path, around, origin)]
-    return Registry(tools)
+    return mark_executor_tools(config, Registry(tools), origin.locate)
 
 
 def configured_toolboxes(config: Config) -> list[ConfiguredToolbox]:

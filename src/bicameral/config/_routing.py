@@ -6,7 +6,9 @@ Each chamber has a key of its own, from the environment or the keyring. Keys are
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -16,7 +18,7 @@ from bicameral.config._sources import Locate, SettingKeys
 from bicameral.errors import BicameralError, ConfigError, ModelError, nearest_name
 
 if TYPE_CHECKING:
-    from bicameral.models import Chamber, Key
+    from bicameral.models import Chamber, HubFile, Key, Weights
     from bicameral.routing import AliasSpec, Selection
 
 
@@ -90,12 +92,25 @@ def model_selection(config: Config) -> Selection:
 
     llm = config.llm
     rules = llm.routing.rules if llm.routing.enabled else ()
+    params = config.agent.planning_strategy_params
     return Selection(
         llm.default_model or EMBEDDED_ALIAS,
         tuple(RoutingRule.of(rule.condition, rule.model) for rule in rules),
-        dict(config.agent.planning_strategy_params.phase_models),
+        dict(params.phase_models),
         dict(llm.model_roles),
+        {strategy: dict(phases) for strategy, phases in params.strategy_phase_models.items()},
     )
+
+
+_STEP_HINT = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+
+
+def step_hints(config: Config) -> tuple[str, ...]:
+    """The hints that a step of a plan may have: roles of the user's own, and words that the rules test."""
+    from bicameral.routing import PHASES, ROLES
+
+    words = model_selection(config).hints.difference(PHASES, ROLES)
+    return tuple(sorted(word for word in words if _STEP_HINT.fullmatch(word)))
 
 
 def check_routing(config: Config, locate: Locate) -> list[ConfigError]:
@@ -111,19 +126,33 @@ def check_routing(config: Config, locate: Locate) -> list[ConfigError]:
             raise _with_place(error, ("llm", "routing", "rules", index, "condition"), locate) from None
     selection, notes = model_selection(config), list[ConfigError]()
     for mistake in find_mistakes(selection, [*config.llm.models, EMBEDDED_ALIAS]):
-        table = ("agent", "planning_strategy_params") if mistake.path[0] == "phase_models" else ("llm",)
-        error = _with_place(mistake.error, (*table, *mistake.path), locate)
+        error = _with_place(mistake.error, _setting_keys(mistake.path), locate)
         if mistake.is_severe:
             raise error
         notes.append(error)
-    for path, error in (*_unservable_models(config, selection), *_unknown_role_budgets(config)):
+    unknown = (*_unknown_role_budgets(config), *_unknown_classifier(config))
+    for path, error in (*_unservable_models(config, selection), *unknown):
         raise _with_place(error, path, locate)
     return notes
 
 
+def _setting_keys(path: tuple[str | int, ...]) -> SettingKeys:
+    """The keys of a setting of the selection in the configuration."""
+    is_phase = path[0] in ("phase_models", "strategy_phase_models")
+    return (*(("agent", "planning_strategy_params") if is_phase else ("llm",)), *path)
+
+
 def split_model_name(model: str) -> tuple[str, str]:
-    """The family and the model of a name such as `openai/gpt-4.1`."""
+    """The family and the model of a name such as `openai/gpt-4.1`.
+
+    A GGUF file needs no family: `models/x.gguf` and `hub:owner/repo/x.gguf` are local. A server may serve a model of
+    such a name, so what begins with its family is not a path; `./openai/x.gguf` is one.
+    """
+    from bicameral.models import FAMILIES, is_model_reference
+
     family, _, name = model.partition("/")
+    if is_model_reference(model) and family not in (LOCAL_FAMILY, *FAMILIES, *_FAMILY_SYNONYMS):
+        return LOCAL_FAMILY, model
     return _FAMILY_SYNONYMS.get(family, family), name
 
 
@@ -167,14 +196,22 @@ def is_keyed(settings: AliasSettings) -> bool:
 
 def reachable_aliases(config: Config, chamber: Chamber) -> list[str]:
     """The aliases that calls of a chamber can reach without naming one, with their fallbacks and cascades."""
+    from bicameral.limits import QUARANTINED_ROLES
+
     selection = model_selection(config)
     default = selection.default if can_serve(config, selection.default, chamber) else EMBEDDED_ALIAS
-    roles = [alias for role, alias in selection.roles.items() if (role == "quarantined") == (chamber == "quarantined")]
-    named = [*roles, *selection.phases.values(), *(rule.model for rule in selection.rules)]
+    roles = [
+        alias for role, alias in selection.roles.items() if (role in QUARANTINED_ROLES) == (chamber == "quarantined")
+    ]
+    phases = [alias for each in (selection.phases, *selection.strategy_phases.values()) for alias in each.values()]
+    named = [*roles, *phases, *(rule.model for rule in selection.rules)]
+    if config.agent.classifier_model is not None and chamber == "privileged":
+        # It reads the user's own words only, so the quarantine has no use for it.
+        named.append(config.agent.classifier_model)
     # The default serves calls without a role. Where plans are compiled, the privileged chamber has none.
     compiled = config.agent.planning_strategy in (None, "compiled")
     planned = compiled and all(role in selection.roles for role in ("echo", "delta"))
-    has_role = bool(roles) if chamber == "quarantined" else planned
+    has_role = "quarantined" in selection.roles if chamber == "quarantined" else planned
     waiting = [roles[0] if has_role else default, *named]
     found: dict[str, None] = {}
     while waiting:
@@ -196,7 +233,7 @@ def _alias_mistakes(config: Config) -> Iterator[tuple[SettingKeys, BicameralErro
         if name == EMBEDDED_ALIAS:
             message = f"{EMBEDDED_ALIAS!r} is the alias of the embedded models and cannot be another's"
             yield path, ConfigError("routing.bad-alias", message, fix="Use another name.")
-        if settings.model is not None and (error := _model_mistake(settings.model)) is not None:
+        if settings.model is not None and (error := _model_mistake(config, settings.model)) is not None:
             yield (*path, "model"), error
         if settings.base_url is not None and not _is_address(settings.base_url):
             message = f"{settings.base_url[:60]!r} is no address of a server"
@@ -209,8 +246,29 @@ def _alias_mistakes(config: Config) -> Iterator[tuple[SettingKeys, BicameralErro
     yield from _shared_keys(aliases)
 
 
-def _model_mistake(model: str) -> BicameralError | None:
-    from bicameral.models import FAMILIES, find_weights
+def find_model_weights(config: Config, name: str) -> Weights:
+    """The weights that a configuration means by a name: known or own ones, or a file.
+
+    The path of a file starts at the configuration that names it, like those of all files that it names.
+    """
+    from bicameral.models import ModelStore
+
+    return ModelStore(config.models_folder).find(str(_find_reference(config, name) or name))
+
+
+def _find_reference(config: Config, name: str) -> HubFile | Path | None:
+    """The file of the hub or of this machine that a name means; None if it is the name of weights."""
+    from bicameral.models import is_model_reference, parse_reference
+
+    if not is_model_reference(name):
+        return None
+    reference = parse_reference(name)
+    start = config.source.parent if config.source else config.base
+    return start / reference if isinstance(reference, Path) else reference
+
+
+def _model_mistake(config: Config, model: str) -> BicameralError | None:
+    from bicameral.models import FAMILIES
     from bicameral.models.remote import LITELLM_FIX
 
     family, name = split_model_name(model)
@@ -229,7 +287,15 @@ def _model_mistake(model: str) -> BicameralError | None:
     if family != LOCAL_FAMILY:
         return None
     try:
-        find_weights(name)
+        match _find_reference(config, name):
+            case None:
+                find_model_weights(config, name)
+            case Path() as path if not path.is_file():
+                # What is in it is looked at when it is used: hashing it takes seconds, and a command may not need it.
+                return ModelError("models.file-missing", f"the weights file {str(path)!r} is not there")
+            case _:
+                # Of the hub's files nothing is known before they are added, which is no mistake of the configuration.
+                return None
     except BicameralError as error:
         return error
     return None
@@ -275,34 +341,44 @@ def _shared_keys(aliases: Mapping[str, AliasSettings]) -> Iterator[tuple[Setting
 
 def _unservable_models(config: Config, selection: Selection) -> Iterator[tuple[SettingKeys, ConfigError]]:
     """Models that the configuration gives to the quarantine and that have no key for it."""
+    from bicameral.limits import QUARANTINED_ROLES
     from bicameral.routing import is_quarantined_only
 
-    wanted = selection.roles.get("quarantined")
-    if wanted is not None and not can_serve(config, wanted, "quarantined"):
-        yield ("llm", "model_roles", "quarantined"), _no_key_error(wanted)
+    for role in sorted(QUARANTINED_ROLES):
+        wanted = selection.roles.get(role)
+        if wanted is not None and not can_serve(config, wanted, "quarantined"):
+            yield ("llm", "model_roles", role), no_key_error(wanted)
     for index, rule in enumerate(selection.rules):
         if is_quarantined_only(rule) and not can_serve(config, rule.model, "quarantined"):
-            yield ("llm", "routing", "rules", index, "model"), _no_key_error(rule.model)
+            yield ("llm", "routing", "rules", index, "model"), no_key_error(rule.model)
 
 
-def unknown_role_error(role: str) -> ConfigError:
-    """The error for a name that is no role."""
-    from bicameral.routing import ROLES
-
-    expected = f"one of {', '.join(ROLES)}"
-    message, nearest = f"there is no role {role!r}", nearest_name(role, ROLES)
+def unknown_role_error(role: str, known: Sequence[str]) -> ConfigError:
+    """The error for a name that is no role, where these are."""
+    expected = f"one of {', '.join(known)}"
+    message, nearest = f"there is no role {role!r}", nearest_name(role, known)
     return ConfigError("routing.unknown-role", message, expected=expected, nearest=nearest)
 
 
 def _unknown_role_budgets(config: Config) -> Iterator[tuple[SettingKeys, ConfigError]]:
     from bicameral.routing import ROLES
 
+    # A hint chooses a model and leaves the call its role, so a role of the user's own is never charged.
     for role in config.llm.role_budgets:
         if role not in ROLES:
-            yield ("llm", "role_budgets", role), unknown_role_error(role)
+            yield ("llm", "role_budgets", role), unknown_role_error(role, ROLES)
 
 
-def _no_key_error(alias: str) -> ConfigError:
+def _unknown_classifier(config: Config) -> Iterator[tuple[SettingKeys, BicameralError]]:
+    from bicameral.routing import unknown_alias_error
+
+    alias, known = config.agent.classifier_model, [*config.llm.models, EMBEDDED_ALIAS]
+    if alias is not None and alias not in known:
+        yield ("agent", "classifier_model"), unknown_alias_error(alias, known)
+
+
+def no_key_error(alias: str) -> ConfigError:
+    """The error for an alias that the quarantine may not use."""
     return ConfigError(
         "routing.no-quarantined-key",
         f"the alias {alias!r} has no key of the quarantined chamber and cannot serve it",

@@ -31,7 +31,7 @@ class Source:
 
     Args:
         trust: Who wrote the text.
-        tool: The tool; `request`, `ask`, `extract` or `endorsed` for values that the runtime itself brings in.
+        tool: The tool; `request`, `ask`, `extract`, `lookup` or `endorsed` for the values of the runtime itself.
         part: The path inside the result ("[].subject").
         step: The static path of the step ("2/then/0"), never a loop iteration, so a plan has finitely many sources.
     """

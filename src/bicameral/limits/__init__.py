@@ -6,6 +6,7 @@ lies between `routing` and `models`.
 """
 
 from bicameral.limits._accounts import (
+    QUARANTINED_ROLES as QUARANTINED_ROLES,
     Account as Account,
     CallEnding as CallEnding,
     ChamberUsage as ChamberUsage,
@@ -15,6 +16,7 @@ from bicameral.limits._accounts import (
     ModelCall as ModelCall,
     PendingCall as PendingCall,
     PlanningRole as PlanningRole,
+    QuarantinedRole as QuarantinedRole,
     QuotaKind as QuotaKind,
     Role as Role,
     charge_to as charge_to,
@@ -48,6 +50,7 @@ from bicameral.limits._limits import (
 from bicameral.limits._meter import (
     Meter as Meter,
     budget_scope as budget_scope,
+    recount_reply as recount_reply,
     remaining_for_role as remaining_for_role,
 )
 from bicameral.limits._prices import (

@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import asdict, astuple, dataclass, field, fields
 from operator import add
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from bicameral.limits._limits import BUDGET, Scope
 from bicameral.limits._prices import FREE_PRICE, ChamberPrices
@@ -22,7 +22,10 @@ from bicameral.models import ModelReply, ModelRequest, Usage
 
 PlanningRole = Literal["echo", "delta", "planning", "reasoning", "acting", "reflecting", "summarizing"]
 """The roles of the privileged chamber: those of a compiled plan, and those of the phases of a strategy."""
-Role = PlanningRole | Literal["quarantined"]
+QuarantinedRole = Literal["quarantined", "validator"]
+"""The roles of the quarantined chamber: reading untrusted text, and checking what was read."""
+Role = PlanningRole | QuarantinedRole
+QUARANTINED_ROLES: frozenset[str] = frozenset(get_args(QuarantinedRole))
 
 CallEnding = Literal["answered", "failed", "cancelled", "remembered"]
 """How a call ended: with a reply, with an error, cancelled, or with a reply from the cache."""
@@ -63,6 +66,13 @@ class Charge:
             **{name: value for name, value in pairs if value is not None},
         }
 
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any]) -> Charge:
+        """The charge that `to_json` wrote."""
+        usage = Usage(int(facts["prompt"]), int(facts["cached"]), int(facts["output"]))
+        names = ("money", "ending", "role", "phase", "estimated")
+        return cls(facts["model"], usage, facts["seconds"], **{name: facts[name] for name in names if name in facts})
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PendingCall:
@@ -98,12 +108,13 @@ class ModelCall:
 
     def to_json(self) -> dict[str, Any]:
         """For the journal: the model, the route and the cost; no part of the texts."""
-        route, degraded = self.reply.route, self.reply.degraded
+        route, degraded, asked = self.reply.route, self.reply.degraded, self.request
         return {
             "role": self.role,
             "model": self.model,
             "seconds": round(self.seconds, 6),
             "charges": [charge.to_json() for charge in self.charges],
+            **({} if asked.temperature == 0 else {"temperature": asked.temperature, "seed": asked.seed}),
             **({} if route is None else {"route": route.to_json()}),
             **({} if degraded is None else {"degraded": degraded}),
         }
@@ -281,16 +292,17 @@ class Ledger(Account):
 
     @property
     def spent(self) -> ChamberUsage:
-        """The usage by chamber: every role except `quarantined` is the reasoner's."""
-        executor, calls = self.usage.get("quarantined", Usage()), self.calls.get("quarantined", 0)
-        tokens = executor.prompt + executor.output
+        """The usage by chamber: every role outside the quarantine is the reasoner's."""
+        read = [usage for role, usage in self.usage.items() if role in QUARANTINED_ROLES]
+        calls = sum(count for role, count in self.calls.items() if role in QUARANTINED_ROLES)
+        tokens = sum(usage.prompt + usage.output for usage in read)
         return ChamberUsage(self.tokens - tokens, tokens, sum(self.calls.values()) - calls, calls)
 
     def cost(self, prices: ChamberPrices | None = None) -> float:
         """What is known of the cost; by `prices`, where they price the chamber, and else as it was charged."""
         prices, cost = prices or ChamberPrices(), 0.0
         for role, usage in self.usage.items():
-            price = prices.quarantined if role == "quarantined" else prices.privileged
+            price = prices.quarantined if role in QUARANTINED_ROLES else prices.privileged
             cost += self.money.get(role, 0.0) if price == FREE_PRICE else price.of(usage)
         return cost
 

@@ -21,7 +21,8 @@ from bicameral.limits._accounts import (
     charge_to,
     current_accounts,
 )
-from bicameral.limits._limits import BUDGET, Bound, BudgetOwner, Budgets, BudgetSpent, LimitReached, Limits
+from bicameral.limits._limits import BUDGET, Bound, BudgetOwner, Budgets, BudgetSpent, LimitReached, Limits, Scope
+from bicameral.models import ModelReply, ModelRequest
 
 _NO_USAGE = LimitUsage()
 _NO_ROLES: Mapping[str, Limits] = {}
@@ -170,6 +171,15 @@ class Meter(Account):
     def add_lost(self, role: Role, charges: Sequence[Charge]) -> None:
         self._replies.add_lost(role, charges)
 
+    def recount(self, role: Role, charges: Sequence[Charge], reply: ModelReply | None) -> None:
+        """Count a recorded reply, or a recorded failure if it is None."""
+        self._replies_begun += 1
+        if reply is None:
+            self._replies.add_lost(role, charges)
+        else:
+            request = ModelRequest(messages=())
+            self._replies.add_reply(ModelCall(role, reply.model, request, reply, reply.seconds, tuple(charges)))
+
     def count_round(self) -> None:
         """Before each round."""
         if self._above is not None:
@@ -236,6 +246,10 @@ class Meter(Account):
                 self._since = time.monotonic()
                 self._move_deadline(self._seconds_left)
 
+    def expire(self) -> None:
+        """Let the time be over now: a replay ends a part where its time was over."""
+        self._move_deadline(0.0)
+
     @property
     def _seconds_left(self) -> float | None:
         limit = self.limits.seconds
@@ -278,3 +292,13 @@ def remaining_for_role(role: str) -> dict[str, Any]:
                 if (left := account.remaining(bound, role)) is not None:
                     remaining[name] = min(left, remaining.get(name, left))
     return remaining
+
+
+def recount_reply(scope: Scope, role: Role, charges: Sequence[Charge], reply: ModelReply | None) -> None:
+    """Count a recorded reply, or a recorded failure if it is None, for the meters of one scope that are in force here.
+
+    Nothing is refused: what is recorded was allowed. Calls that are made afterwards find it taken.
+    """
+    for account in current_accounts():
+        if isinstance(account, Meter) and account.limits.scope is scope:
+            account.recount(role, charges, reply)

@@ -7,6 +7,14 @@ them. `ModelStore` keeps weights on disk, addressed by SHA-256. Nothing is loade
 """
 
 from bicameral.models._local import LocalProvider as LocalProvider, engine_threads as engine_threads
+from bicameral.models._own_models import (
+    HubFile as HubFile,
+    is_model_reference as is_model_reference,
+    own_files as own_files,
+    parse_reference as parse_reference,
+    parse_source as parse_source,
+    probe_grammar as probe_grammar,
+)
 from bicameral.models._prefix_states import KeptPrefixes as KeptPrefixes
 from bicameral.models._progress import ModelProgress as ModelProgress, watch_model as watch_model
 from bicameral.models._protocol import (
@@ -44,7 +52,12 @@ from bicameral.models._sources import (
     WheelSource as WheelSource,
     default_sources as default_sources,
 )
-from bicameral.models._store import ModelStore as ModelStore, StoreEntry as StoreEntry, VerifyResult as VerifyResult
+from bicameral.models._store import (
+    AddedModel as AddedModel,
+    ModelStore as ModelStore,
+    StoreEntry as StoreEntry,
+    VerifyResult as VerifyResult,
+)
 from bicameral.models._store_files import (
     ProgressReporter as ProgressReporter,
     SilentProgress as SilentProgress,

@@ -27,7 +27,6 @@ REPORTED_ALTERNATIVES = 10
 LLGUIDANCE = "%llguidance"
 _MESSAGE_BYTES = 4096
 
-_TRIPWIRE = "<|im_start|>"
 _TRIPWIRE_BIAS = 1e5
 _SEED_MODULUS = 2**32 - 1
 
@@ -165,7 +164,7 @@ def completion_body(request: ModelRequest, vocabulary: Vocabulary) -> dict[str, 
         # LLGuidance drops a constraint that it cannot follow, and the model continues without it. A control token that
         # no constraint allows gets the highest bias: if it is ever written, the constraint has been dropped.
         body["logit_bias"] = [[vocabulary.start, _TRIPWIRE_BIAS]]
-        body["preserved_tokens"] = [_TRIPWIRE]
+        body["preserved_tokens"] = [vocabulary.tripwire]
     return body
 
 
@@ -178,12 +177,16 @@ class Completion:
     """Collects the streamed pieces of a reply; `take` is the engine's callback and must not raise."""
 
     def __init__(
-        self, request: ModelRequest, on_text: Callable[[str], object] | None, stopped: threading.Event
+        self,
+        request: ModelRequest,
+        on_text: Callable[[str], object] | None,
+        stopped: threading.Event,
+        tripwire: str = "<|im_start|>",
     ) -> None:
         self._request = request
         self._on_text = on_text
         self._stopped = stopped
-        self._has_tripwire = uses_llguidance(request)
+        self._tripwire = tripwire if uses_llguidance(request) else None
         self._tripped = False
         self._texts: list[str] = []
         self._confidence: list[ReplyToken] = []
@@ -198,7 +201,7 @@ class Completion:
             self._error = chunk["error"]
             return True
         text: str = chunk["choices"][0]["text"]
-        if self._has_tripwire and _TRIPWIRE in text:
+        if self._tripwire is not None and self._tripwire in text:
             self._tripped = True
             return True
         if self._request.confidence and (reported := chunk["choices"][0].get("logprobs")):

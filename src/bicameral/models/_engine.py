@@ -127,6 +127,11 @@ class EngineServer:
                 current.append(token)
         return tokenized
 
+    def tokenize_markers(self, text: str) -> tuple[int, ...]:
+        """The tokens of a template's own text, control tokens among them."""
+        body = {"content": text, "add_special": False, "parse_special": True}
+        return tuple(self._post("/tokenize", body)["tokens"])
+
     def erase(self, slot: int) -> None:
         """Empty a slot."""
         self._post(f"/slots/{slot}?action=erase", {})
@@ -209,6 +214,9 @@ def engine_params(path: Path, context: int, threads: int, slots: Slots, folder: 
     params.api_keys = [key]
     params.n_threads_http = 1
     params.ui = False
+    # The engine would run the template of the weights, which is a stranger's program without limits, when it starts.
+    params.chat_template = "chatml"  # pyright: ignore[reportAttributeAccessIssue]
+    params.use_jinja = False  # pyright: ignore[reportAttributeAccessIssue]
     params.endpoint_slots = False
     params.offline = True
     params.verbosity = -1
@@ -225,6 +233,8 @@ class EngineJob:
     on_text: Callable[[str], object] | None = None
     on_progress: ProgressListener | None = None
     stopped: threading.Event = field(default_factory=threading.Event)
+    own_template: bool = False
+    """Whether turns are marked by the template of the weights, and not by ChatML."""
 
 
 class _JobProgress:
@@ -263,8 +273,16 @@ class _LoadedModel:
     server: EngineServer
     context: int
     slots: Slots
-    tokenizer: PromptTokenizer
     evaluator: Evaluator
+    tokenizers: dict[bool, PromptTokenizer] = field(default_factory=dict[bool, PromptTokenizer])
+    """By whether turns are marked by the template of the weights."""
+
+    def tokenizer(self, vocabulary: Vocabulary) -> PromptTokenizer:
+        own = vocabulary.template is not None
+        if own not in self.tokenizers:
+            server = self.server
+            self.tokenizers[own] = PromptTokenizer(vocabulary, server.tokenize, server.tokenize_markers)
+        return self.tokenizers[own]
 
 
 class InferenceEngine:
@@ -277,7 +295,7 @@ class InferenceEngine:
         self.adapters: list[Adapter] = []
         self.prefixes: PrefixFolder | None = None
         self._loaded: _LoadedModel | None = None
-        self._vocabulary: Vocabulary | None = None
+        self._vocabularies: dict[bool, Vocabulary] = {}
         self._jobs: set[EngineJob] = set()
         # One worker: the engine, its slots and their records are used by this thread only and need no lock.
         self._queue = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bicameral-engine")
@@ -298,15 +316,16 @@ class InferenceEngine:
 
     def _run_job(self, job: EngineJob) -> ModelReply:
         began = perf_counter()
-        if self._vocabulary is None:
-            self._vocabulary = read_vocabulary(self.path)
-        body = completion_body(job.request, self._vocabulary)
+        if job.own_template not in self._vocabularies:
+            self._vocabularies[job.own_template] = read_vocabulary(self.path, own_template=job.own_template)
+        vocabulary = self._vocabularies[job.own_template]
+        body = completion_body(job.request, vocabulary)
         progress = _JobProgress(job, began)
-        loaded = self._load(self._vocabulary, job, progress)
-        completion = Completion(job.request, progress.write, job.stopped)
+        loaded = self._load(vocabulary, job, progress)
+        completion = Completion(job.request, progress.write, job.stopped, vocabulary.tripwire)
         reused = 0
         if not job.stopped.is_set():
-            prompt = loaded.tokenizer.prompt(job.request)
+            prompt = loaded.tokenizer(vocabulary).prompt(job.request)
             progress.total = len(prompt.tokens)
             place = loaded.slots.place(job.adapter)
             stopped = job.stopped.is_set
@@ -332,11 +351,9 @@ class InferenceEngine:
             self._unload()
             slots = Slots(tuple(self.adapters))
             server = EngineServer(self.path, context, self.threads, slots)
-            tokenizer = PromptTokenizer(vocabulary, server.tokenize)
             states = PrefixStates(server.states, kept=self.prefixes)
-            loaded = _LoadedModel(
-                server, context, slots, tokenizer, Evaluator(server, states, (vocabulary.start, vocabulary.end))
-            )
+            # Both ways of marking turns have the same two tokens, if the weights have ChatML's.
+            loaded = _LoadedModel(server, context, slots, Evaluator(server, states, (vocabulary.start, vocabulary.end)))
             self._loaded = loaded
         return loaded
 

@@ -47,6 +47,7 @@ class LocalProvider:
         adapters: The adapters that requests may name, by job.
         chamber: The side that it serves; None if it may serve either.
         prefixes: Where it keeps what it has read of fixed messages, for later processes.
+        own_template: Whether turns are written as the chat template of the weights says, and not in ChatML.
 
     Example:
         >>> weights = find_weights("0.5b")
@@ -64,6 +65,7 @@ class LocalProvider:
         adapters: Mapping[str, Adapter] | None = None,
         chamber: Chamber | None = None,
         prefixes: KeptPrefixes | None = None,
+        own_template: bool = False,
     ) -> None:
         if context < 1 or (threads is not None and threads < 1):
             raise ModelError("models.bad-setting", "context and threads must be 1 or more")
@@ -75,6 +77,7 @@ class LocalProvider:
         self._threads = threads
         self._adapters = dict(adapters or {})
         self._prefixes = prefixes
+        self._own_template = own_template
         self._engine: InferenceEngine | None = None
 
     @property
@@ -132,6 +135,7 @@ class LocalProvider:
 
         check_request(request)
         job = EngineJob(constrain_to_step(request), self._context, self._find_adapter(request))
+        job.own_template = self._own_template
         listener = current_listener()
         if listener is not None:
             kept = self._prefixes is not None and self._prefixes.most_bytes > 0

@@ -142,6 +142,7 @@ class Route:
         why: The reason in words.
         rule: The number of the matching rule, from 0.
         attempts: The models that were asked before and failed, each with the reason.
+        note: What the call asked for and did not get: a hint that nothing knows, or an alias of the other chamber.
     """
 
     alias: str
@@ -149,6 +150,7 @@ class Route:
     why: str
     rule: int | None = None
     attempts: tuple[tuple[str, str], ...] = ()
+    note: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -157,6 +159,7 @@ class Route:
             "why": self.why,
             **({"rule": self.rule} if self.rule is not None else {}),
             **({"attempts": [list(each) for each in self.attempts]} if self.attempts else {}),
+            **({"note": self.note} if self.note is not None else {}),
         }
 
 
@@ -249,6 +252,7 @@ class ModelFailure(ModelError):
         retry_after: Seconds to wait, if the server says so.
         usage: The tokens that were spent all the same.
         nearest: The nearest valid name, for one that is unknown.
+        refused_setting: The setting of the request that the server does not take, if it says so.
     """
 
     def __init__(
@@ -260,11 +264,13 @@ class ModelFailure(ModelError):
         retry_after: float | None = None,
         usage: Usage | None = None,
         nearest: str | None = None,
+        refused_setting: str | None = None,
     ) -> None:
         what, fix = _FAILURE_TEXTS[code]
         super().__init__(code, f"{name} {what}" + (f": {why}" if why else ""), nearest=nearest, fix=fix)
         self.retry_after = retry_after
         self.usage = usage or Usage()
+        self.refused_setting = refused_setting
 
 
 @dataclass(frozen=True, slots=True)

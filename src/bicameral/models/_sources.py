@@ -89,7 +89,7 @@ class HubSource:
     def fetch(self, weights: Weights, folder: Path, progress: ProgressReporter) -> Sequence[FilePiece]:
         if weights.hub_repo is None or weights.hub_file is None:
             raise SourceError("does not publish this file")
-        if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
+        if _is_offline():
             raise SourceError("not tried, since HF_HUB_OFFLINE is set")
         files = folder / "hub"
         files.mkdir(exist_ok=True)
@@ -103,6 +103,22 @@ class HubSource:
                 raise
             raise SourceError(_hub_failure(error)) from None
         return [FilePiece(target)]
+
+    def describe(self, repo: str, file: str) -> tuple[str, int]:
+        """The SHA-256 and the size of a file that the hub says it has; raises `SourceError`."""
+        if _is_offline():
+            raise SourceError("not tried, since HF_HUB_OFFLINE is set")
+        try:
+            hub: Any = importlib.import_module("huggingface_hub")
+            with _quiet_hub_client(hub):
+                url = hub.hf_hub_url(repo, file, endpoint=os.environ.get("HF_ENDPOINT"))
+                metadata = self._answer(lambda: hub.get_hf_file_metadata(url, timeout=_ANSWER_SECONDS))
+        except Exception as error:
+            raise (error if isinstance(error, SourceError) else SourceError(_hub_failure(error))) from None
+        etag, size = str(metadata.etag or "").lower(), metadata.size
+        if len(etag) != 64 or set(etag) - set("0123456789abcdef") or not isinstance(size, int):
+            raise SourceError(f"does not say which SHA-256 {file} has")
+        return etag, size
 
     def _download(self, hub: Any, weights: Weights, target: Path, progress: ProgressReporter) -> None:
         """Download a file to `target`, resuming an earlier download."""
@@ -139,6 +155,10 @@ class HubSource:
             return answer.result(timeout=self._answer_within)
         except TimeoutError:
             raise SourceError(f"did not answer within {self._answer_within:g} s") from None
+
+
+def _is_offline() -> bool:
+    return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
 
 
 class _HubFile(io.FileIO):

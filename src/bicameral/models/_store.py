@@ -3,18 +3,45 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
+import sys
 import zipfile
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from bicameral.cache import sync_folder, user_folder
-from bicameral.errors import ModelError, Place
-from bicameral.models._sources import DISK_FULL_ERRNOS, RUN_FOLDERS, SourceError, WeightsSource, default_sources
+from bicameral.errors import ModelError, Place, nearest_name
+from bicameral.models._gguf import inspect_gguf
+from bicameral.models._own_models import (
+    HubFile,
+    OwnModels,
+    changed_error,
+    check_name,
+    check_template,
+    is_model_reference,
+    own_weights,
+    parse_reference,
+    probe_in_thread,
+    suggested_name,
+)
+from bicameral.models._sources import (
+    RUN_FOLDERS,
+    HubSource,
+    SourceError,
+    WeightsSource,
+    default_sources,
+)
+from bicameral.models._store_errors import (
+    damaged_file_error,
+    disk_full_error,
+    no_source_error,
+    translate_disk_errors,
+    unreadable_file_error,
+)
 from bicameral.models._store_files import (
     FilePiece,
     HashStamp,
@@ -22,76 +49,12 @@ from bicameral.models._store_files import (
     SilentProgress,
     disk_usage,
     file_lock,
-    format_bytes,
     hash_file,
     join_pieces,
     read_stamp,
     write_stamp,
 )
-from bicameral.models._weights import Weights, known_weights
-
-
-def damaged_file_error(weights: Weights, path: Path, sha256: str, *, given: bool) -> ModelError:
-    """The error for a file with the wrong hash, in the store or `given` by the user."""
-    fix = "Check where it came from; it was left as it is and not used."
-    if not given:
-        fix = f"It is not used. `bicameral models pull {weights.alias}` fetches it again."
-    return ModelError(
-        "models.damaged",
-        f"this is not {weights.title}: its SHA-256 is {sha256}",
-        place=Place(file=str(path)),
-        expected=f"SHA-256 {weights.sha256} ({weights.bytes} bytes)",
-        fix=fix,
-    )
-
-
-def no_source_error(weights: Weights, reasons: Sequence[tuple[str, str]]) -> ModelError:
-    """The error for weights that no source could provide."""
-    tried = "; ".join(f"{name}: {reason}" for name, reason in reasons) or "there was nothing to try"
-    return ModelError(
-        "models.no-source",
-        f"{weights.title} ({format_bytes(weights.bytes)}) is not on this machine and could not be fetched: {tried}",
-        fix=f"Try again with a network, or bring the file (SHA-256 {weights.sha256}) with "
-        f"`bicameral models pull {weights.alias} --file PATH`, or set BICAMERAL_MODELS to a store that has it.",
-    )
-
-
-def disk_full_error(weights: Weights, folder: Path, *, needed: int, free: int) -> ModelError:
-    """The error for too little disk space."""
-    return ModelError(
-        "models.disk-full",
-        f"{weights.title} needs {format_bytes(needed)} ({needed} bytes) of disk space, "
-        f"and {format_bytes(free)} ({free} bytes) are free",
-        place=Place(file=str(folder)),
-        fix="Free some space, or set BICAMERAL_MODELS to a folder on another disk. What was fetched is kept.",
-    )
-
-
-def unreadable_file_error(path: Path, error: OSError) -> ModelError:
-    """The error for a file that exists but cannot be read."""
-    return ModelError(
-        "models.unreadable",
-        f"the file cannot be read: {error.strerror or error}",
-        place=Place(file=str(path)),
-        fix="Check the path and its permissions.",
-    )
-
-
-@contextmanager
-def translate_disk_errors(weights: Weights, folder: Path, free_bytes: Callable[[Path], int]) -> Generator[None]:
-    """Turn errors of the operating system about the store's folder into typed errors with a fix."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in DISK_FULL_ERRNOS:
-            raise disk_full_error(weights, folder, needed=weights.bytes, free=free_bytes(folder)) from error
-        raise ModelError(
-            "models.store-unusable",
-            f"the model store cannot be used: {error.strerror or error}",
-            place=Place(file=str(folder)),
-            fix="Set BICAMERAL_MODELS to a folder that you can write.",
-        ) from error
-
+from bicameral.models._weights import Weights, WeightsKind, find_weights, known_weights
 
 StoreState = Literal["present", "missing", "damaged"]
 
@@ -116,6 +79,16 @@ class StoreEntry:
     bytes_on_disk: int = 0
     partial_bytes: int = 0
     """Those of `bytes_on_disk` that an unfinished pull has left, which the next one resumes."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddedModel:
+    """An own model that was added."""
+
+    weights: Weights
+    path: Path
+    marked: bool
+    """Whether control tokens keep its turns apart. Otherwise a text can imitate the end of its turn."""
 
 
 def default_store_folder() -> Path:
@@ -144,6 +117,116 @@ class ModelStore:
     def __init__(self, folder: Path | None = None, *, free_bytes: Callable[[Path], int] = _free_bytes) -> None:
         self.folder = (folder or default_store_folder()).absolute()
         self._free_bytes = free_bytes
+        self.own_models = OwnModels(self.folder)
+
+    def find(self, name: str, kind: WeightsKind | None = "chat") -> Weights:
+        """The weights with this name: known ones, own ones, the path of a GGUF file, or `hub:owner/repo/file.gguf`.
+
+        A file that is named by its path is added with its hash when it is first found; one of the hub must be added
+        before, since nothing says yet which hash it should have.
+        """
+        if is_model_reference(name):
+            return self._find_reference(parse_reference(name))
+        try:
+            return find_weights(name, kind)
+        except ModelError as error:
+            if error.code != "models.unknown":
+                raise
+            found = self.own_models.find(name.strip().lower())
+            if found is None:
+                own = [each.id for each in self.own_models.entries()]
+                error.nearest = error.nearest or nearest_name(name, own)
+                error.expected = f"{error.expected}{''.join(f', {each}' for each in own)}"
+                raise
+            return found
+
+    def _find_reference(self, reference: HubFile | Path) -> Weights:
+        found = self.own_models.find_reference(reference)
+        if found is not None:
+            return found
+        if isinstance(reference, HubFile):
+            raise ModelError(
+                "models.not-added",
+                f"{reference} has not been added on this machine, so its hash is not known",
+                fix=f"`bicameral models add {reference}` fetches it and records its hash; "
+                "`bicameral models pull` does so for what the configuration names.",
+            )
+        facts = inspect_gguf(reference)
+        check_template(reference)
+        return self.own_models.record(own_weights(reference, None, hash_file(reference), facts, tested=False))
+
+    def add(
+        self,
+        source: HubFile | Path,
+        name: str | None = None,
+        *,
+        progress: ProgressReporter | None = None,
+        offline: bool = False,
+        threads: int | None = None,
+        hub: HubSource | None = None,
+    ) -> AddedModel:
+        """Add a GGUF file of this machine or of the hub under a name, if it can be used; raises why it cannot.
+
+        A file of this machine stays where it is. One of the hub is fetched into the store.
+
+        Args:
+            source: The file.
+            name: Its name from now on; by default that of the file.
+            progress: Receives the progress.
+            offline: Raise `models.no-source` in place of fetching anything.
+            threads: Threads of the engine that tries the model.
+            hub: The hub, if it is another than the usual one.
+        """
+        report = progress or SilentProgress()
+        chosen = check_name(name or suggested_name(source))
+        if isinstance(source, HubFile):
+            return self._add_from_hub(source, chosen, report, offline=offline, threads=threads, hub=hub or HubSource())
+        facts = inspect_gguf(source)
+        marked = check_template(source)
+        # Before the hash: a change meanwhile must not get the stamp of what was hashed.
+        stat = source.stat()
+        report.start(f"{chosen}: checking", stat.st_size)
+        try:
+            sha256 = hash_file(source, report)
+        finally:
+            report.done()
+        probe_in_thread(source, threads=threads)
+        weights = own_weights(source, chosen, sha256, facts)
+        self._write_stamp(weights, stat, sha256)
+        return AddedModel(self.own_models.record(weights), source.absolute(), marked)
+
+    def _add_from_hub(
+        self,
+        source: HubFile,
+        name: str,
+        report: ProgressReporter,
+        *,
+        offline: bool,
+        threads: int | None,
+        hub: HubSource,
+    ) -> AddedModel:
+        wanted = Weights(
+            name, name, source.file, "unknown", 0, "", hub_repo=source.repo, hub_file=source.file, own=True
+        )
+        if offline:
+            raise no_source_error(wanted, [(hub.name, "not tried, since offline")])
+        try:
+            sha256, size = hub.describe(source.repo, source.file)
+        except SourceError as error:
+            raise no_source_error(wanted, [(hub.name, str(error))]) from None
+        wanted = replace(wanted, sha256=sha256, bytes=size)
+        was_here = self._file(wanted).exists()
+        path = self.pull(wanted, sources=[hub], progress=report)
+        try:
+            facts, marked = inspect_gguf(path), check_template(path)
+            probe_in_thread(path, threads=threads)
+            weights = self.own_models.record(own_weights(path, name, sha256, facts, hub=source))
+        except ModelError:
+            if not was_here:
+                # Gigabytes that nothing can use.
+                self._remove_files(wanted)
+            raise
+        return AddedModel(weights, path, marked)
 
     def path(self, weights: Weights) -> Path | None:
         """The weights file, or None if a part is missing; a damaged part raises `models.damaged`.
@@ -153,6 +236,8 @@ class ModelStore:
         hashes = [(part, self._found_sha256(part)) for part in weights.parts]
         for part, sha256 in hashes:
             if sha256 not in (None, part.sha256):
+                if part.file is not None:
+                    raise changed_error(part, self._file(part), sha256 or "")
                 raise damaged_file_error(part, self._file(part), sha256 or "", given=False)
         return None if any(sha256 is None for _, sha256 in hashes) else self._file(weights)
 
@@ -181,6 +266,8 @@ class ModelStore:
             progress: Receives the progress.
             offline: Raise `models.no-source` in place of fetching anything.
         """
+        if weights.file is not None:
+            return self._require_file(weights, given=file)
         report = progress or SilentProgress()
         given = {} if file is None else _given_pieces(weights, file)
         for piece in given.values():
@@ -201,6 +288,24 @@ class ModelStore:
         finally:
             report.done()
 
+    def _require_file(self, weights: Weights, *, given: Path | None) -> Path:
+        """The file of an own model, which nobody can fetch again."""
+        if given is not None:
+            raise ModelError(
+                "models.name-taken",
+                f"{weights.alias!r} is a file that stays where it is: {weights.file}",
+                fix=f"`bicameral models rm {weights.alias}`, then add the other file under this name.",
+            )
+        path = self.path(weights)
+        if path is None:
+            raise ModelError(
+                "models.file-missing",
+                f"the file of {weights.alias!r} is not there any more",
+                place=Place(file=str(weights.file)),
+                fix=f"Bring it back, or take the model out with `bicameral models rm {weights.alias}`.",
+            )
+        return path
+
     def verify(self, weights: Weights, *, progress: ProgressReporter | None = None) -> VerifyResult:
         """Hash the stored files in full, without regard to their stamps."""
         report = progress or SilentProgress()
@@ -212,7 +317,19 @@ class ModelStore:
         return VerifyResult(weights, _part_state(part, sha256), self._file(part), sha256)
 
     def remove(self, weights: Weights) -> bool:
-        """Delete the files and what unfinished pulls have left; return whether there was anything."""
+        """Delete the files and what unfinished pulls have left; return whether there was anything.
+
+        An own model is taken out of the registry. A file outside of the store stays where it is.
+        """
+        if not weights.own:
+            return self._remove_files(weights)
+        was_known = self.own_models.forget(weights.id)
+        in_use = {each.sha256 for each in (*known_weights(), *self.own_models.entries()) if each.file is None}
+        if weights.file is None and weights.sha256 not in in_use:
+            self._remove_files(weights)
+        return was_known
+
+    def _remove_files(self, weights: Weights) -> bool:
         if not self.folder.is_dir():
             return False
         with (
@@ -227,8 +344,8 @@ class ModelStore:
             return existed
 
     def list(self) -> list[StoreEntry]:
-        """All known weights with their state in this store."""
-        return [self._entry(weights) for weights in known_weights()]
+        """All known weights and own models with their state in this store."""
+        return [self._entry(weights) for weights in (*known_weights(), *self.own_models.entries())]
 
     def _entry(self, weights: Weights) -> StoreEntry:
         states = [_part_state(part, self._found_sha256(part)) for part in weights.parts]
@@ -324,7 +441,7 @@ class ModelStore:
         try:
             stat = path.stat()
             stamp = read_stamp(stamp_path) if progress is None else None
-            if stamp and (stamp.bytes, stamp.mtime_ns) == (stat.st_size, stat.st_mtime_ns):
+            if stamp and (stamp.bytes, stamp.mtime_ns) == (stat.st_size, _changed_ns(weights, stat)):
                 return stamp.sha256
             report.start(f"{weights.alias}: checking", stat.st_size)
             sha256 = hash_file(path, report)
@@ -332,14 +449,25 @@ class ModelStore:
             return None
         except OSError as error:
             raise unreadable_file_error(path, error) from None
-        write_stamp(stamp_path, HashStamp(sha256, stat.st_size, stat.st_mtime_ns))
+        self._write_stamp(weights, stat, sha256)
         return sha256
 
+    def _write_stamp(self, weights: Weights, stat: os.stat_result, sha256: str) -> None:
+        stamp = HashStamp(sha256, stat.st_size, _changed_ns(weights, stat))
+        write_stamp(self._path_with_suffix(weights, ".json"), stamp)
+
     def _file(self, weights: Weights) -> Path:
-        return self.folder / weights.stored_as
+        return self.folder / weights.stored_as if weights.file is None else Path(weights.file)
 
     def _path_with_suffix(self, weights: Weights, suffix: str) -> Path:
-        return self.folder / f"sha256-{weights.sha256}{suffix}"
+        # The same content may lie in the store and elsewhere, and one of the two may change.
+        place = "" if weights.file is None else f"-{hashlib.sha256(weights.file.encode()).hexdigest()[:16]}"
+        return self.folder / f"sha256-{weights.sha256}{place}{suffix}"
+
+
+def _changed_ns(weights: Weights, stat: os.stat_result) -> int:
+    """When a file was changed. Its own time can be set back; outside of the store the inode's counts, which cannot."""
+    return stat.st_mtime_ns if weights.file is None or sys.platform == "win32" else stat.st_ctime_ns
 
 
 def _part_state(part: Weights, found_sha256: str | None) -> StoreState:

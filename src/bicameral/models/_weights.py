@@ -16,7 +16,7 @@ from typing import Literal
 
 from bicameral.errors import ModelError, Place, nearest_name
 
-_MIN_HASH_PREFIX = 6
+MIN_HASH_PREFIX = 6
 
 WeightsKind = Literal["chat", "embedding"]
 """The purpose of weights: a model that replies, or one that turns texts into vectors."""
@@ -76,6 +76,12 @@ class Weights:
     kind: WeightsKind = "chat"
     files: tuple[FilePin, ...] = ()
     """Other files that must be in the store before these weights can be used."""
+    own: bool = False
+    """Whether a user has added them; they have a chat template of their own and no adapters."""
+    file: str | None = None
+    """The path of a file that is not in the store."""
+    tested: bool = True
+    """Whether it is known that they can follow a grammar."""
 
     @property
     def parts(self) -> tuple[Weights, ...]:
@@ -138,7 +144,7 @@ def _weights_by_name(wanted: str) -> Weights | None:
         if wanted in (weights.id, weights.alias):
             return weights
     digest = wanted.removeprefix("sha256:")
-    if len(digest) >= _MIN_HASH_PREFIX and set(digest) <= set(string.hexdigits):
+    if len(digest) >= MIN_HASH_PREFIX and set(digest) <= set(string.hexdigits):
         for weights in known_weights():
             if weights.sha256.startswith(digest):
                 return weights

@@ -4,7 +4,8 @@
 
     outcome = await ReWOO().run(runtime, program_text("Which of the three is cheapest?"))
 
-`IMPLEMENTED` lists them by id. The module of a pattern is imported when its class is first used.
+`IMPLEMENTED` lists them by id, `PRODUCT` those that the runtime itself is. The module of a pattern is imported when its
+class is first used.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from bicameral.patterns._implementations import (
     IMPLEMENTED as IMPLEMENTED,
+    PRODUCT as PRODUCT,
     example_of as example_of,
     pattern_class as pattern_class,
 )

@@ -7,150 +7,37 @@ label, and the call gate judges them like the calls of any plan.
 
 Which model is asked follows from the same label. As long as it is trusted, that is the privileged model. From the first
 untrusted word on it is the quarantined one, whose key and provider are its own: the privileged model never reads such a
-text. What the quarantined model is shown of tools are words; nothing happens because it asks for one. What a model
-writes as a call is read strictly.
+text. (`TypedConversation` shows it views instead, and goes on with it.) What the quarantined model is shown of tools
+are words; nothing happens because it asks for one. What a model writes as a call is read strictly.
 """
 
 from __future__ import annotations
 
-import datetime as dt
+import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from bicameral.errors import BicameralError, JournalError, ToolError, nearest_name
+from bicameral.journal import EventKind
 from bicameral.labels import NOTHING, TRUSTED_USER, USER, Label, LabelTree, Source, join, join_trees
 from bicameral.limits import Meter, PlanningRole, collect_charges
 from bicameral.models import Message, ModelReply, ToolCall, ToolSchema
+from bicameral.patterns._history import LabelledMessage as LabelledMessage, compact_messages
 from bicameral.patterns._strategy_types import PHASE_ROLES, ModelTurn, PhaseName, StrategyParams
+from bicameral.patterns._tool_messages import parse_arguments, read_arguments, render_result, tool_schemas
 from bicameral.patterns.reasoner import describe_failure
 from bicameral.plans import labels_after_call
 from bicameral.routing import call_context
-from bicameral.runs import label_tree_json
+from bicameral.runs import AskModel, ModelAnswer, StepLabels, label_tree_json
 from bicameral.sessions import Chambers, Listener, Session
 from bicameral.telemetry import Fact, label_summary, span
 from bicameral.tools import Registry, Tool
-from bicameral.types import (
-    DateTimeType,
-    DateType,
-    DictType,
-    DurationType,
-    ListType,
-    OptionalType,
-    RecordType,
-    TimeType,
-    TupleType,
-    Type,
-    to_plain,
-    type_json_schema,
-    value_to_json,
-)
-
-MAX_RESULT = 20_000
-"""How many characters of a result a model reads; a note says that the rest was cut."""
-
-
-def tool_schemas(registry: Registry) -> tuple[ToolSchema, ...]:
-    """Every tool of a registry for a model to read."""
-    return tuple(
-        ToolSchema(tool.name, _tool_summary(tool), _tool_parameters(tool)) for tool in _readable_tools(registry)
-    )
-
-
-def list_tools(registry: Registry) -> str:
-    """The same for a model that is to plan with them and cannot call them yet."""
-    return "\n".join(f"- {tool.signature}: {_tool_summary(tool)}" for tool in _readable_tools(registry)) or "(none)"
-
-
-def _readable_tools(registry: Registry) -> Iterator[Tool]:
-    """The tools that a privileged model may read of.
-
-    A program that describes itself, and whose word the user does not take, could say anything there. Unlike a plan, a
-    conversation has no place where neutral names could be bound, so such a tool is left out.
-    """
-    return (tool for tool in registry if not tool.self_described)
-
-
-def _tool_summary(tool: Tool) -> str:
-    return " ".join(tool.doc.split())[:1000]
-
-
-def _tool_parameters(tool: Tool) -> dict[str, Any]:
-    properties: dict[str, Any] = {}
-    for argument in tool.arguments:
-        described = {"description": argument.doc} if argument.doc else {}
-        properties[argument.name] = type_json_schema(argument.type) | described
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": [argument.name for argument in tool.arguments if argument.required],
-        "additionalProperties": False,
-    }
-
-
-def parse_arguments(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of a call from JSON: dates and times are read, all else must already fit and is left as it is."""
-    types = {argument.name: argument.type for argument in tool.arguments}
-    return {name: _parse_value(value, types[name]) if name in types else value for name, value in arguments.items()}
-
-
-def _parse_value(value: Any, wanted: Type) -> Any:
-    match wanted, value:
-        case OptionalType(item=item), _:
-            return None if value is None else _parse_value(value, item)
-        case DateTimeType() | DateType() | TimeType(), str():
-            return _parse_moment(value, wanted)
-        case DurationType(), int() | float() if not isinstance(value, bool):
-            return _parse_duration(value)
-        case ListType(item=item), list():
-            return [_parse_value(each, item) for each in cast("list[Any]", value)]
-        case TupleType(items=items), list() if len(cast("list[Any]", value)) == len(items):
-            return [_parse_value(each, item) for each, item in zip(cast("list[Any]", value), items, strict=True)]
-        case DictType(value=item), dict():
-            return {name: _parse_value(each, item) for name, each in cast("dict[str, Any]", value).items()}
-        case RecordType(), dict():
-            entries = cast("dict[str, Any]", value)
-            fields = {name: wanted.get(name) for name in entries}
-            return {
-                name: each if (kind := fields[name]) is None else _parse_value(each, kind)
-                for name, each in entries.items()
-            }
-        case _:
-            return value
-
-
-def _parse_moment(text: str, wanted: Type) -> Any:
-    kind = dt.datetime if isinstance(wanted, DateTimeType) else dt.date if isinstance(wanted, DateType) else dt.time
-    try:
-        return kind.fromisoformat(text)
-    except ValueError:
-        # It stays a text, and the tool refuses it with the type that it wants.
-        return text
-
-
-def _parse_duration(seconds: float) -> Any:
-    try:
-        return dt.timedelta(seconds=seconds)
-    except (OverflowError, ValueError):
-        return seconds
-
-
-def render_result(value: Any) -> str:
-    """A result as a model reads it: a text as it is, anything else as JSON, cut to a length."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_json_default)
-    if len(text) <= MAX_RESULT:
-        return text
-    return f"{text[:MAX_RESULT]}\n… ({len(text) - MAX_RESULT:,} more characters are not shown)"
-
-
-def _json_default(value: object) -> Any:
-    if isinstance(value, dt.timedelta):
-        return value.total_seconds()
-    return value.isoformat() if isinstance(value, dt.date | dt.time) else str(value)
+from bicameral.types import to_plain
 
 
 @dataclass(slots=True)
@@ -192,11 +79,28 @@ def join_written_labels(known: dict[str, LabelTree], places: Mapping[str, LabelT
 
 
 @dataclass(frozen=True, slots=True)
-class LabelledMessage:
-    """A message and its label."""
+class CallReport:
+    """What a model is told of a call that it asked for.
 
-    message: Message
+    Args:
+        label: The label of the text.
+        failed: The code of a failure.
+        name: The name under which the result is kept, if it is.
+    """
+
+    text: str
     label: Label
+    failed: str | None = None
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedCall:
+    """The tool and the arguments that a call means, with a label tree for each argument."""
+
+    tool: Tool
+    arguments: dict[str, Any]
+    trees: dict[str, LabelTree]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +129,8 @@ class ModelPair:
     listener: Listener | None = None
     timeout: float | None = None
     max_tokens: int = MAX_TOKENS
+    hint: str | None = None
+    """What kind of work it is, for the routers."""
 
     def session(self, role: PlanningRole, *, trusted: bool) -> Session:
         """A session with the model that may read the conversation."""
@@ -241,22 +147,26 @@ class ModelPair:
         phase: PhaseName | None,
         *,
         tools: tuple[ToolSchema, ...] | None = None,
+        views_only: bool = False,
         **options: Any,
-    ) -> tuple[ModelReply, str, list[dict[str, Any]]]:
+    ) -> ModelAnswer:
         """A reply of the model that may read under this label, the name of that model, and the charges.
 
         Args:
             tools: The tools that it may ask for; a model that is shown none cannot ask for a call.
+            views_only: Whether all that is untrusted in the messages are privileged views of results, which the
+                privileged model may read.
             options: Those of `Session.converse`.
         """
-        session = self.session(role, trusted=label.trusted)
+        session = self.session(role, trusted=label.trusted or views_only)
         model = None if phase is None else self.params.phase_models.get(phase)
-        with call_context(phase=phase), collect_charges() as charges:
+        hinted = {} if self.hint is None else {"hint": self.hint}
+        with call_context(phase=phase, **hinted), collect_charges() as charges:
             reply = await session.converse(messages, job=role, tools=tools or (), model=model, **options)
         if tools is None and reply.calls:
             # It was shown none: whatever it asks for is no call of anything.
             reply = replace(reply, calls=())
-        return reply, reply.model or session.provider.name, [charge.to_json() for charge in charges]
+        return ModelAnswer(reply, reply.model or session.provider.name, tuple(charges))
 
 
 class CallPath(Protocol):
@@ -280,10 +190,39 @@ class CallPath(Protocol):
     ) -> tuple[Any, LabelTree] | None: ...
 
 
-class ModelCallRecorder(Protocol):
-    """Records the replies of models."""
+class ModelCalls(Protocol):
+    """The way of a run to models: it records their replies, or has them from a record."""
 
-    def record_model_call(self, step: str, facts: dict[str, Any]) -> None: ...
+    async def ask_model(self, step: str, facts: dict[str, Any], ask: AskModel, /) -> ModelAnswer: ...
+
+    def record_held_call(
+        self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], labels: StepLabels
+    ) -> None: ...
+
+
+def prompt_fingerprint(
+    messages: Sequence[Message],
+    tools: Sequence[ToolSchema] = (),
+    schema: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> str:
+    """A hash of what a model is asked, to compare a replay with its record."""
+    written = [
+        [
+            each.speaker,
+            each.text,
+            [[call.id, str(call.name), str(call.arguments)] for call in each.calls],
+            each.answers,
+        ]
+        for each in messages
+    ]
+    whole = [written, [[each.name, each.description, each.parameters] for each in tools], schema, options]
+    return hashlib.sha256(json.dumps(whole, sort_keys=True, default=str).encode()).hexdigest()[:32]
+
+
+LOOKING_EFFECTS = ("pure", "read")
+"""The effects of the tools that a reflection may use."""
+NOT_A_READ = "not made: while looking back only tools that read may be called. Say in the verdict what is to be done."
 
 
 @dataclass(slots=True)
@@ -292,7 +231,7 @@ class ToolConversation:
 
     models: ModelPair
     call_gate: CallPath
-    recorder: ModelCallRecorder
+    recorder: ModelCalls
     registry: Registry
     meter: Meter
     audience: ConversationObserver
@@ -307,6 +246,34 @@ class ToolConversation:
     """The labels of the names that things were written to."""
     path: str = ""
     """The prefix of its step names in the record."""
+    history: int | None = None
+    """Characters beyond which its oldest parts are shortened; None: never."""
+    open_reason: str = ""
+    """Why the model that reads untrusted text in it sees more than one typed sub-task and the data."""
+    changed: list[str] = field(default_factory=list[str])
+    """The tools whose calls have changed something."""
+
+    @property
+    def views_only(self) -> bool:
+        """Whether all that is untrusted in it are privileged views, so that the privileged model continues it."""
+        return False
+
+    @property
+    def is_privileged(self) -> bool:
+        """Whether the privileged model may read it as it is now."""
+        return self.label.trusted or self.views_only
+
+    def only_extracts(self, reply: ModelReply) -> bool:
+        """Whether a reply asks for nothing but values of results that it has."""
+        return False
+
+    def finish(self, text: str) -> str:
+        """The answer that a final reply means."""
+        return text
+
+    def value_names(self) -> str:
+        """A sentence on the results that an answer can use by name; empty if there are none."""
+        return ""
 
     def system(self, text: str) -> None:
         self._add(Message("system", text), TRUSTED_USER)
@@ -321,56 +288,99 @@ class ToolConversation:
         *,
         role: PlanningRole | None = None,
         tools: bool = False,
+        looking: bool = False,
         schema: dict[str, Any] | None = None,
     ) -> ModelReply:
-        """The next reply, asked of the model that this phase and the conversation's label call for."""
+        """The next reply, asked of the model that this phase and the conversation's label call for.
+
+        Args:
+            tools: Whether it may ask for tools.
+            looking: With it, only for those that read.
+            schema: The schema of the reply.
+        """
         role, read = role or PHASE_ROLES[phase], self.label
         if tools:
             self.meter.count_round()
         if self.audience.phase is not None:
-            _notify_observer(self.audience.phase, phase, role if read.trusted else "quarantined")
-        reply, model, charges = await self.models.ask(
-            role,
-            tuple(each.message for each in self.messages),
-            read,
-            phase,
-            tools=tool_schemas(self.registry) if tools else None,
-            json_schema=schema,
-            hear=self.audience.text,
-        )
-        self._add(Message("assistant", reply.text, reply.calls), read)
-        self._note(phase, role, model, reply, read, charges)
-        return reply
+            _notify_observer(self.audience.phase, phase, role if self.is_privileged else "quarantined")
+        messages, privileged = self._prompt(), self.is_privileged
+        shown = self._schemas(looking=looking) if tools or looking else None
+        facts: dict[str, Any] = {
+            "turn": len(self.turns) + 1,
+            "phase": phase,
+            "role": role,
+            "chamber": "privileged" if privileged else "quarantined",
+            "trusted": read.trusted,
+            "shade": label_tree_json(read),
+            "prompt": prompt_fingerprint(messages, shown or (), schema),
+        }
+        if not privileged and self.open_reason:
+            facts |= {"rule_two": False, "open_reason": self.open_reason}
 
-    async def make_calls(self, reply: ModelReply, *, because: Label = NOTHING) -> int:
+        async def ask() -> ModelAnswer:
+            return await self.models.ask(
+                role,
+                messages,
+                read,
+                phase,
+                tools=shown,
+                views_only=self.views_only,
+                json_schema=schema,
+                hear=self.audience.text,
+            )
+
+        answer = await self.recorder.ask_model(f"{self.path}{facts['turn']}", facts, ask)
+        self._add(Message("assistant", answer.reply.text, answer.reply.calls), read)
+        self._note(phase, role, answer, read)
+        return answer.reply
+
+    def _prompt(self) -> tuple[Message, ...]:
+        """The messages that the next model reads."""
+        return compact_messages(self.messages, self.history).messages
+
+    def _schemas(self, *, looking: bool) -> tuple[ToolSchema, ...]:
+        """The tools that the next model may ask for."""
+        schemas = tool_schemas(self.registry)
+        return tuple(each for each in schemas if self._only_reads(each.name)) if looking else schemas
+
+    def _only_reads(self, name: str) -> bool:
+        tool = self.registry.get(name)
+        return tool is None or tool.effect in LOOKING_EFFECTS
+
+    async def make_calls(self, reply: ModelReply, *, because: Label = NOTHING, looking: bool = False) -> int:
         """Make the calls that a reply asks for, one after another, as policy allows; the number that gave a result.
 
-        `because` is the label of whatever else decided that they are made.
+        Args:
+            because: The label of whatever else decided that they are made.
+            looking: Whether only calls that read are made; any other is recorded as denied.
         """
         # A reply has the label of what the model had read when it wrote it, whatever was added since.
         read, turn, gave = join(self.turns[-1].read, because), len(self.turns), 0
         for number, call in enumerate(reply.calls):
             self.meter.count_tool_call()
             begun = time.perf_counter()
-            text, label, failed = await self._make_call(f"{self.path}{turn}/{number}", call, read)
+            report = await self._make_call(f"{self.path}{turn}/{number}", call, read, looking=looking)
             if self.audience.call is not None:
-                _notify_observer(self.audience.call, str(call.name), label, time.perf_counter() - begun, failed)
-            self._add(Message("tool", text, answers=call.id), label)
-            gave += failed is None
+                seconds = time.perf_counter() - begun
+                _notify_observer(self.audience.call, str(call.name), report.label, seconds, report.failed)
+            self._add(Message("tool", report.text, answers=call.id), report.label, report.name)
+            gave += report.failed is None
         return gave
 
     def decline_call(self, call: ToolCall, why: str) -> None:
         """Answer a call that is not made, in words of the program."""
         self._add(Message("tool", why, answers=call.id), TRUSTED_USER)
 
-    async def _make_call(self, step: str, call: ToolCall, read: Label) -> tuple[str, Label, str | None]:
-        """The text that the model gets for a call, its label, and the code of a failure."""
+    async def _make_call(self, step: str, call: ToolCall, read: Label, *, looking: bool) -> CallReport:
+        """Make one call, if it may be made, and say what the model is told of it."""
         try:
-            tool, arguments = self._parse_call(call)
+            parsed = self._parse_call(call, read)
         except ToolError as error:
             # The message has only what the model itself wrote and the names of tools.
-            return f"error: {error}", read, error.code
-        trees: dict[str, LabelTree] = dict.fromkeys(arguments, read)
+            return CallReport(f"error: {error}", read, error.code)
+        tool, arguments, trees = parsed.tool, parsed.arguments, parsed.trees
+        if looking and tool.effect not in LOOKING_EFFECTS:
+            return self._refuse_change(step, parsed, read)
         facts: dict[str, Fact] = {"bicameral.step": step, "bicameral.step.do": "call", "gen_ai.tool.name": tool.name}
         try:
             with span("step", tool.name, facts) as told:
@@ -387,16 +397,39 @@ class ToolConversation:
                 if told.is_recording and given is not None:
                     told.set_facts(label_summary("bicameral.result", given[1].flat))
         except BicameralError as error:
-            if self.call_gate.failure is not None or isinstance(error, JournalError) or error.code in FINAL_CODES:
+            if self.ends_run(error):
                 raise
-            return *self._failure_text(step, tool, trees, read, error), error.code
+            text, label = self._failure_text(step, tool, trees, read, error)
+            return CallReport(text, label, error.code)
         if given is None:
             raise ToolError("tools.failed", f"{tool.name!r} was not called")
-        value, tree = given
-        return render_result(value), tree.flat, None
+        if tool.changes:
+            self.changed.append(tool.name)
+        return self._report_result(tool, *given)
 
-    def _parse_call(self, call: ToolCall) -> tuple[Tool, dict[str, Any]]:
+    def ends_run(self, error: BicameralError) -> bool:
+        """Whether an error ends the whole run: a person refused, nobody is there to approve, or nothing is recorded."""
+        return self.call_gate.failure is not None or isinstance(error, JournalError) or error.code in FINAL_CODES
+
+    def _report_result(self, tool: Tool, value: Any, tree: LabelTree) -> CallReport:
+        """What the model is told of a result."""
+        return CallReport(render_result(value), tree.flat)
+
+    def _refuse_change(self, step: str, parsed: ParsedCall, read: Label) -> CallReport:
+        """Record a call that a reflection may not make."""
+        labels = StepLabels(parsed.trees, read, lambda _: read)
+        bound = parsed.tool.bind(parsed.arguments)
+        self.recorder.record_held_call(step, "call-denied", parsed.tool, bound, labels)
+        return CallReport(NOT_A_READ, read, "strategy.only-reads")
+
+    def _parse_call(self, call: ToolCall, read: Label) -> ParsedCall:
         """The tool and the arguments that a call means; whatever a model wrote is held to the tool's declaration."""
+        tool = self._find_tool(call)
+        arguments = parse_arguments(tool, read_arguments(call))
+        tool.bind(arguments)
+        return ParsedCall(tool, arguments, dict.fromkeys(arguments, read))
+
+    def _find_tool(self, call: ToolCall) -> Tool:
         tool = self.registry.get(call.name) if type(call.name) is str else None
         if tool is None:
             raise ToolError(
@@ -404,15 +437,7 @@ class ToolConversation:
                 f"there is no tool {str(call.name)[:60]!r}",
                 nearest=nearest_name(str(call.name)[:60], self.registry.names),
             )
-        try:
-            written = to_plain(call.arguments)
-        except TypeError as error:
-            raise ToolError("tools.wrong-type", f"these are no arguments: {error}") from None
-        if type(written) is not dict:
-            raise ToolError("tools.wrong-type", "these are no arguments", expected="an object with the arguments")
-        arguments = parse_arguments(tool, cast("dict[str, Any]", written))
-        tool.bind(arguments)
-        return tool, arguments
+        return tool
 
     def _failure_text(
         self, step: str, tool: Tool, trees: dict[str, LabelTree], read: Label, error: BicameralError
@@ -426,19 +451,19 @@ class ToolConversation:
         message = Label((Source("third_party", tool.name, "", step),), {USER})
         return f"error: {error}", join(label, message)
 
-    def _add(self, message: Message, label: Label) -> None:
-        self.messages.append(LabelledMessage(message, label))
+    def _add(self, message: Message, label: Label, name: str = "") -> None:
+        self.messages.append(LabelledMessage(message, label, name))
         self.label = join(self.label, label)
 
-    def _note(
-        self, phase: PhaseName, role: str, model: str, reply: ModelReply, read: Label, charges: list[dict[str, Any]]
-    ) -> None:
+    def _note(self, phase: PhaseName, role: str, answer: ModelAnswer, read: Label) -> None:
+        reply = answer.reply
+        privileged = read.trusted or self.views_only
         turn = ModelTurn(
             len(self.turns) + 1,
             phase,
             role,
-            "privileged" if read.trusted else "quarantined",
-            model,
+            "privileged" if privileged else "quarantined",
+            answer.model,
             read,
             reply.text,
             tuple(str(call.name) for call in reply.calls),
@@ -446,22 +471,11 @@ class ToolConversation:
             reply.usage,
             reply.seconds,
             reply.degraded,
+            "" if privileged else self.open_reason,
         )
         self.turns.append(turn)
-        calls = [
-            {"id": str(each.id), "name": str(each.name), "arguments": _arguments_json(each)} for each in reply.calls
-        ]
-        body = turn.to_json() | {"text": reply.text, "calls": calls, "shade": label_tree_json(read), "charges": charges}
-        self.recorder.record_model_call(f"{self.path}{turn.number}", body)
         if self.audience.turn is not None:
             _notify_observer(self.audience.turn, turn)
-
-
-def _arguments_json(call: ToolCall) -> Any:
-    try:
-        return value_to_json(to_plain(call.arguments))
-    except TypeError as error:
-        return f"no arguments: {error}"
 
 
 def _notify_observer(tell: Callable[..., None], *what: Any) -> None:

@@ -29,6 +29,9 @@ IMPLEMENTED: Mapping[str, str] = {
 }
 """`module:class` by the id of the pattern."""
 
+PRODUCT: Mapping[str, str] = {"V4": "Agent"}
+"""The patterns that the runtime itself is, with the class in `bicameral` that is their code."""
+
 
 def pattern_class(id: str) -> type[Pattern[..., Any]]:
     """The class of a pattern; imports its module."""
@@ -44,6 +47,12 @@ def example_of(id: str) -> PatternExample:
 def _module_and_class(id: str) -> str:
     if id in IMPLEMENTED:
         return IMPLEMENTED[id]
+    if id in PRODUCT:
+        raise CatalogError(
+            "pattern.is-the-runtime",
+            f"{id} has no class among the patterns: the runtime itself is this pattern",
+            fix=f"Use `bicameral.{PRODUCT[id]}`, or `bicameral patterns run {id} REQUEST`.",
+        )
     raise CatalogError(
         "catalog.not-implemented",
         f"{id} cannot be run yet",

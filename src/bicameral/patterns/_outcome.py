@@ -28,6 +28,7 @@ from bicameral.runs import (
 
 if TYPE_CHECKING:
     from bicameral.patterns._reasoner_types import Round
+    from bicameral.patterns._strategy_choice import StrategyChoice
     from bicameral.patterns._strategy_types import ModelTurn
 
 
@@ -107,6 +108,8 @@ class _Ended:
     """What the answer and the effects rest on and may be wrong; to be shown before them."""
     turns: tuple[ModelTurn, ...] = ()
     """The replies of models, if it was a strategy."""
+    choice: StrategyChoice | None = None
+    """How the strategy was chosen, if it was one."""
     trace: Trace = ()
     """What happened in order, if it was a pattern."""
     rounds: tuple[Round, ...] = ()

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from bicameral.boundary import HandleContent, HandleTable, ViewLevel, privileged_view
 from bicameral.labels import NOTHING, Label, LabelTree, join, join_all, rename_steps
+from bicameral.patterns._history import count_shortened
 from bicameral.patterns._reasoner_types import Round
 from bicameral.plans import Answer, Const, DictOf, Plan
 from bicameral.types import ANY, MONEY, ListType, OptionalType, RecordType, StrType, TupleType, Type, is_bounded
@@ -146,11 +147,9 @@ def render_history(rounds: Sequence[Round], variables: Mapping[str, Type], *, mo
     """The rounds so far and the variables that they left; empty before the first round."""
     if not rounds:
         return ""
-    parts = [_render_round(each) for each in rounds]
-    for at, each in enumerate(rounds[:-1]):
-        if sum(map(len, parts)) <= most:
-            break
-        parts[at] = _render_round_line(each)
+    parts, lines = [_render_round(each) for each in rounds], [_render_round_line(each) for each in rounds]
+    shortened = count_shortened([len(each) for each in parts], [len(each) for each in lines], most)
+    parts[:shortened] = lines[:shortened]
     return "\n".join(("Done so far:", *parts, *_variable_lines(variables), "Write the plan for what is left to do."))
 
 

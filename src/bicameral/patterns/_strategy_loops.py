@@ -14,8 +14,11 @@ from typing import Any, cast
 from bicameral.errors import ModelError
 from bicameral.limits import STRATEGY, LimitReached
 from bicameral.models import ModelReply
-from bicameral.patterns._conversation import RepeatCounter, ToolConversation, list_tools
+from bicameral.patterns._conversation import RepeatCounter, ToolConversation
+from bicameral.patterns._step_hints import hint_instruction, remove_hints, step_hint
 from bicameral.patterns._strategy_types import StrategyParams
+from bicameral.patterns._tool_messages import list_tools
+from bicameral.routing import call_context
 from bicameral.tools import Registry
 
 SYSTEM_PROMPT = (
@@ -37,6 +40,8 @@ REFLECT_PROMPT = (
     'Look back at {what}. Reply as JSON: {{"verdict": "…", "note": "…"}}. The verdict is "done" if the whole request '
     'is served, "again" if the last step must be done again, "go_on" otherwise.'
 )
+LOOK_PROMPT = " You may look again before that, with the tools that read."
+VERDICT_PROMPT = "Now write the verdict."
 FINAL_PROMPT = "Now answer the request in plain text, from what was found. Say what could not be done."
 
 
@@ -69,33 +74,46 @@ async def plan_and_execute(talk: ToolConversation, params: StrategyParams) -> st
 async def write_plan(talk: ToolConversation, params: StrategyParams) -> tuple[str, ...]:
     """The steps; a reply that is no plan is asked for once more."""
     asked = PLAN_PROMPT.format(tools=list_tools(talk.registry), most=params.max_steps)
+    asked += hint_instruction(params.hints)
     talk.tell(asked)
     for last in (False, True):
         reply = await talk.ask("plan", schema=plan_schema(params.max_steps))
         steps = _parse_steps(reply.text, params.max_steps)
         if steps is not None:
-            return steps
+            # A hint chooses a model. Untrusted text that had a hand in the plan must not.
+            return steps if talk.turns[-1].read.trusted else remove_hints(steps, params.hints)
         if not last:
             talk.tell(f"That is not the JSON that was asked for. {asked}")
     raise ModelError("models.bad-reply", "the model wrote no plan: its reply is not the JSON that was asked for")
 
 
 async def run_step(talk: ToolConversation, params: StrategyParams, number: int, count: int, step: str) -> bool:
-    """Whether a step came to an end of its own."""
+    """Whether a step came to an end of its own.
+
+    Rounds that only extract values are counted apart, up to as many: with open reading the model would have read the
+    text in the same round.
+    """
     talk.tell(STEP_PROMPT.format(number=number, count=count, step=step))
-    for _ in range(params.max_step_iterations):
-        reply = await talk.ask("act", tools=True)
+    acted = extracted = 0
+    while max(acted, extracted) < params.max_step_iterations:
+        # Only for this reply: the calls that it asks for may ask models of their own.
+        with call_context(hint=step_hint(step, params.hints)):
+            reply = await talk.ask("act", tools=True)
         if not reply.calls:
             return True
         await talk.make_calls(reply)
+        if talk.only_extracts(reply):
+            extracted += 1
+        else:
+            acted += 1
     talk.left_open.append(step)
     talk.tell(OPEN_STEP_PROMPT)
     return False
 
 
 async def final_answer(talk: ToolConversation) -> str:
-    talk.tell(FINAL_PROMPT)
-    return (await talk.ask("final_answer")).text
+    talk.tell(FINAL_PROMPT + talk.value_names())
+    return talk.finish((await talk.ask("final_answer")).text)
 
 
 def _parse_steps(text: str, most: int) -> tuple[str, ...] | None:
@@ -162,7 +180,7 @@ async def native_react(talk: ToolConversation, params: StrategyParams) -> str:
     ask = partial(talk.ask, "act", role="reasoning", tools=True)
     reply, _, _ = await react_loop(ask, talk.make_calls, talk.registry, repeats=MAX_REPEATS)
     if not reply.calls:
-        return reply.text
+        return talk.finish(reply.text)
     for call in reply.calls:
         talk.decline_call(call, "the same as before.")
     return await final_answer(talk)
@@ -182,7 +200,8 @@ async def spar(talk: ToolConversation, params: StrategyParams) -> str:
         last = number == len(steps)
         if not (params.reflect_every_step or last):
             continue
-        verdict = await ask_verdict(talk, "the last step" if params.reflect_every_step else "everything that was done")
+        what = "the last step" if params.reflect_every_step else "everything that was done"
+        verdict = await ask_verdict(talk, what, params.reflect_looks)
         if verdict == "again":
             if talk.left_open and talk.left_open[-1] == step:
                 talk.left_open.pop()
@@ -192,14 +211,38 @@ async def spar(talk: ToolConversation, params: StrategyParams) -> str:
     return await final_answer(talk)
 
 
-async def ask_verdict(talk: ToolConversation, what: str) -> str:
-    """The verdict; a reply that is none is asked for once more."""
-    talk.tell(REFLECT_PROMPT.format(what=what))
-    for last in (False, True):
+async def ask_verdict(talk: ToolConversation, what: str, looks: int) -> str:
+    """The verdict; a reply that is none is asked for once more.
+
+    Before it, the model may look again `looks` times with tools that read. Any other call is refused, and told so.
+    """
+    asked = REFLECT_PROMPT.format(what=what)
+    talk.tell(asked + LOOK_PROMPT if looks else asked)
+    tries = 2
+    for _ in range(looks):
+        reply = await talk.ask("reflect", looking=True, schema=VERDICT_SCHEMA)
+        if not reply.calls:
+            verdict = _parse_verdict(reply.text)
+            if verdict is not None:
+                return verdict
+            talk.tell(f"That is not the JSON that was asked for. {asked}")
+            tries = 1
+            break
+        talk.meter.count_round()
+        await talk.make_calls(reply, looking=True)
+    else:
+        if looks:
+            talk.tell(VERDICT_PROMPT)
+    for left in reversed(range(tries)):
         reply = await talk.ask("reflect", schema=VERDICT_SCHEMA)
-        verdict = parse_json_object(reply.text).get("verdict")
-        if verdict in VERDICTS:
-            return str(verdict)
-        if not last:
-            talk.tell("That is not the JSON that was asked for. " + REFLECT_PROMPT.format(what=what))
+        verdict = _parse_verdict(reply.text)
+        if verdict is not None:
+            return verdict
+        if left:
+            talk.tell(f"That is not the JSON that was asked for. {asked}")
     raise ModelError("models.bad-reply", "the model wrote no verdict: its reply is not the JSON that was asked for")
+
+
+def _parse_verdict(text: str) -> str | None:
+    verdict = parse_json_object(text).get("verdict")
+    return str(verdict) if verdict in VERDICTS else None

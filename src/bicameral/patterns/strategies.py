@@ -1,18 +1,20 @@
 """Strategies: native ReAct, plan-and-execute and SPAR, each phase with its own model, with a label on every message.
 
 A request comes in; a conversation with models that may ask for tools goes on until there is an answer; out comes
-`Answered`, `Exhausted` or `GaveUp`. The conversation has the join of the labels of all that is in it: once it has read
-untrusted text, the quarantined model continues it, and every call it asks for is judged as untrusted. It is a run like
-any other, with its record, its approvals and its end, and can be replayed from the record without asking anything.
+`Answered`, `Exhausted` or `GaveUp`. The conversation has the join of the labels of all that is in it. After untrusted
+text the privileged model goes on with typed views of the results, and the quarantined model fills typed blanks; where
+that model chooses calls itself, each of them is judged as untrusted. It is a run like any other, with its record, its
+approvals and its end, and can be replayed from the record without asking anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from bicameral.boundary import Executor, Extractor
 from bicameral.errors import BicameralError, JournalError
 from bicameral.labels import (
     TRUSTED_USER,
@@ -24,19 +26,16 @@ from bicameral.labels import (
     vouched_value,
 )
 from bicameral.limits import RUN_LIMITS, STRATEGY, STRATEGY_LIMITS, Limits, LimitUsage, Meter
-from bicameral.models import Chamber, ModelReply, ModelRequest, Route, ToolCall, Usage
+from bicameral.models import Chamber, ModelReply, ModelRequest
 from bicameral.patterns._conversation import (
     CallPath as CallPath,
     ConversationObserver as ConversationObserver,
     LabelledMessage as LabelledMessage,
-    ModelCallRecorder as ModelCallRecorder,
+    ModelCalls as ModelCalls,
     ModelPair as ModelPair,
     RepeatCounter as RepeatCounter,
     ToolConversation as ToolConversation,
-    list_tools as list_tools,
-    parse_arguments as parse_arguments,
-    render_result as render_result,
-    tool_schemas as tool_schemas,
+    prompt_fingerprint as prompt_fingerprint,
 )
 from bicameral.patterns._outcome import (
     Answered as Answered,
@@ -44,6 +43,13 @@ from bicameral.patterns._outcome import (
     GaveUp as GaveUp,
     Outcome as Outcome,
     outcome_of as outcome_of,
+)
+from bicameral.patterns._strategy_choice import (
+    DEFAULT_STRATEGY as DEFAULT_STRATEGY,
+    StrategyChoice as StrategyChoice,
+    StrategyClassifier as StrategyClassifier,
+    StrategyRule as StrategyRule,
+    choose_by_words as choose_by_words,
 )
 from bicameral.patterns._strategy_loops import (
     SYSTEM_PROMPT,
@@ -53,22 +59,33 @@ from bicameral.patterns._strategy_loops import (
     spar as spar,
 )
 from bicameral.patterns._strategy_types import (
+    AUTO as AUTO,
     PHASE_ROLES as PHASE_ROLES,
     PHASES as PHASES,
     STRATEGIES as STRATEGIES,
     ModelTurn as ModelTurn,
     PhaseName as PhaseName,
+    Reading as Reading,
     StrategyName as StrategyName,
     StrategyParams as StrategyParams,
+    phase_role as phase_role,
     strategy_by_name as strategy_by_name,
 )
+from bicameral.patterns._tool_messages import (
+    list_tools as list_tools,
+    parse_arguments as parse_arguments,
+    render_result as render_result,
+    tool_schemas as tool_schemas,
+)
+from bicameral.patterns._typed_conversation import TypedConversation as TypedConversation, require_free_names
 from bicameral.policy import Allowed, Ask, CallFacts
+from bicameral.routing import call_context
 from bicameral.runs import (
+    ENGINE_VERSION,
     Approver,
     CallDecision,
     CallGate,
     Decider,
-    Event,
     Finished,
     Grants,
     Journal,
@@ -79,20 +96,22 @@ from bicameral.runs import (
     ReplaceRule,
     Replayed,
     RunOutcome,
+    ShouldLeave,
     Workload,
     label_tree_json,
-    recorded_error,
     replay_workload,
     run_workload,
 )
 from bicameral.sessions import Chambers, Quarantined
 from bicameral.telemetry import Fact
 from bicameral.tools import Registry
-from bicameral.types import value_from_json
 
 if TYPE_CHECKING:
     from bicameral.policy import Policy
 
+
+OPEN_READING = "the strategy is set to read openly: the reader sees the request and all tools"
+UNTRUSTED_REQUEST = "the request itself carries untrusted text, so the privileged model may not read it"
 
 StrategyFunction = Callable[[ToolConversation, StrategyParams], Awaitable[str]]
 _STRATEGY_FUNCTIONS: Mapping[str, StrategyFunction] = {
@@ -111,6 +130,7 @@ class Runtime:
         audience: Observes the conversation; `observer` observes the steps of the run.
         careful: Whether a person is asked before every call that cannot be undone, also where policy allows it.
         caps: What the run may take, tools and models together.
+        executor: Fills typed blanks in a strategy; by default with the quarantined model.
     """
 
     models: ModelPair
@@ -123,9 +143,12 @@ class Runtime:
     audience: ConversationObserver = field(default_factory=ConversationObserver)
     careful: bool = False
     caps: Limits = RUN_LIMITS
+    executor: Executor | None = None
 
 
-async def run_strategy(request: str | Labelled[str], strategy: StrategyName, runtime: Runtime) -> Outcome[Any]:
+async def run_strategy(
+    request: str | Labelled[str], strategy: StrategyName, runtime: Runtime, *, choice: StrategyChoice | None = None
+) -> Outcome[Any]:
     """Do what a request asks for. Stopping the task that awaits this gives a `GaveUp`; nothing that was done is lost.
 
     A request without a label is the user's own text. One with a label, such as the answer of an earlier outcome
@@ -133,11 +156,16 @@ async def run_strategy(request: str | Labelled[str], strategy: StrategyName, run
 
     Calls are always judged strictly, whatever the mode: the model also chooses which tool is called, and there is no
     trusted plan whose control flow could be separated from its data.
+
+    `choice` is recorded: why this strategy was chosen.
     """
     asked = vouched_value(request) if isinstance(request, str) else request
     outcome, work = await run_recorded(
         lambda decider, handler: StrategyRun(asked, strategy, runtime, decider, handler),
-        lambda: _run_facts(asked, strategy, runtime.models.params),
+        lambda: (
+            _run_facts(asked, strategy, runtime.models.params)
+            | ({"strategy_choice": choice.to_json()} if choice is not None and choice.is_automatic else {})
+        ),
         runtime,
         {"bicameral.strategy": strategy},
     )
@@ -148,6 +176,7 @@ async def run_strategy(request: str | Labelled[str], strategy: StrategyName, run
         subject="the work",
         way=strategy,
         taken=LimitUsage(scope=STRATEGY) if talk is None else talk.meter.usage,
+        choice=choice,
         turns=() if talk is None else tuple(talk.turns),
         left_open=() if talk is None or not isinstance(outcome, Finished) else tuple(talk.left_open),
     )
@@ -161,12 +190,16 @@ async def run_recorded(
     facts: Callable[[], dict[str, Any]],
     runtime: Runtime,
     told: Mapping[str, Fact],
+    *,
+    run: str | None = None,
+    may_wait: bool = False,
+    leaving: ShouldLeave | None = None,
 ) -> tuple[RunOutcome, W | None]:
     """Do work with models as a run with its record, whose first event has `facts`; None if no work was made.
 
     Calls of tools are judged strictly, whatever the mode.
     """
-    decider = CarefulDecider(runtime.policy) if runtime.careful else PolicyDecider(runtime.policy, "strict")
+    decider = run_decider(runtime.policy, careful=runtime.careful)
     made: list[W] = []
 
     def make_work(handler: LiveEffectHandler) -> W:
@@ -183,6 +216,9 @@ async def run_recorded(
                 "tools": {tool.name: tool.fingerprint for tool in runtime.registry},
                 "policy": decider.fingerprint,
                 "mode": decider.mode,
+                "careful": runtime.careful,
+                "caps": runtime.caps.to_json(),
+                "engine": ENGINE_VERSION,
             }
         ),
         journal=runtime.journal,
@@ -190,8 +226,21 @@ async def run_recorded(
         approver=runtime.approver,
         told=told,
         meter=Meter(runtime.caps),
+        run=run,
+        may_wait=may_wait,
+        leaving=leaving,
+        extractor=runtime.executor or _default_executor(runtime.models),
     )
     return outcome, made[0] if made else None
+
+
+def run_decider(policy: Policy, *, careful: bool) -> Decider:
+    """The decider of a run without a plan."""
+    return CarefulDecider(policy) if careful else PolicyDecider(policy, "strict")
+
+
+def _default_executor(models: ModelPair) -> Executor:
+    return Extractor(models.chambers.quarantined, timeout=models.timeout, listener=models.listener)
 
 
 class CarefulDecider(PolicyDecider):
@@ -228,13 +277,24 @@ class StrategyRun:
         runtime = self.runtime
         meter = Meter(runtime.bounds)
         gate = CallGate(self.decider, self.handler, replacing=self._replace_rule())
-        self.conversation = ToolConversation(
-            runtime.models, gate, self.handler, runtime.registry, meter, runtime.audience
-        )
+        self.conversation = self._start_conversation(gate, meter)
         self.conversation.system(SYSTEM_PROMPT)
         self.conversation.tell(open_labelled(self.request), self.request.label)
-        async with meter.running():
-            return await _STRATEGY_FUNCTIONS[self.strategy](self.conversation, runtime.models.params)
+        # The routers of both chambers have a phase map for each strategy.
+        with call_context(strategy=self.strategy):
+            async with meter.running():
+                return await _STRATEGY_FUNCTIONS[self.strategy](self.conversation, runtime.models.params)
+
+    def _start_conversation(self, gate: CallGate, meter: Meter) -> ToolConversation:
+        runtime, params = self.runtime, self.runtime.models.params
+        parts = (runtime.models, gate, self.handler, runtime.registry, meter, runtime.audience)
+        reason = OPEN_READING if self.request.label.trusted else UNTRUSTED_REQUEST
+        if params.reading == "open" or not self.request.label.trusted:
+            return ToolConversation(*parts, history=params.max_history, open_reason=reason)
+        require_free_names(runtime.registry)
+        return TypedConversation(
+            *parts, history=params.max_history, reader=self.handler, may_open=params.reading == "as_needed"
+        )
 
     def _replace_rule(self) -> ReplaceRule | None:
         if not isinstance(self.handler, LiveEffectHandler):
@@ -263,6 +323,10 @@ def _run_facts(request: Labelled[str], strategy: StrategyName, params: StrategyP
             "max_steps": params.max_steps,
             "reflect_every_step": params.reflect_every_step,
             "phase_models": dict(params.phase_models),
+            **({"hints": list(params.hints)} if params.hints else {}),
+            "reading": params.reading,
+            "max_history": params.max_history,
+            "reflect_looks": params.reflect_looks,
         },
     }
 
@@ -279,17 +343,14 @@ async def replay_conversation(
     try:
         strategy = strategy_by_name(str(body["strategy"]))
         # Time is not replayed: where it ran out, the record ends.
-        params = StrategyParams(**body["params"])
+        # Conversations of earlier versions were continued by the quarantined model, and reflected without tools.
+        params = StrategyParams(**({"reading": "open", "reflect_looks": 0} | body["params"]))
         bounds = replace(Limits.from_json(body["bounds"], STRATEGY), seconds=3600.0)
         tree = label_tree_from_json(body["request_shade"]) if "request_shade" in body else TRUSTED_USER
         request = make_labelled(str(body["request"]), tree)
     except (BicameralError, KeyError, TypeError) as error:
         raise JournalError("journal.damaged", f"{journal.path}: run {run} cannot be read: {error}") from None
-    replies = _recorded_replies(events)
-    models = ModelPair(
-        Chambers(RecordedModel(replies, "privileged"), Quarantined(RecordedModel(replies, "quarantined"))), params
-    )
-    runtime = Runtime(models, registry, policy, bounds)
+    runtime = Runtime(unasked_models(params), registry, policy, bounds)
 
     def make(handler: RecordedEffectHandler, decider: Decider) -> StrategyRun:
         return StrategyRun(request, strategy, runtime, decider, handler)
@@ -303,52 +364,27 @@ def is_conversation(journal: Journal, run: str) -> bool:
     return first.kind == "run-started" and "strategy" in first.body
 
 
-class RecordedModel:
-    """A model that replays the replies of a record, for both chambers; after the last one it fails as the run did."""
+def unasked_models(params: StrategyParams | None = None) -> ModelPair:
+    """Models for a replay, whose replies come from the record: nobody is asked."""
+    sides = Chambers(_UnaskedModel("privileged"), Quarantined(_UnaskedModel("quarantined")))
+    return ModelPair(sides, params or StrategyParams())
+
+
+class _UnaskedModel:
+    """A model of a replay."""
 
     grammars = True
     adapters: Mapping[str, str] = MappingProxyType({})
 
-    def __init__(self, replies: Iterator[ModelReply], chamber: Chamber) -> None:
+    def __init__(self, chamber: Chamber) -> None:
         self.name = f"recorded:{chamber}"
         self.chamber: Chamber | None = chamber
-        self._replies = replies
 
     async def generate(self, request: ModelRequest) -> ModelReply:
-        return next(self._replies)
+        raise JournalError("journal.not-recorded", "the record holds no further reply of a model")
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[str]:
-        yield next(self._replies).text
+        raise JournalError("journal.not-recorded", "the record holds no further reply of a model")
+        yield ""
 
     async def aclose(self) -> None: ...
-
-
-def _recorded_replies(events: list[Event]) -> Iterator[ModelReply]:
-    for event in events:
-        if event.kind == "model-called":
-            yield _read_reply(event.body)
-    last = events[-1]
-    if last.kind == "run-failed":
-        # A failure of a model, or a time-out while it is asked, has no event of its own.
-        raise recorded_error(last.body["error"])
-    raise JournalError("journal.not-recorded", "the record holds no further reply of a model")
-
-
-def _read_reply(body: Mapping[str, Any]) -> ModelReply:
-    route = body.get("route")
-    calls = tuple(ToolCall(each["id"], each["name"], value_from_json(each["arguments"])) for each in body["calls"])
-    return ModelReply(
-        body["text"],
-        "calls" if calls else "stop",
-        Usage(body["prompt_tokens"], 0, body["output_tokens"]),
-        body["seconds"],
-        calls,
-        body["model"],
-        None if route is None else _read_route(route),
-        body.get("degraded"),
-    )
-
-
-def _read_route(facts: Mapping[str, Any]) -> Route:
-    attempts = tuple((str(alias), str(why)) for alias, why in facts.get("attempts", ()))
-    return Route(facts["alias"], facts["by"], facts["why"], facts.get("rule"), attempts)

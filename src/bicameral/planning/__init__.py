@@ -108,6 +108,8 @@ from bicameral.planning._intent_document import (
     MentionKind as MentionKind,
     NamedDate as NamedDate,
     OpenQuestion as OpenQuestion,
+    OutputKind as OutputKind,
+    QuestionTopic as QuestionTopic,
     intent_schema as intent_schema,
     migrate_intent as migrate_intent,
     parse_intent as parse_intent,

@@ -28,11 +28,14 @@ from bicameral.planning._echo_reply import (
 )
 from bicameral.planning._intent_document import GivenAnswer, Intent
 from bicameral.planning._questions import is_explicit, remaining_questions, understand
+from bicameral.routing import call_context
 from bicameral.sessions import Listener, Session
 from bicameral.tools import Registry
 
 ECHO_PROMPT_VERSION = 2
 ECHO_TOKENS = 400
+ECHO_SEED = 0
+"""What chance begins with where the temperature is above 0: the same request gets the same account of a local model."""
 ECHO_ADAPTER = "echo"
 """The job of the adapter for restating requests; a model with it needs no examples."""
 INTENT_CACHE_FORM = "intent-cache/3"
@@ -53,6 +56,8 @@ class Echo:
     Args:
         cache: Replies of the model to earlier requests.
         project: Part of the cache key: a reply of one project is never used in another.
+        temperature: How freely the model restates a request. None is 0 (the likeliest account, so that the same request
+            gives the same plan), or what an alias has for all its calls.
 
     Example:
         >>> intent = await Echo(provider).intent("Count the lines of notes.txt", registry, today)
@@ -66,6 +71,7 @@ class Echo:
         listener: Listener | None = None,
         timeout: float | None = 120.0,
         project: str = "",
+        temperature: float | None = None,
     ) -> None:
         trained = ECHO_ADAPTER in provider.adapters
         setup = echo_setup_messages(examples=not trained)
@@ -81,6 +87,7 @@ class Echo:
         )
         self._cache = cache
         self._project = project
+        self._temperature = temperature
 
     async def intent(
         self,
@@ -132,11 +139,13 @@ class Echo:
         await self._session.prepare()
 
     def _cache_key(self, text: str) -> str:
-        """A hash over the messages that are sent, the schema, the model and the project."""
+        """A hash over the messages that are sent, the schema, the model, the project and the temperature."""
         provider = self._session.provider
         messages = [[message.speaker, message.text] for message in self._session.setup]
         model = [provider.name, provider.grammars, dict(provider.adapters)]
         parts = [INTENT_CACHE_FORM, ECHO_PROMPT_VERSION, self._project, model, ECHO_TOKENS, ECHO_SCHEMA, messages, text]
+        if self._temperature is not None:
+            parts += [self._temperature, ECHO_SEED]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def _load_cached(self, key: str) -> EchoReply | None:
@@ -158,7 +167,11 @@ class Echo:
         key = self._cache_key(text)
         if (known := self._load_cached(key)) is not None:
             return known
-        reply = await self._session.ask(text, json_schema=ECHO_SCHEMA)
+        configured = self._temperature is not None
+        with call_context(keeps_sampling=configured):
+            reply = await self._session.ask(
+                text, json_schema=ECHO_SCHEMA, temperature=self._temperature or 0.0, seed=ECHO_SEED
+            )
         understood = parse_echo_reply(reply.text)
         if understood is None:
             raise IntentError(

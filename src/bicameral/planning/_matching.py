@@ -18,7 +18,7 @@ from importlib.resources import files
 
 from bicameral.planning._intent import named_dates
 from bicameral.text import STOP_WORDS, Ranking, stem
-from bicameral.tools import Registry, Tool
+from bicameral.tools import Registry, Tool, media_matches, media_of_request
 from bicameral.types import DateTimeType, DateType, ListType, OptionalType, StrType, Type
 
 FILE_PATTERN = re.compile(r"(?<![\w@:/.-])[\w./-]*\w\.(?:[a-z]{2,4}|json|html|jsonl)(?![\w@])")
@@ -125,25 +125,52 @@ def relevant_tools(
     """All tools of a small registry; of a large one those that match the words and the objects of the request.
 
     The toolboxes of the best matches are included whole. A file, link or address in the request adds the tools that
-    take one, a date those that take or return dates. Pure tools are added if they are few: requests seldom name them.
+    take one, a date those that take or return dates, and a kind of file (`scan.pdf`, "the photo") those that say that
+    they take such files. Pure tools are added if they are few: requests seldom name them.
     """
     if len(registry) <= show_all:
         return registry
     tools = list(registry)
-    best = Ranking([tool_description(tool) for tool in tools]).best(request, shown)
-    chosen = {tools[i].name for i in best}
-    for i in best[:WHOLE_TOOLBOXES]:
-        mates = [tool.name for tool in tools if tool.toolbox == tools[i].toolbox]
-        if tools[i].toolbox and len(mates) <= MAX_WHOLE_TOOLBOX:
-            chosen.update(mates)
-    kinds = {kind for kind, names in named_objects(request).items() if names}
+    named = named_objects(request)
+    media = media_of_request(request, named["path"])
+    kinds = {kind for kind, names in named.items() if names}
     if named_dates(request, _ANY_DAY):
         kinds.add("day")
-    chosen.update(tool.name for tool in tools if kinds & _object_kinds(tool))
+    # A program that describes itself may say of itself whatever ranks high. So its tools are ranked among themselves,
+    # and at most as many are added: no description can take the place of another tool, or bury it among its own.
+    vouched = [tool for tool in tools if not tool.self_described]
+    described = [tool for tool in tools if tool.self_described]
+    chosen = set(_matching_names(request, vouched, kinds, media, shown))
+    chosen.update(_matching_names(request, described, kinds, media, shown)[:shown])
     pure = [tool.name for tool in tools if tool.effect == "pure"]
     if len(pure) <= MAX_PURE_TOOLS:
         chosen.update(pure)
     return registry.subset(chosen)
+
+
+def _matching_names(
+    request: str, tools: Sequence[Tool], kinds: set[str], media: Sequence[str], shown: int
+) -> list[str]:
+    """The tools that fit a request, best first: by its kinds of files, its words, their toolboxes, its objects."""
+    if not tools:
+        return []
+    fits = {tool.name: fit for tool in tools if (fit := _media_fit(tool, media))}
+    chosen = dict.fromkeys(sorted(fits, key=lambda name: -fits[name])[:shown])
+    best = Ranking([tool_description(tool) for tool in tools]).best(request, shown)
+    chosen |= dict.fromkeys(tools[i].name for i in best)
+    for i in best[:WHOLE_TOOLBOXES]:
+        mates = [tool.name for tool in tools if tool.toolbox == tools[i].toolbox]
+        if tools[i].toolbox and len(mates) <= MAX_WHOLE_TOOLBOX:
+            chosen |= dict.fromkeys(mates)
+    chosen |= dict.fromkeys(tool.name for tool in tools if kinds & _object_kinds(tool))
+    return list(chosen)
+
+
+def _media_fit(tool: Tool, media: Sequence[str]) -> int:
+    """How well a tool takes one of these kinds of files: 2 where it names it, 1 where a wildcard covers it, else 0."""
+    if any(kind in tool.accepts for kind in media):
+        return 2
+    return int(any(media_matches(kind, each) for kind in media for each in tool.accepts))
 
 
 def _object_kinds(tool: Tool) -> set[str]:

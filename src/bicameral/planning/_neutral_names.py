@@ -69,6 +69,10 @@ class NeutralNames:
             receivers=tuple(arguments[each] for each in tool.receivers),
             attaches={},
             origins={},
+            accepts=(),
+            gives=(),
+            capabilities=(),
+            described=None,
         )
 
     def to_real(self, plan: Plan) -> Plan:

@@ -52,6 +52,7 @@ from bicameral.plans._plan import (
     replace_step as replace_step,
     rewrite_steps as rewrite_steps,
     step_expressions as step_expressions,
+    step_time_limits as step_time_limits,
     walk as walk,
 )
 from bicameral.plans._type_rules import LibraryFunction as LibraryFunction, is_compatible as is_compatible
@@ -76,6 +77,7 @@ from bicameral.plans.check._report import (
     PlanCost as PlanCost,
     PlanLimits as PlanLimits,
     Report as Report,
+    assigned_names as assigned_names,
 )
 from bicameral.plans.check._scope import Scope as Scope, Variable as Variable
 from bicameral.plans.evaluate._bounds import (
@@ -127,6 +129,7 @@ from bicameral.plans.labels._transfer import (
     labels_after_ask as labels_after_ask,
     labels_after_call as labels_after_call,
     labels_after_extract as labels_after_extract,
+    labels_after_lookup as labels_after_lookup,
     labels_after_update as labels_after_update,
     labels_of as labels_of,
     pc_after as pc_after,
@@ -140,8 +143,15 @@ from bicameral.plans.labels._walker import (
 )
 from bicameral.plans.syntax._parser import ParsedPlan as ParsedPlan, parse as parse
 from bicameral.plans.syntax._rendering import print_plan as print_plan, render_expr as render_expr
-from bicameral.plans.syntax._tasks import (
-    ImportedTasks as ImportedTasks,
+from bicameral.plans.syntax._task_export import (
+    ExportError as ExportError,
+    ExportGap as ExportGap,
     export_tasks as export_tasks,
+)
+from bicameral.plans.syntax._tasks import (
+    INPUT_LINES as INPUT_LINES,
+    INPUT_TEXT as INPUT_TEXT,
+    ImportedTasks as ImportedTasks,
     import_tasks as import_tasks,
+    tasks_schema as tasks_schema,
 )

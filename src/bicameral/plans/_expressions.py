@@ -57,7 +57,9 @@ Name = Annotated[
     AfterValidator(_validate_name),
 ]
 
-SURFACE_WORDS = frozenset({"answer", "ask", "cannot", "concat", "extract", "format", "print", *REFERENCE_KINDS})
+SURFACE_WORDS = frozenset(
+    {"answer", "ask", "cannot", "concat", "extract", "format", "plan_id", "print", "within", *REFERENCE_KINDS}
+)
 """Called names that are steps, formatted text or references in the surface syntax: no tool or function has them."""
 
 MAX_INT = 10**15

@@ -19,6 +19,18 @@ from bicameral.plans import _expressions as ir
 from bicameral.types import Type, type_from_json, type_to_json
 
 PLAN_VERSION = "plan/1"
+MAX_STEP_SECONDS = 86_400
+PLAN_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,127}$"
+"""The id that another system gave a plan: a name, and never a sentence that somebody could take for one."""
+
+
+def _is_absent(value: object) -> bool:
+    return value is None
+
+
+# Left out of the JSON where it is not given, so that plans from before it existed keep their bytes and hashes.
+StepSeconds = Annotated[float | None, Field(gt=0, le=MAX_STEP_SECONDS, exclude_if=_is_absent)]
+"""The seconds that a step may take, its retries included; the tool's own limit holds as well."""
 
 
 def _normalize_type_json(value: Any) -> Any:
@@ -38,6 +50,7 @@ class Call(ir.Node):
     name: ir.Name | None = None
     tool: ir.Name
     args: dict[ir.Name, ir.Expr] = Field(default_factory=dict[str, Any])
+    timeout_secs: StepSeconds = None
 
     @field_validator("tool")
     @classmethod
@@ -56,6 +69,7 @@ class Extract(ir.Node):
     source: ir.Expr
     instruction: ir.Expr
     type: TypeJson
+    timeout_secs: StepSeconds = None
 
     @property
     def result_type(self) -> Type:
@@ -145,6 +159,7 @@ class Plan(ir.Node):
     version: Literal["plan/1"] = PLAN_VERSION
     goal: ir.Text = ""
     steps: tuple[Step, ...] = ()
+    plan_id: Annotated[str | None, Field(pattern=PLAN_ID_PATTERN, exclude_if=_is_absent)] = None
 
     def to_json(self) -> str:
         """Canonical JSON: the same plan is always the same bytes."""
@@ -168,6 +183,12 @@ def walk(steps: tuple[Any, ...], at: str = "") -> Iterator[tuple[str, Any]]:
                 yield from walk(step.otherwise, f"{path}/else/")
             case _:
                 pass
+
+
+def step_time_limits(plan: Plan) -> dict[str, float]:
+    """The seconds of each step that has a limit of its own, by its path."""
+    timed = (pair for pair in walk(plan.steps) if isinstance(pair[1], Call | Extract))
+    return {path: step.timeout_secs for path, step in timed if step.timeout_secs is not None}
 
 
 def step_expressions(step: Any) -> list[Any]:

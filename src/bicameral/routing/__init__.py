@@ -43,6 +43,8 @@ from bicameral.routing._router import Router as Router
 from bicameral.routing._selection import (
     PHASES as PHASES,
     ROLES as ROLES,
+    STRATEGY_PHASES as STRATEGY_PHASES,
+    ModelSelector as ModelSelector,
     RoutingRule as RoutingRule,
     Selection as Selection,
     SelectionMistake as SelectionMistake,
@@ -58,4 +60,5 @@ from bicameral.routing._wrapper import (
     meter_provider as meter_provider,
     model_names as model_names,
     provider_side as provider_side,
+    resolve_model as resolve_model,
 )

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from bicameral.errors import ModelError, nearest_name
 from bicameral.models import Chamber, ModelReply, ModelRequest, Provider, ReplyChunk, stream_chunks, stream_texts
+from bicameral.routing._context import current_context
 from bicameral.routing._wrapper import meter_provider, provider_side
 
 ProviderFactory: TypeAlias = Callable[[], Provider]
@@ -20,7 +21,10 @@ ProviderFactory: TypeAlias = Callable[[], Provider]
 
 @dataclass(frozen=True, slots=True)
 class AliasParameters:
-    """Parameters of every call of an alias: `max_tokens` and `timeout` are upper bounds, the others replace."""
+    """Parameters of every call of an alias: `max_tokens` and `timeout` are upper bounds, the others replace.
+
+    A temperature that is configured for the role of a call stays.
+    """
 
     temperature: float | None = None
     max_tokens: int | None = None
@@ -30,9 +34,10 @@ class AliasParameters:
     def apply_to(self, request: ModelRequest) -> ModelRequest:
         """The request with these parameters."""
         changes: dict[str, Any] = {}
-        if self.temperature is not None:
+        replaces = not current_context().keeps_sampling
+        if self.temperature is not None and replaces:
             changes["temperature"] = self.temperature
-        if self.seed is not None:
+        if self.seed is not None and replaces:
             changes["seed"] = self.seed
         if self.max_tokens is not None and self.max_tokens < request.max_tokens:
             changes["max_tokens"] = self.max_tokens

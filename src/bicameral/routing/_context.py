@@ -1,8 +1,8 @@
 """Call context and deadline: what is known about a call besides the request, and how long it may take altogether.
 
-Sessions set the role, the chamber and whether the text is trusted; strategies set the phase; budgets set what is left.
-A router reads them from a `ContextVar`, so that they need not be passed along and concurrent calls do not see each
-other's. A deadline covers all models that are called for one request.
+Sessions set the role, the chamber and whether the text is trusted; strategies set their name and the phase; budgets set
+what is left. A router reads them from a `ContextVar`, so that they need not be passed along and concurrent calls do not
+see each other's. A deadline covers all models that are called for one request.
 
     with call_context(role="delta", chamber="privileged"):
         reply = await provider.generate(request)
@@ -27,13 +27,20 @@ class CallContext:
     """The circumstances of one call. None means not known, or not limited.
 
     Args:
+        strategy: The strategy that the phase belongs to.
+        hint: What kind of work the current step is, by the plan or the program. Unlike the `model` of a request it
+            never names an alias.
         trusted: False as soon as the conversation contains untrusted text.
         failures: The calls for the same job that failed or were not accepted.
         cost_cap: The most that this call may cost. Money is in the currency of the price table.
+        keeps_sampling: Whether the temperature and the seed of the request were configured for its role, so that those
+            of an alias, which are for all its calls, do not replace them.
     """
 
     role: str | None = None
     phase: str | None = None
+    strategy: str | None = None
+    hint: str | None = None
     chamber: Chamber | None = None
     trusted: bool | None = None
     tokens_left: int | None = None
@@ -41,6 +48,7 @@ class CallContext:
     seconds_left: float | None = None
     failures: int = 0
     cost_cap: float | None = None
+    keeps_sampling: bool = False
 
 
 EMPTY_CONTEXT = CallContext()

@@ -8,16 +8,20 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
-from bicameral.errors import BicameralError
+from bicameral.errors import BicameralError, nearest_name
 from bicameral.expressions import Node, Not, replace_atoms
 from bicameral.limits import quota_slot
 from bicameral.models import Chamber, EndChunk, ModelReply, ModelRequest, Provider, ReplyChunk, Route, stream_chunks
 from bicameral.routing._aliases import Alias, Aliases
 from bicameral.routing._conditions import ALWAYS_TRUE, ConditionTest, FieldTest, RoutingCondition, compile_condition
 from bicameral.routing._context import CallContext, current_context
-from bicameral.routing._selection import RoutingRule, Selection, can_hold, unknown_alias_error
+from bicameral.routing._selection import MapEntry, RoutingRule, Selection, can_hold, unknown_alias_error
 from bicameral.routing._wrapper import model_names, replace_reply_fields
+
+_MAX_MAPPED = 512
+"""How many combinations of hint, phase, role and strategy keep their route."""
 
 
 class Router:
@@ -27,8 +31,10 @@ class Router:
     2. the first rule whose condition holds,
     3. the phase map, 4. the role map, 5. the default.
 
-    A `model` that is no alias is a hint: rules can test it, and the name of a phase or role counts as that. Without a
-    hint the role is the hint. Aliases of the other chamber are skipped, and a call that names one is refused.
+    A `model` that is no alias is a hint, and so is the `hint` of the context: rules can test it, and the name of a
+    phase or role counts as that. Without a hint the role is the hint. A hint that nothing knows changes nothing, and
+    the route has a note with the nearest name. Aliases of the other chamber are skipped, with a note too, and a call
+    that names one is refused.
 
     Args:
         aliases: The models of one chamber.
@@ -53,11 +59,8 @@ class Router:
         self._rules = tuple(_reachable_rules(aliases, selection.rules))
         self._tests = tuple((test, route) for test, _, route, _ in self._rules)
         self._by_call = {name: Route(name, "call", f"the call names {name!r}") for name in aliases.names}
-        self._by_phase = _map_routes(aliases, "phase", selection.phases)
-        self._by_role = _map_routes(aliases, "role", selection.roles)
-        if "delta" not in self._by_role and (planning := self._by_role.get("planning")) is not None:
-            self._by_role["delta"] = replace(planning, why="the role 'delta' writes plans, as 'planning' does")
-        self._default = Route(selection.default, "default", "nothing else applies")
+        self._hints = selection.hints
+        self._mapped: dict[tuple[str | None, ...], Route] = {}
 
     @property
     def chamber(self) -> Chamber:
@@ -77,7 +80,7 @@ class Router:
     def fingerprint(self) -> str:
         """A hash of everything that decides which model answers, and with which parameters."""
         chosen = self.selection
-        facts = {
+        facts: dict[str, Any] = {
             "aliases": [(each.name, each.identity, repr(each.parameters)) for each in self.reachable],
             "rules": [(rule.condition, rule.model) for rule in chosen.rules],
             "phases": dict(chosen.phases),
@@ -86,6 +89,8 @@ class Router:
             "role": self.role,
             "chamber": self.chamber,
         }
+        if chosen.strategy_phases:
+            facts["strategies"] = {name: dict(phases) for name, phases in chosen.strategy_phases.items()}
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
@@ -112,16 +117,29 @@ class Router:
     def reachable(self) -> tuple[Alias, ...]:
         """The aliases that a call can lead to if it names none, in this role if there is one."""
         names = [rule.model for _, rule, _, tree in self._rules if self._can_match(tree)]
-        names += [route.alias for route in self._by_phase.values()]
-        by_role = [self._by_role[self.role]] if self.role in self._by_role else []
-        names += [route.alias for route in (by_role if self.role else self._by_role.values())]
-        if not by_role:
-            names.append(self._default.alias)
+        chosen = self.selection
+        names += chosen.phases.values()
+        names += [alias for phases in chosen.strategy_phases.values() for alias in phases.values()]
+        # The first that this chamber has: the alias of the role, or the default where it has none.
+        mapped = self._mapped_route(None, None, self.role, None)
+        names += [mapped.alias] if self.role is not None else [*chosen.roles.values(), chosen.default]
+        names = [name for name in names if name in self.aliases]
         return tuple(self.aliases[name] for name in dict.fromkeys(names))
 
     def for_role(self, role: str) -> Router:
         """The router for calls of one role: its name, grammars and adapters are those of the models for that role."""
         return Router(self.aliases, self.selection, role=role)
+
+    def resolve_model(self, role: str = "reasoning") -> str:
+        """The alias that a call of this role gets here and now, with nothing else known of it. No model is called.
+
+        It is `choose` for an empty request, so rules count, and so does what the context says.
+
+        Example:
+            >>> Router(aliases, Selection("main", roles={"planning": "powerful"})).resolve_model("planning")
+            'powerful'
+        """
+        return self.choose(ModelRequest(()), replace(current_context(), role=role)).alias
 
     def choose(self, request: ModelRequest, here: CallContext | None = None) -> Route:
         """The route of a call: which model, chosen by what, and why. No model is called."""
@@ -134,13 +152,15 @@ class Router:
             # Otherwise the rules would choose another model, and the caller would not know.
             if hint in self.aliases.elsewhere:
                 raise self.aliases.unknown_alias_error(hint)
+        else:
+            hint = here.hint
         role = here.role or self.role
         if self._rules:
             tested_hint = hint if hint is not None else role
             for test, route in self._tests:
                 if test(request, here, tested_hint):
-                    return route
-        return self._mapped_route(hint, here.phase, role)
+                    return self._note_hint(route, hint)
+        return self._note_hint(self._mapped_route(hint, here.phase, role, here.strategy), hint)
 
     async def generate(self, request: ModelRequest) -> ModelReply:
         """The reply of the chosen model, with its route."""
@@ -168,14 +188,34 @@ class Router:
     async def aclose(self) -> None:
         await self.aliases.aclose()
 
-    def _mapped_route(self, hint: str | None, phase: str | None, role: str | None) -> Route:
-        if hint is not None and (route := self._by_phase.get(hint) or self._by_role.get(hint)) is not None:
+    def _mapped_route(self, hint: str | None, phase: str | None, role: str | None, strategy: str | None) -> Route:
+        # A hint that nothing knows has no entry in any map, and there is no bound on how many of them come.
+        key = (hint if hint in self._hints else None, phase, role, strategy)
+        route = self._mapped.get(key)
+        if route is None:
+            if len(self._mapped) >= _MAX_MAPPED:
+                self._mapped.clear()
+            hint, phase, role, strategy = key
+            entries = self.selection.map_entries(hint=hint, phase=phase, role=role, strategy=strategy)
+            route = self._mapped[key] = self._first_route(entries)
+        return route
+
+    def _first_route(self, entries: Iterable[MapEntry]) -> Route:
+        """The first entry whose alias this chamber has; the note names those before it."""
+        missed: list[str] = []
+        for entry in entries:
+            if entry.alias in self.aliases:
+                return Route(entry.alias, entry.by, entry.why, note="; ".join(missed) or None)
+            missed.append(f"{entry.subject} has {entry.alias!r}, which the {self.chamber} chamber may not use")
+        raise AssertionError("the default is an alias of the chamber")
+
+    def _note_hint(self, route: Route, hint: str | None) -> Route:
+        if hint is None or hint in self._hints:
             return route
-        if phase is not None and (route := self._by_phase.get(phase)) is not None:
-            return route
-        if role is not None and (route := self._by_role.get(role)) is not None:
-            return route
-        return self._default
+        note = f"no rule, phase or role has the hint {hint[:60]!r}"
+        if (nearest := nearest_name(hint, sorted({*self._hints, *self.aliases.names}))) is not None:
+            note += f" (nearest: {nearest!r})"
+        return replace(route, note=f"{note}; {route.note}" if route.note else note)
 
     def _prepare_call(self, route: Route, request: ModelRequest) -> tuple[Provider, ModelRequest]:
         alias = self.aliases[route.alias]
@@ -225,7 +265,3 @@ def _condition_in_chamber(tree: RoutingCondition, chamber: Chamber) -> RoutingCo
         return ALWAYS_TRUE if atom.word == chamber else Not(ALWAYS_TRUE)
 
     return replace_atoms(tree, decide)
-
-
-def _map_routes(aliases: Aliases, by: str, map_: Mapping[str, str]) -> dict[str, Route]:
-    return {name: Route(alias, by, f"the {by} {name!r} has it") for name, alias in map_.items() if alias in aliases}

@@ -1,4 +1,6 @@
-"""Model selection: rules, the phase map, the role map and a default, and the mistakes that can be found in them.
+"""Model selection: rules, the phase maps, the role map and a default, and the mistakes that can be found in them.
+
+`Selection.map_entries` is the one place that knows the order of the maps: the router and `ModelSelector` both read it.
 
 `can_hold` finds the contradictions by which a rule never matches, or only where an earlier rule does. It is sound: a
 condition that it rules out holds for no call. It takes alternatives one by one and not in combination, so its time
@@ -8,8 +10,11 @@ grows with the length of a condition, and a contradiction between two alternativ
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Literal, NamedTuple
 
 from bicameral.errors import ConfigError, nearest_name
 from bicameral.expressions import AllOf, AnyOf, Node, Not, walk
@@ -108,11 +113,19 @@ def can_hold(conditions: Iterable[RoutingCondition], base: _Constraints | None =
     return all(any(can_hold([part], known) for part in parts) for parts in alternatives)
 
 
-ROLES = ("echo", "delta", "quarantined", "planning", "reasoning", "acting", "reflecting", "summarizing")
-"""The purposes of calls. `delta` writes plans: without an entry of its own it uses that of `planning`."""
+ROLES = ("echo", "delta", "quarantined", "validator", "planning", "reasoning", "acting", "reflecting", "summarizing")
+"""The purposes of calls. `delta` writes plans: without an entry of its own it uses that of `planning`. `validator`
+checks what was read: without one it uses that of `quarantined`."""
 PHASES = ("sense", "plan", "act", "reflect", "final_answer")
 """The steps of strategies."""
-ROLE_FALLBACKS = {"delta": "planning"}
+STRATEGY_PHASES: Mapping[str, tuple[str, ...]] = {
+    "native_react": ("act", "final_answer"),
+    "plan_and_execute": ("plan", "act", "final_answer"),
+    "spar": PHASES,
+}
+"""The steps that each strategy has."""
+ROLE_FALLBACKS = {"delta": "planning", "validator": "quarantined"}
+_CUSTOM_ROLE = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 
 SettingPath = tuple[str | int, ...]
 
@@ -135,21 +148,88 @@ class RoutingRule:
         return cls(condition, model, parse_condition(condition))
 
 
+class MapEntry(NamedTuple):
+    """An alias that a map has for a call: which entry of which map, and why it applies."""
+
+    by: Literal["phase", "role", "default"]
+    alias: str
+    subject: str
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
     """How an alias is chosen: by the first rule that matches, else the phase map, else the role map, else the default.
 
     A call that names an alias gets that one.
+
+    Args:
+        phases: An alias for each phase, whatever the strategy.
+        roles: An alias for each role. Names that are not in `ROLES` are roles of the user's own, which hints reach.
+        strategy_phases: An alias for each phase of one strategy; it comes before that of `phases`.
     """
 
     default: str
     rules: tuple[RoutingRule, ...] = ()
     phases: Mapping[str, str] = field(default_factory=dict[str, str])
     roles: Mapping[str, str] = field(default_factory=dict[str, str])
+    strategy_phases: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
 
     def of_role(self, role: str) -> str | None:
         """The alias that the role map has for a role."""
         return self.roles.get(role) or self.roles.get(ROLE_FALLBACKS.get(role, ""))
+
+    @property
+    def role_names(self) -> tuple[str, ...]:
+        """The roles of every configuration, and those of this one."""
+        return (*ROLES, *self.custom_roles)
+
+    @property
+    def custom_roles(self) -> tuple[str, ...]:
+        """The roles of the user's own."""
+        return tuple(role for role in self.roles if role not in ROLES)
+
+    @property
+    def hints(self) -> frozenset[str]:
+        """The hints that have a meaning: roles, phases, and the words that rules test."""
+        tested = (atom for rule in self.rules for atom in walk(rule.tree))
+        words = {atom.word for atom in tested if isinstance(atom, FieldTest) and atom.field == "hint"}
+        return frozenset(words.union(PHASES, self.role_names))
+
+    def map_entries(
+        self,
+        *,
+        hint: str | None = None,
+        phase: str | None = None,
+        role: str | None = None,
+        strategy: str | None = None,
+    ) -> Iterator[MapEntry]:
+        """What the maps have for a call, the first choice first; the default is the last."""
+        # A hint may be the name of a phase or of a role.
+        yield from self._phase_entries(hint, strategy)
+        yield from self._role_entries(hint)
+        yield from self._phase_entries(phase, strategy)
+        yield from self._role_entries(role)
+        yield MapEntry("default", self.default, "the default", "nothing else applies")
+
+    def _phase_entries(self, phase: str | None, strategy: str | None) -> Iterator[MapEntry]:
+        if phase is None:
+            return
+        if (alias := self.strategy_phases.get(strategy or "", {}).get(phase)) is not None:
+            subject = f"the phase {phase!r} of {strategy}"
+            yield MapEntry("phase", alias, subject, f"{subject} has it")
+        if (alias := self.phases.get(phase)) is not None:
+            yield MapEntry("phase", alias, f"the phase {phase!r}", f"the phase {phase!r} has it")
+
+    def _role_entries(self, role: str | None) -> Iterator[MapEntry]:
+        if role is None:
+            return
+        if (alias := self.roles.get(role)) is not None:
+            yield MapEntry("role", alias, f"the role {role!r}", f"the role {role!r} has it")
+        general = ROLE_FALLBACKS.get(role)
+        if general is not None and (alias := self.roles.get(general)) is not None:
+            why = f"the role {general!r} has it, which counts for {role!r}"
+            yield MapEntry("role", alias, f"the role {general!r}", why)
 
     @property
     def named_aliases(self) -> Iterator[tuple[SettingPath, str]]:
@@ -159,8 +239,35 @@ class Selection:
             yield ("model_roles", role), alias
         for phase, alias in self.phases.items():
             yield ("phase_models", phase), alias
+        for strategy, phases in self.strategy_phases.items():
+            for phase, alias in phases.items():
+                yield ("strategy_phase_models", strategy, phase), alias
         for index, rule in enumerate(self.rules):
             yield ("routing", "rules", index, "model"), rule.model
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSelector:
+    """The alias for each phase, with a default: the selection of a strategy in two lines, without models.
+
+    It is a view of `Selection`: `selection` goes into a `Router`, and `phase_models` into `StrategyParams`.
+
+    Example:
+        >>> ModelSelector(default="main", phase_models={"plan": "powerful"}).for_phase("plan")
+        'powerful'
+    """
+
+    default: str = "main"
+    phase_models: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def selection(self) -> Selection:
+        """The same as a selection, for a router."""
+        return Selection(self.default, phases=dict(self.phase_models))
+
+    def for_phase(self, phase: str) -> str:
+        """The alias for a phase, or the default."""
+        return next(self.selection.map_entries(phase=phase)).alias
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,16 +284,71 @@ def find_mistakes(selection: Selection, aliases: Collection[str]) -> Iterator[Se
     for path, alias in selection.named_aliases:
         if alias not in aliases:
             yield SelectionMistake(path, unknown_alias_error(alias, aliases))
-    for role in selection.roles:
-        if role not in ROLES:
-            yield SelectionMistake(("model_roles", role), _unknown_name_error("role", role, ROLES))
+    for role in selection.custom_roles:
+        if (error := _custom_role_error(role, aliases)) is not None:
+            yield SelectionMistake(("model_roles", role), error)
     for phase in selection.phases:
         if phase not in PHASES:
             yield SelectionMistake(("phase_models", phase), _unknown_name_error("phase", phase, PHASES))
+    yield from _strategy_mistakes(selection)
     for index, rule in enumerate(selection.rules):
         path: SettingPath = ("routing", "rules", index, "condition")
-        yield from (SelectionMistake(path, error) for error in _word_errors(rule, aliases))
+        yield from (SelectionMistake(path, error) for error in _word_errors(rule, selection, aliases))
     yield from _unreachable_rules(selection.rules)
+
+
+def _strategy_mistakes(selection: Selection) -> Iterator[SelectionMistake]:
+    for strategy, phases in selection.strategy_phases.items():
+        known = STRATEGY_PHASES.get(strategy)
+        if known is None:
+            names = tuple(STRATEGY_PHASES)
+            error = ConfigError(
+                "strategy.unknown",
+                f"there is no strategy {strategy!r} with phases",
+                expected=f"one of {', '.join(names)}",
+                nearest=nearest_name(strategy, names),
+            )
+            yield SelectionMistake(("strategy_phase_models", strategy), error)
+        for phase in phases if known is not None else ():
+            if phase not in (known or ()):
+                error = _unknown_name_error("phase", phase, known or (), f" in {strategy}")
+                yield SelectionMistake(("strategy_phase_models", strategy, phase), error)
+
+
+def _custom_role_error(role: str, aliases: Collection[str]) -> ConfigError | None:
+    """Why a name cannot be that of a role of the user's own; None if it can."""
+    # A name that is nearly `quarantined` or `planning` is a slip: taken as a role of its own, the call that it was
+    # meant for would silently get another model.
+    if (meant := next((known for known in ROLES if _is_slip(role, known)), None)) is not None:
+        return ConfigError(
+            "routing.unknown-role",
+            f"there is no role {role!r}",
+            expected=f"one of {', '.join(ROLES)}, or a name of your own that is not so near to one of them",
+            nearest=meant,
+        )
+    expected = "a name of small letters, digits, '_' and '-', at most 40 of them, that no phase and no alias has"
+    if not _CUSTOM_ROLE.fullmatch(role):
+        why = "is no name"
+    elif role in PHASES:
+        why = "is the name of a phase: give it an alias under phase_models"
+    elif role in aliases:
+        why = "is an alias, and a call that names it gets that model"
+    else:
+        return None
+    return ConfigError("routing.bad-role", f"a role cannot be called {role[:60]!r}: it {why}", expected=expected)
+
+
+def _is_slip(name: str, known: str) -> bool:
+    """Whether two names differ in no more than case, marks, and one letter that is missing, added, other or swapped."""
+    one, other = ("".join(filter(str.isalnum, each.casefold())) for each in (name, known))
+    one, other = _without_common_start(one, other)
+    one, other = _without_common_start(one[::-1], other[::-1])
+    return max(len(one), len(other)) <= 1 or (len(one) == 2 and one == other[::-1])
+
+
+def _without_common_start(one: str, other: str) -> tuple[str, str]:
+    same = len([*takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))])
+    return one[same:], other[same:]
 
 
 def unknown_alias_error(alias: str, aliases: Collection[str]) -> ConfigError:
@@ -200,20 +362,21 @@ def unknown_alias_error(alias: str, aliases: Collection[str]) -> ConfigError:
     )
 
 
-def _unknown_name_error(kind: str, name: str, known: tuple[str, ...]) -> ConfigError:
+def _unknown_name_error(kind: str, name: str, known: tuple[str, ...], where: str = "") -> ConfigError:
     return ConfigError(
         f"routing.unknown-{kind}",
-        f"there is no {kind} {name!r}",
+        f"there is no {kind} {name!r}{where}",
         expected=f"one of {', '.join(known)}",
         nearest=nearest_name(name, known),
     )
 
 
-def _word_errors(rule: RoutingRule, aliases: Collection[str]) -> Iterator[ConfigError]:
+def _word_errors(rule: RoutingRule, selection: Selection, aliases: Collection[str]) -> Iterator[ConfigError]:
+    roles = selection.role_names
     for atom in walk(rule.tree):
         match atom:
-            case FieldTest(field="role", word=word) if word not in ROLES:
-                yield _unknown_name_error("role", word, ROLES)
+            case FieldTest(field="role", word=word) if word not in roles:
+                yield _unknown_name_error("role", word, roles)
             case FieldTest(field="phase", word=word) if word not in PHASES:
                 yield _unknown_name_error("phase", word, PHASES)
             case FieldTest(field="hint", word=word) if word in aliases:
@@ -252,5 +415,9 @@ def is_quarantined_only(rule: RoutingRule) -> bool:
     """Whether a rule is for calls of the quarantined chamber and no others."""
     return any(
         not can_hold([rule.tree, Not(atom)])
-        for atom in (FieldTest("chamber", "quarantined"), FieldTest("role", "quarantined"))
+        for atom in (
+            FieldTest("chamber", "quarantined"),
+            FieldTest("role", "quarantined"),
+            FieldTest("role", "validator"),
+        )
     )

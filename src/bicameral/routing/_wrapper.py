@@ -459,6 +459,12 @@ def meter_provider(provider: Provider) -> Provider:
     return provider if getattr(provider, "counts", False) is True else MeteredProvider(provider)
 
 
+def resolve_model(provider: Provider, role: str = "reasoning") -> str:
+    """The alias that calls of a role get from a router; of any other provider there is one model, and its name."""
+    resolve: object = getattr(provider, "resolve_model", None)
+    return str(resolve(role)) if callable(resolve) else provider.name
+
+
 def model_names(provider: object) -> tuple[str, ...]:
     """The names of the models behind a provider; a plain model has its own."""
     several: object = getattr(provider, "models", None)

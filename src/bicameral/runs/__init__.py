@@ -33,6 +33,7 @@ from bicameral.runs._call_policy import (
     Grant as Grant,
     Grants as Grants,
     PolicyDecider as PolicyDecider,
+    StepLabels as StepLabels,
     label_tree_json as label_tree_json,
 )
 from bicameral.runs._change_preview import (
@@ -53,7 +54,12 @@ from bicameral.runs._doubts import (
     find_resting_steps as find_resting_steps,
 )
 from bicameral.runs._effect_execution import interrupt_grace as interrupt_grace
-from bicameral.runs._effects import Asker as Asker, LiveEffectHandler as LiveEffectHandler, RunServices as RunServices
+from bicameral.runs._effects import (
+    Asker as Asker,
+    EffectHandler as EffectHandler,
+    LiveEffectHandler as LiveEffectHandler,
+    RunServices as RunServices,
+)
 from bicameral.runs._endings import (
     Ending as Ending,
     ending_of as ending_of,
@@ -67,6 +73,12 @@ from bicameral.runs._inputs import (
     StartState as StartState,
     check_plan as check_plan,
     recheck as recheck,
+)
+from bicameral.runs._model_calls import (
+    AskModel as AskModel,
+    ModelAnswer as ModelAnswer,
+    cut_off_as_recorded as cut_off_as_recorded,
+    recorded_error as recorded_error,
 )
 from bicameral.runs._observability import EventWriter as EventWriter
 from bicameral.runs._outcome import (
@@ -85,9 +97,15 @@ from bicameral.runs._outcome import (
 )
 from bicameral.runs._replacing import REPLACE_RULE as REPLACE_RULE, ReplaceRule as ReplaceRule
 from bicameral.runs._replay import Replayed as Replayed, replay as replay, replay_workload as replay_workload
-from bicameral.runs._resume import previous_attempts as previous_attempts, resume_plan as resume_plan
+from bicameral.runs._resume import (
+    previous_attempts as previous_attempts,
+    resume_plan as resume_plan,
+    resume_workload as resume_workload,
+)
 from bicameral.runs._run import (
+    ENGINE_VERSION as ENGINE_VERSION,
     RESUMABLE as RESUMABLE,
+    PreviousAttempts as PreviousAttempts,
     ShouldLeave as ShouldLeave,
     Workload as Workload,
     new_run_id as new_run_id,
@@ -98,7 +116,6 @@ from bicameral.runs._run_record import (
     RecordedEffectHandler as RecordedEffectHandler,
     RunRecord as RunRecord,
     read_run_record as read_run_record,
-    recorded_error as recorded_error,
     recorded_request as recorded_request,
 )
 from bicameral.runs._undo import (

@@ -167,9 +167,8 @@ class CallGate:
                 bound = {name: to_plain(value) for name, value in bound.items()}
                 return await self._hold(_HeldCall(step, tool, bound, step_labels, facts), needed)
             case _:
-                if (tool.effect != "pure" or tool.outbound) and self._changes_wait:
-                    # A read must see the changes that come before it.
-                    await self.flush()
+                if tool.effect != "pure" or tool.outbound:
+                    await self.flush_changes()
                 return await self._call_and_label(step, tool, bound, step_labels)
 
     async def make_call(
@@ -197,6 +196,11 @@ class CallGate:
         places |= changed | readers_after_call(tool, labels, arguments, stored, pc, places, value)
         note(changed)
         return result if result is None or stored is NOTHING else (result[0], taint(result[1], stored))
+
+    async def flush_changes(self) -> None:
+        """Make the held calls if one of them changes something: a read must see the changes that come before it."""
+        if self._changes_wait:
+            await self.flush()
 
     async def flush(self) -> None:
         """Ask about all held calls, and make the approved ones; afterwards none is held."""

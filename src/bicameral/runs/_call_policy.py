@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from bicameral.boundary.shield import SHIELD_MARK, actionable_parts
 from bicameral.journal import dumps
 from bicameral.labels import (
+    NOTHING,
     PUBLIC,
     Label,
     LabelTree,
@@ -29,6 +30,7 @@ from bicameral.labels import (
     join_all,
     label_tree_from_json,
     label_tree_to_json,
+    taint,
 )
 from bicameral.plans import Plan
 from bicameral.policy import Allowed, ArgumentFacts, Ask, CallFacts, Decision, Denied, Depends, Mode
@@ -48,7 +50,7 @@ def label_tree_json(tree: LabelTree) -> Any:
 class StepLabels:
     """The labels of one step: of its inputs, and, once there is a result, of that."""
 
-    __slots__ = ("_decision", "_found", "_labels", "_pc", "_result")
+    __slots__ = ("_decision", "_found", "_labels", "_looked_up", "_pc", "_result")
 
     def __init__(
         self,
@@ -62,6 +64,12 @@ class StepLabels:
         self._result = result
         self._decision = decision
         self._found: LabelTree | None = None
+        self._looked_up: Label = NOTHING
+
+    def add_lookup(self, label: Label) -> None:
+        """Join the label of something that the executor looked up to that of the result."""
+        self._looked_up = join(self._looked_up, label)
+        self._found = None
 
     def start_facts(self) -> dict[str, Any]:
         """What is recorded when the step begins."""
@@ -88,7 +96,7 @@ class StepLabels:
     def result_labels(self, value: Any) -> LabelTree:
         """The labels of the result."""
         if self._found is None:
-            self._found = self._result(value)
+            self._found = taint(self._result(value), self._looked_up)
         return self._found
 
 

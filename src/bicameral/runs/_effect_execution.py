@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from typing import Any
 
-from bicameral.errors import BicameralError, ToolError, describe_error
+from bicameral.errors import BicameralError, RunError, ToolError, describe_error
 from bicameral.runs._approvals import Suspend
 from bicameral.tools import Tool
 from bicameral.types import to_plain
@@ -31,6 +31,26 @@ async def call_with_timeout(tool: Tool, bound: dict[str, Any]) -> Any:
             "tools.timeout",
             f"{tool.name!r} took longer than {tool.timeout:g} s",
             fix="Its effect may or may not have happened." if tool.changes else None,
+        ) from None
+
+
+async def finish_within(seconds: float | None, tool: Tool | None, act: Coroutine[Any, Any, Any]) -> Any:
+    """What a step gives, or an error if it takes longer than the plan allows it, its retries included.
+
+    Cancelling a command kills it with everything that it started. A tool in a thread cannot be killed: nobody waits
+    for it any longer, and its result is dropped.
+    """
+    if seconds is None:
+        return await act
+    try:
+        async with asyncio.timeout(seconds):
+            return await act
+    except TimeoutError:
+        what = "reading with the quarantined model" if tool is None else repr(tool.name)
+        raise RunError(
+            "run.step-timeout",
+            f"{what} took longer than the {seconds:g} s that the plan gives this step",
+            fix="Its effect may or may not have happened." if tool is not None and tool.changes else None,
         ) from None
 
 

@@ -7,6 +7,7 @@ what cannot be recorded is not done.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections import Counter
 from collections.abc import Generator, Mapping
@@ -15,11 +16,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol, TypedDict, Unpack
 
-from bicameral.boundary import Executor, Filled, NotFound, Rejected
+from bicameral.boundary import Executor, Filled, NotFound, ReadOnlyExecutor, Rejected
 from bicameral.errors import BicameralError, Place, RunError, ToolError
 from bicameral.journal import EventKind
 from bicameral.labels import UNKNOWN, make_labelled
-from bicameral.limits import RUN_LIMITS, Meter, has_quotas, open_ledger, quota_slot
+from bicameral.limits import RUN_LIMITS, Meter, collect_charges, has_quotas, open_ledger, quota_slot
 from bicameral.runs._approvals import (
     ApprovalQuestion,
     ApprovalRequired,
@@ -37,8 +38,11 @@ from bicameral.runs._effect_execution import (
     EffectAction,
     call_with_timeout,
     finish_despite_cancel,
+    finish_within,
     run_with_typed_errors,
 )
+from bicameral.runs._lookups import Lookups, RunDesk
+from bicameral.runs._model_calls import AskModel, ModelAnswer, is_recorded_failure
 from bicameral.runs._observability import EventWriter, approval_span, record_approval, record_extraction, tool_span
 from bicameral.runs._outcome import EffectDone, Observer, RunMonitor, StepProgress
 from bicameral.runs._scheduler import Activity
@@ -61,6 +65,7 @@ from bicameral.types import Table, Type, mismatch, table_reference, to_plain, ty
 MAX_ATTEMPTS = 3
 TRANSIENT_CODES = ("unreachable", "timeout")
 _MAX_WANTED = 80
+_TURN = re.compile(r"\[\d+\]")
 NO_FACTS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -82,7 +87,13 @@ class EffectHandler(Protocol):
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any: ...
 
     async def extract(
-        self, step: str, source: Any, instruction: str, wanted: Type, labels: StepLabels | None = None
+        self,
+        step: str,
+        source: Any,
+        instruction: str,
+        wanted: Type,
+        labels: StepLabels | None = None,
+        lookups: Lookups | None = None,
     ) -> Any: ...
 
     async def ask(self, step: str, question: str, wanted: Type, labels: StepLabels | None = None) -> Any: ...
@@ -97,6 +108,22 @@ class EffectHandler(Protocol):
         self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], labels: StepLabels
     ) -> None:
         """Record that a call is not made, or not yet."""
+        ...
+
+    async def ask_model(self, step: str, facts: dict[str, Any], ask: AskModel) -> ModelAnswer:
+        """The reply of a model to a conversation or a pattern; `facts` say what it is asked, as far as is recorded."""
+        ...
+
+    def record_note(self, step: str, facts: dict[str, Any]) -> None:
+        """Record what a pattern notes."""
+        ...
+
+    def recorded_note(self, step: str) -> Mapping[str, Any] | None:
+        """What is recorded as the note at this place."""
+        ...
+
+    def has_unused(self, path: str) -> bool:
+        """Whether something that is recorded below this path was not asked for yet."""
         ...
 
 
@@ -121,6 +148,7 @@ class LiveEffectHandler:
         meter: Counts what the run takes.
         may_wait: Whether the run may be suspended: somebody must be able to resume it.
         changes: What earlier attempts at the run have changed.
+        time_limits: The seconds of the steps that have a limit of their own, by their paths in the plan.
         services: See `RunServices`.
     """
 
@@ -131,8 +159,10 @@ class LiveEffectHandler:
         meter: Meter | None = None,
         may_wait: bool = False,
         changes: ChangeHistory | None = None,
+        time_limits: Mapping[str, float] | None = None,
         **services: Unpack[RunServices],
     ) -> None:
+        self._time_limits = time_limits or {}
         self._may_wait = may_wait
         self.meter = meter or Meter(RUN_LIMITS)
         self.effects: list[EffectDone] = []
@@ -168,7 +198,7 @@ class LiveEffectHandler:
                 step,
                 tool.name,
                 facts,
-                lambda: self._call_with_retries(step, tool, bound, found),
+                lambda: finish_within(self._seconds_for(step), tool, self._call_with_retries(step, tool, bound, found)),
                 labels,
                 changing=tool if tool.changes else None,
                 found=found,
@@ -212,18 +242,48 @@ class LiveEffectHandler:
         if self._record.is_enabled:
             self._record.write_later(kind, step, tool_call_facts(tool, bound) | labels.start_facts())
 
-    def record_model_call(self, step: str, facts: dict[str, Any]) -> None:
-        """Record a model's turn of a conversation: what it wrote, and under which label."""
-        self._record.write_later("model-called", step, facts)
+    async def ask_model(self, step: str, facts: dict[str, Any], ask: AskModel) -> ModelAnswer:
+        """Ask a model, and record what it was asked as, under which label, and what it wrote or how it failed."""
+        with collect_charges() as charges:
+            try:
+                answer = await ask()
+            except BicameralError as error:
+                if is_recorded_failure(error):
+                    # The end of the run reports these charges: under another name they are not counted twice.
+                    failed = {"error": error.to_json(), "lost": [charge.to_json() for charge in charges]}
+                    self._record.write_later("model-called", step, facts | failed)
+                raise
+        self._record.write_later("model-called", step, facts | answer.to_json())
+        return answer
+
+    def record_note(self, step: str, facts: dict[str, Any]) -> None:
+        """Record what a pattern notes: names and numbers."""
+        self._record.write_later("note", step, facts)
+
+    def recorded_note(self, step: str) -> Mapping[str, Any] | None:
+        return None
+
+    def has_unused(self, path: str) -> bool:
+        return False
 
     async def extract(
-        self, step: str, source: Any, instruction: str, wanted: Type, labels: StepLabels | None = None
+        self,
+        step: str,
+        source: Any,
+        instruction: str,
+        wanted: Type,
+        labels: StepLabels | None = None,
+        lookups: Lookups | None = None,
     ) -> Any:
         extractor = self._extractor
         facts = extraction_facts(source, instruction, wanted) | {"model": extractor.model if extractor else None}
 
+        reader = extractor
+        if lookups is not None and isinstance(extractor, ReadOnlyExecutor):
+            reader = extractor.at_desk(RunDesk(lookups, self._record, self.meter))
+
         async def read() -> Any:
-            if extractor is None:
+            if reader is None:
                 raise RunError(
                     "run.no-quarantined-model",
                     "the plan reads text with the quarantined model, and there is none",
@@ -235,9 +295,11 @@ class LiveEffectHandler:
                         # A model that reads the empty result of a search would invent what it did not find.
                         empty = self.citations.found_nothing(source)
                         shown = self.citations.reader_view(source)
-                        outcome = NotFound() if empty else await extractor.extract(shown, instruction, wanted)
+                        outcome = NotFound() if empty else await reader.extract(shown, instruction, wanted)
                     finally:
                         found["spent"] = ledger.spent.to_json()
+                        if lookups is not None and lookups.made:
+                            found["lookups"] = lookups.made
                         for call in ledger.records or ():
                             self._record.write_later("model-called", step, call)
             found.update(
@@ -250,7 +312,8 @@ class LiveEffectHandler:
 
         found: dict[str, Any] = {}
         with span("extract", "", {"bicameral.step": step}) as trace:
-            value = await self._run_step(step, "extract", facts, read, labels, found=found)
+            timed = partial(finish_within, self._seconds_for(step), None)
+            value = await self._run_step(step, "extract", facts, lambda: timed(read()), labels, found=found)
         note_reading(self.citations, step, (source, instruction, wanted), value, labels)
         return value
 
@@ -333,6 +396,10 @@ class LiveEffectHandler:
         if stopped:
             raise asyncio.CancelledError
         return value
+
+    def _seconds_for(self, step: str) -> float | None:
+        """The time limit of a step, whose path in a run also has the numbers of the turns of loops."""
+        return self._time_limits.get(_TURN.sub("", step)) if self._time_limits else None
 
     def _validate_extraction(self, value: object, wanted: Type) -> Any:
         """The extracted value, checked against its type once more: an executor may be anybody's code."""
@@ -431,6 +498,12 @@ def _unread_error(outcome: Rejected | NotFound, instruction: str, searched: tupl
         instruction: What was looked for.
         searched: The numbers of passages and of their sources, if the text was the result of a search.
     """
+    if isinstance(outcome, Rejected) and outcome.kind == "disputed":
+        return RunError(
+            "run.validators-disagree",
+            f"what was read is not used: {outcome.reason}",
+            fix="Read the text yourself, or ask for a type that holds no free text, such as a date or an amount.",
+        )
     if isinstance(outcome, Rejected):
         return RunError("run.extraction-rejected", f"nothing usable was read: {outcome.reason}")
     wanted = shown_text(instruction, _MAX_WANTED)

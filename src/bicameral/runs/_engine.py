@@ -34,6 +34,7 @@ from bicameral.runs._effects import EffectHandler
 from bicameral.runs._inputs import StartState
 from bicameral.runs._local_steps import ControlFlow, LocalSteps
 from bicameral.runs._lookahead import FutureCallVisitor, Lookahead, RunningBlock, RunningLoop, RunPosition, copy_frame
+from bicameral.runs._lookups import Lookups
 from bicameral.runs._observability import record_step_result, step_span
 from bicameral.runs._replacing import ReplaceRule
 from bicameral.runs._scheduler import Footprints, Job, JobOrder, run_concurrently
@@ -94,6 +95,7 @@ class PlanEngine:
         self._start = start or StartState()
         self._registry = registry
         self._handler = handler
+        self._decider = decider
         look = self._visit_future_calls if ahead else None
         options: dict[str, Any] = {"grants": grants, "assembled": assembled, "replacing": replacing}
         self._gate = (
@@ -227,7 +229,8 @@ class PlanEngine:
                 source = self._local.evaluate(step.source, frame, at, pc)
                 instruction = self._local.evaluate(step.instruction, frame, at, pc)
                 labels = self._extract_labels(step, frame, at, pc)
-                value = await self._handler.extract(at, source, str(instruction), step.result_type, labels)
+                lookups = await self._lookups(frame, at, pc, labels)
+                value = await self._handler.extract(at, source, str(instruction), step.result_type, labels, lookups)
             case Ask():
                 question, labels = str(self._local.evaluate(step.question, frame, at, pc)), None
                 if self._gate is not None:
@@ -274,6 +277,14 @@ class PlanEngine:
         source, instruction = self._local.label(step.source, frame, pc), self._local.label(step.instruction, frame, pc)
         labels = {"source": source, "instruction": instruction}
         return StepLabels(labels, pc, lambda _: labels_after_extract(source, instruction, at, pc))
+
+    async def _lookups(self, frame: VariableFrame, at: str, pc: Label, labels: StepLabels | None) -> Lookups | None:
+        """What the executor may look up at a step; None if nothing. Without labels it looks nothing up."""
+        tools, gate, decider = self._registry.executor_tools, self._gate, self._decider
+        if not tools or gate is None or decider is None or labels is None:
+            return None
+        await gate.flush_changes()
+        return Lookups(at, tools, labels.result_labels(None).flat, frame.labels, pc, decider, labels)
 
     async def _each(self, each: Each, frame: VariableFrame, at: str, flow: ControlFlow) -> None:
         if not self._footprints.waits(each.steps):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
-from bicameral.boundary import Alert, AlertKind, ExtractionOutcome, NotFound, Rejected, RejectionKind
+from bicameral.boundary import Alert, AlertKind, ExtractionOutcome, Filled, NotFound, Rejected, RejectionKind
 from bicameral.errors import BicameralError
 from bicameral.labels import UNKNOWN, Labelled, LabelTree, Source, make_labelled, open_labelled, remember_released
 from bicameral.limits import ChamberUsage, Ledger
@@ -153,6 +153,8 @@ class RunMonitor:
             case _:
                 facts = {"outcome": "filled"}
                 count("bicameral.extractions", 1, {"bicameral.extraction.outcome": "filled"})
+        if isinstance(outcome, Filled | Rejected) and outcome.verdicts:
+            facts["verdicts"] = [verdict.to_json() for verdict in outcome.verdicts]
         if alerts := self._record_alerts(outcome.alerts, step, tuple(sources)):
             facts["alerts"] = [alert.to_json() for alert in alerts]
         return facts

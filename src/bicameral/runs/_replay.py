@@ -14,6 +14,7 @@ from bicameral.runs._call_policy import Decider, ReplayDecider, label_tree_json
 from bicameral.runs._doubts import Doubt
 from bicameral.runs._engine import PlanEngine
 from bicameral.runs._inputs import StartState
+from bicameral.runs._model_calls import is_same_json
 from bicameral.runs._observability import run_span
 from bicameral.runs._outcome import Failed, Finished, RunOutcome, Stopped
 from bicameral.runs._run import Workload, plan_telemetry
@@ -23,7 +24,7 @@ from bicameral.types import value_to_json
 
 if TYPE_CHECKING:
     from bicameral.policy import Policy
-from bicameral.runs._run_record import RecordedEffectHandler, RunRecord, is_same_json, read_run_record, recorded_request
+from bicameral.runs._run_record import RecordedEffectHandler, RunRecord, read_run_record, recorded_request
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ async def replay(
         raise JournalError(
             "journal.no-plan",
             f"run {record.run} is a conversation or a pattern and has no plan",
-            fix="A conversation is replayed with `Agent.replay` or `bicameral runs replay`; a pattern is not replayed.",
+            fix="Both are replayed with `Agent.replay` or `bicameral runs replay`.",
         )
     decider, handler = _replay_decider(record, policy), RecordedEffectHandler(record)
     handler.differences += _environment_changes(record, registry, plan, decider)

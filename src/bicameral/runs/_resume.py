@@ -10,24 +10,27 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Unpack
 
+from bicameral.boundary import Executor, executor_facts
 from bicameral.errors import BicameralError, JournalError, Place, RunError
 from bicameral.journal import Event, EventKind, Journal
 from bicameral.labels import LabelTree, label_tree_from_json
-from bicameral.limits import RUN, ChamberUsage, Limits, LimitUsage, Meter
-from bicameral.plans import Plan
-from bicameral.policy import Allowed, Ask, CallFacts, Denied
+from bicameral.limits import QUARANTINED_ROLES, RUN, ChamberUsage, Limits, LimitUsage, Meter
+from bicameral.plans import Plan, step_time_limits
+from bicameral.policy import Allowed, Ask, CallFacts, Denied, Mode
 from bicameral.runs._approvals import ApprovalQuestion, ApprovalResult, PendingCall, Permit, call_hash
-from bicameral.runs._call_policy import CallDecision, Grants, PolicyDecider, RecordedDecider, StepLabels
+from bicameral.runs._call_policy import CallDecision, Decider, Grants, PolicyDecider, RecordedDecider, StepLabels
 from bicameral.runs._changes import ChangeHistory
 from bicameral.runs._citations import Citation
 from bicameral.runs._doubts import Doubt
 from bicameral.runs._effects import LiveEffectHandler, RunServices, extraction_facts, question_facts, tool_call_facts
 from bicameral.runs._engine import PlanEngine
 from bicameral.runs._inputs import StartState
+from bicameral.runs._lookups import Lookups
+from bicameral.runs._model_calls import AskModel, ModelAnswer, recorded_error, wait_if_cut_off
 from bicameral.runs._observability import EventWriter
 from bicameral.runs._outcome import (
     MAX_ALERTS,
@@ -56,9 +59,9 @@ from bicameral.runs._run_record import (
     RecordedEffectHandler,
     RunRecord,
     read_run_record,
-    recorded_error,
     recorded_request,
 )
+from bicameral.telemetry import Fact
 from bicameral.tools import AttachedFile, Registry, Tool
 from bicameral.types import Type, to_plain, value_from_json
 
@@ -87,7 +90,7 @@ def previous_attempts(events: Sequence[Event]) -> PreviousAttempts:
 
 def cap_usage(events: Sequence[Event], earlier: PreviousAttempts) -> LimitUsage:
     """What all attempts so far have used of each cap."""
-    tools = sum(event.kind == "step-started" and "tool" in event.body for event in events)
+    tools = sum(event.kind in ("step-started", "lookup-started") and "tool" in event.body for event in events)
     spent = earlier.usage.spent
     # An extraction that has begun counts, even if its process died before the model replied.
     extractions = sum(event.kind == "step-started" and event.body.get("what") == "extract" for event in events)
@@ -145,7 +148,7 @@ def _tokens_spent(events: Sequence[Event]) -> ChamberUsage:
     for event in _model_calls(events):
         if event.step not in ended:
             tokens = sum(int(charge["prompt"]) + int(charge["output"]) for charge in event.body.get("charges", ()))
-            executor = event.body.get("role") == "quarantined"
+            executor = event.body.get("role") in QUARANTINED_ROLES
             spent += ChamberUsage(0, tokens, 0, 1) if executor else ChamberUsage(tokens, 0, 1, 0)
     return spent
 
@@ -190,21 +193,49 @@ class ResumingEffectHandler:
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any:
         if self._has_ended(step, lambda: tool_call_facts(tool, bound), labels):
             return await self._from_record(self._recorded.call(step, tool, bound, labels))
+        await wait_if_cut_off()
         if self._recorded.step_state(step) == "begun" and not tool.is_repeatable:
             await self._ask_to_repeat(step, tool, bound)
         return await self._live.call(step, tool, bound, labels)
 
     async def extract(
-        self, step: str, source: Any, instruction: str, wanted: Type, labels: StepLabels | None = None
+        self,
+        step: str,
+        source: Any,
+        instruction: str,
+        wanted: Type,
+        labels: StepLabels | None = None,
+        lookups: Lookups | None = None,
     ) -> Any:
         if self._has_ended(step, lambda: extraction_facts(source, instruction, wanted), labels):
             return await self._from_record(self._recorded.extract(step, source, instruction, wanted, labels))
-        return await self._live.extract(step, source, instruction, wanted, labels)
+        await wait_if_cut_off()
+        return await self._live.extract(step, source, instruction, wanted, labels, lookups)
 
     async def ask(self, step: str, question: str, wanted: Type, labels: StepLabels | None = None) -> Any:
         if self._has_ended(step, lambda: question_facts(question, wanted), labels):
             return await self._from_record(self._recorded.ask(step, question, wanted, labels))
+        await wait_if_cut_off()
         return await self._live.ask(step, question, wanted, labels)
+
+    async def ask_model(self, step: str, facts: dict[str, Any], ask: AskModel) -> ModelAnswer:
+        if self._recorded.has_reply(step):
+            return await self._from_record(self._recorded.ask_model(step, facts, ask))
+        await wait_if_cut_off()
+        return await self._live.ask_model(step, facts, ask)
+
+    def recorded_note(self, step: str) -> Mapping[str, Any] | None:
+        return self._recorded.recorded_note(step)
+
+    def has_unused(self, path: str) -> bool:
+        return self._recorded.has_unused(path)
+
+    def record_note(self, step: str, facts: dict[str, Any]) -> None:
+        if self._recorded.recorded_note(step) is None:
+            self._live.record_note(step, facts)
+            return
+        self._recorded.record_note(step, facts)
+        self._raise_on_difference()
 
     async def approve(self, question: ApprovalQuestion) -> ApprovalResult:
         """The recorded answers about these calls; the calls without one are asked about now."""
@@ -294,31 +325,37 @@ def _changed_run_error(what: str) -> RunError:
     )
 
 
-class ResumingDecider(PolicyDecider):
-    """Policy decides, and never allows more than it did before the run was resumed.
+class ResumingDecider:
+    """A decider that never allows more than it did before the run was resumed.
 
     A step that has ended is not decided again. A call that was asked about still is, even if a grant that came later
     in the earlier attempt would cover it now.
     """
 
-    def __init__(self, policy: Policy, recorded: RecordedDecider, ended: Collection[str]) -> None:
-        super().__init__(policy)
+    def __init__(self, decider: Decider, recorded: RecordedDecider, ended: Collection[str]) -> None:
+        self.mode: Mode = decider.mode
+        self.fingerprint = decider.fingerprint
+        self.decides_pure = decider.decides_pure
+        self._decider = decider
         self._recorded = recorded
         self._ended = ended
 
     def decide(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision:
         if step not in self._recorded.decisions:
-            return super().decide(step, facts, values, grants)
+            return self._decider.decide(step, facts, values, grants)
         then = self._recorded.decide(step, facts, values, grants)
         if step in self._ended:
             return then
-        now = super().decide(step, facts, values, grants)
+        now = self._decider.decide(step, facts, values, grants)
         match now.decision, then.decision:
             case (Denied(), _) | (Ask(), Allowed()):
                 return now
             case _:
                 # An earlier version may have begun it on the approval of another call: that is not enough any more.
                 return replace(then, permitted=False)
+
+    def allows(self, facts: CallFacts) -> bool:
+        return self._decider.allows(facts)
 
 
 _TRANSIENT_CODES = ("journal.failed", "journal.locked", "journal.lost")
@@ -361,7 +398,8 @@ async def resume_plan(
     if record.end is not None:
         return recorded_outcome(record.end, events)
     plan = _resumable_plan(record, events[0])
-    _check_same_code(record, events[0], registry, policy)
+    _check_same_code(record, events[0], registry, None if policy is None else PolicyDecider(policy))
+    _check_same_executor(record.run, events[0], services.get("extractor"))
     earlier = previous_attempts(events)
     caps = caps or Limits.from_json(events[0].body["caps"], RUN)
     writing = EventWriter(record.run, journal, first=len(events))
@@ -370,6 +408,7 @@ async def resume_plan(
         meter=Meter(caps, before=cap_usage(events, earlier)),
         may_wait=can_wait(events[0].body.get("part_of")),
         changes=ChangeHistory.from_events(events),
+        time_limits=step_time_limits(plan),
         **services,
     )
     attempts = 1 + sum(event.kind == "run-resumed" for event in events)
@@ -396,7 +435,7 @@ def _resume_workload(
     facts = events[0].body
     began = {event.step: event.number for event in events if event.kind == "step-started"}
     handler = ResumingEffectHandler(RecordedEffectHandler(record), live, began)
-    decider = None if policy is None else ResumingDecider(policy, record.decider, record.finished)
+    decider = None if policy is None else ResumingDecider(PolicyDecider(policy), record.decider, record.finished)
     own = () if policy is None else policy.me
     assembled = (record.start or StartState()).assembled_values(plan, registry, recorded_request(facts), own).calls
     return PlanEngine(
@@ -419,6 +458,86 @@ def _resume_workload(
     )
 
 
+async def resume_workload(
+    journal: Journal,
+    run: str,
+    registry: Registry,
+    make: Callable[[ResumingEffectHandler, Decider, PreviousAttempts], Workload],
+    *,
+    decider: Decider,
+    told: Mapping[str, Fact] | None = None,
+    leaving: ShouldLeave | None = None,
+    **services: Unpack[RunServices],
+) -> RunOutcome:
+    """Continue a run without a plan, a conversation or a pattern, as `resume_plan` does one with a plan.
+
+    Args:
+        journal: The journal with the record.
+        run: The id of the run.
+        registry: The tools.
+        make: Returns the workload. It must do again what it did, with the recorded replies and results, and comes to
+            new ones where the record ends.
+        decider: Decides about its calls, as it did when the run was begun.
+        told: Facts for telemetry.
+        leaving: As in `run_plan`.
+        services: See `RunServices`.
+    """
+    try:
+        events = journal.events(run)
+    except JournalError as error:
+        if error.code in _TRANSIENT_CODES:
+            return Interrupted(run, error)
+        raise
+    record = read_run_record(events, journal)
+    if record.end is not None:
+        return recorded_outcome(record.end, events)
+    first = events[0]
+    if "caps" not in first.body or "engine" not in first.body:
+        raise _other_code_error(record.run, "it was begun by a version that could not resume it")
+    _check_same_code(record, first, registry, decider)
+    earlier = previous_attempts(events)
+    writing = EventWriter(record.run, journal, first=len(events))
+    live = LiveEffectHandler(
+        writing,
+        meter=Meter(record.caps, before=cap_usage(events, earlier)),
+        may_wait=True,
+        changes=ChangeHistory.from_events(events),
+        **services,
+    )
+    attempts = 1 + sum(event.kind == "run-resumed" for event in events)
+    began = {event.step: event.number for event in events if event.kind == "step-started"}
+
+    def start() -> Workload:
+        # Takes the run over: another process that had it finds this event at the number of its own next one.
+        writing.write("run-resumed", "", {"attempt": attempts + 1})
+        handler = ResumingEffectHandler(RecordedEffectHandler(record), live, began)
+        work = make(handler, ResumingDecider(decider, record.decider, record.finished), earlier)
+        return _CheckedWorkload(work, handler)
+
+    return await run_attempt(start, writing, live, told or {}, earlier=earlier, leaving=leaving)
+
+
+@dataclass(slots=True)
+class _CheckedWorkload:
+    """A resumed workload that must come to every recorded effect again before it has its answer."""
+
+    work: Workload
+    handler: ResumingEffectHandler
+
+    async def run(self) -> Any:
+        answer = await self.work.run()
+        self.handler.check_effects_repeated()
+        return answer
+
+    @property
+    def answer_labels(self) -> LabelTree | None:
+        return self.work.answer_labels
+
+    @property
+    def written_labels(self) -> Mapping[str, LabelTree]:
+        return self.work.written_labels
+
+
 def _check_plan_version(first: Event) -> None:
     try:
         version = json.loads(first.body["plan"])["version"]
@@ -434,21 +553,21 @@ def _resumable_plan(record: RunRecord, first: Event) -> Plan:
     if record.plan is None:
         raise JournalError(
             "journal.no-plan",
-            f"run {record.run} is a conversation or a pattern and has no plan, so that it cannot be resumed",
-            fix="Begin a new one; `bicameral runs show` tells what this one did.",
+            f"run {record.run} is a conversation or a pattern and has no plan, so that it is not resumed here",
+            fix="A program resumes a pattern with `resume_pattern`; `bicameral runs show` tells what it did so far.",
         )
     if "caps" not in first.body or "engine" not in first.body:
         raise _other_code_error(record.run, "it was begun by a version that could not resume runs")
     return record.plan
 
 
-def _check_same_code(record: RunRecord, first: Event, registry: Registry, policy: Policy | None) -> None:
+def _check_same_code(record: RunRecord, first: Event, registry: Registry, decider: Decider | None) -> None:
     """Raise `run.other-code` unless everything is what the run was begun with."""
-    if difference := next(_code_differences(record, first, registry, policy), None):
+    if difference := next(_code_differences(record, first, registry, decider), None):
         raise _other_code_error(record.run, difference)
 
 
-def _code_differences(record: RunRecord, first: Event, registry: Registry, policy: Policy | None) -> Iterator[str]:
+def _code_differences(record: RunRecord, first: Event, registry: Registry, decider: Decider | None) -> Iterator[str]:
     if first.body["engine"] != ENGINE_VERSION:
         yield f"it was begun by version {first.body['engine']} of the engine, and this is {ENGINE_VERSION}"
     for name, fingerprint in record.tools.items():
@@ -459,14 +578,30 @@ def _code_differences(record: RunRecord, first: Event, registry: Registry, polic
             yield f"the tool {name!r} has another version or declaration"
         elif (code := first.body.get("code", {}).get(name)) and tool.code and tool.code() != code:
             yield f"the code of the tool {name!r} has changed"
-    if policy is None and record.mode is not None:
+    if decider is None and record.mode is not None:
         yield "it was begun under policies, and there are none"
-    if policy is not None and record.mode is None:
+    if decider is not None and record.mode is None:
         yield "it was begun without labels, and there are policies"
-    if policy is not None and record.mode is not None and policy.fingerprint != record.policy:
+    if decider is not None and record.mode is not None and decider.fingerprint != record.policy:
         yield "the policies are others"
-    if policy is not None and record.mode is not None and policy.mode != record.mode:
-        yield f"control flow counted as {record.mode!r}, and now as {policy.mode!r}"
+    if decider is not None and record.mode is not None and decider.mode != record.mode:
+        yield f"control flow counted as {record.mode!r}, and now as {decider.mode!r}"
+
+
+def _check_same_executor(run: str, first: Event, executor: Executor | None) -> None:
+    """Raise `run.other-code` if the rest of a run would be read by another variant of the executor.
+
+    Another model of the same variant may go on: a run may be resumed where other weights are installed.
+    """
+    began: dict[str, Any] = first.body.get("executor") or {}
+    if not began or executor is None:
+        return
+    now = executor_facts(executor).to_json()
+    if any(began.get(name) != now.get(name) for name in ("variant", "tools")) or len(
+        began.get("validators", ())
+    ) != len(now.get("validators", ())):
+        what = f"its texts were read by the variant {began.get('variant')!r} of the quarantine"
+        raise _other_code_error(run, f"{what}, and here by {now['variant']!r} or with other tools or validators")
 
 
 def _other_code_error(run: str, what: str) -> BicameralError:

@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
+from bicameral.boundary import Executor, executor_facts
 from bicameral.errors import BicameralError, JournalError, RunError
 from bicameral.journal import EventKind, Journal
 from bicameral.labels import Label, LabelTree
 from bicameral.limits import RUN_LIMITS, ChamberUsage, Ledger, Limits, LimitUsage, Meter, open_ledger
-from bicameral.plans import Call, Conditional, Plan, walk
+from bicameral.plans import Call, Conditional, Plan, step_time_limits, walk
 from bicameral.runs._approvals import Suspend
 from bicameral.runs._call_policy import Decider, PolicyDecider, label_tree_json
 from bicameral.runs._citations import Citation
@@ -292,6 +293,7 @@ async def run_plan(
     leaving: ShouldLeave | None = None,
     doubts: Sequence[Doubt] = (),
     choice: Mapping[str, Any] | None = None,
+    strategy_choice: Mapping[str, Any] | None = None,
     conversation: Mapping[str, Any] | None = None,
     may_replace: bool = False,
     **services: Unpack[RunServices],
@@ -320,6 +322,7 @@ async def run_plan(
         leaving: If the task is cancelled while this returns True, the run is not stopped but left to another process.
         doubts: What planning was not sure of: an invented constant, a word that was bound to nothing.
         choice: Recorded: how the plan was chosen among several.
+        strategy_choice: Recorded: why a plan was written for the request, where that was chosen automatically.
         conversation: Recorded: what a later request of a conversation needs to refer to this run.
         may_replace: Whether a plan with an intent may replace files without asking; see `ReplaceRule`.
         services: The extractor, asker, approver and observer, see `RunServices`.
@@ -360,9 +363,11 @@ async def run_plan(
             _start_facts(plan, registry, intent, decider)
             | _origin_facts(start, link, planning, planned_by)
             | {"engine": ENGINE_VERSION, "caps": caps.to_json(), "ahead": ahead}
+            | _executor_facts(services.get("extractor"))
             | ({"may_ask": sorted(may_ask)} if may_ask else {})
             | ({"doubts": [doubt.to_json() for doubt in doubts]} if doubts else {})
             | ({"plan_choice": dict(choice)} if choice else {})
+            | ({"strategy_choice": dict(strategy_choice)} if strategy_choice else {})
             | ({"conversation": dict(conversation)} if conversation else {})
             | ({"may_replace": True} if may_replace else {})
         ),
@@ -371,6 +376,7 @@ async def run_plan(
         told=plan_telemetry(plan),
         meter=Meter(caps, before=LimitUsage(rounds=round_number(link))),
         may_wait=journal is not None and can_wait(link),
+        time_limits=step_time_limits(plan),
         leaving=leaving,
         find_doubts=None if intent is None else claim_doubts(plan, registry),
         **services,
@@ -424,6 +430,7 @@ async def run_workload(
     may_wait: bool = False,
     leaving: ShouldLeave | None = None,
     find_doubts: FindDoubts | None = None,
+    time_limits: Mapping[str, float] | None = None,
     **services: Unpack[RunServices],
 ) -> RunOutcome:
     """Run any workload as a run: with a record, caps and an outcome.
@@ -438,11 +445,12 @@ async def run_workload(
         may_wait: Whether an approver or asker may suspend it: somebody must be able to resume it.
         leaving: As in `run_plan`.
         find_doubts: Finds what speaks against the answer.
+        time_limits: The seconds of the steps that have a limit of their own.
         services: See `RunServices`.
     """
     run = run or new_run_id()
     record = EventWriter(run, journal)
-    handler = LiveEffectHandler(record, meter=meter, may_wait=may_wait, **services)
+    handler = LiveEffectHandler(record, meter=meter, may_wait=may_wait, time_limits=time_limits, **services)
 
     def start() -> Workload:
         record.write_later("run-started", "", facts)
@@ -459,7 +467,12 @@ def _start_facts(plan: Plan, registry: Registry, intent: Intent | None, decider:
         "plan": plan.to_json(),
         "tools": {name: tool.fingerprint for name, tool in sorted(used.items()) if tool},
         "code": {name: tool.code() for name, tool in sorted(used.items()) if tool and tool.code},
+        **({"plan_id": plan.plan_id} if plan.plan_id else {}),
     } | ({} if decider is None else {"policy": decider.fingerprint, "mode": decider.mode})
+
+
+def _executor_facts(executor: Executor | None) -> dict[str, Any]:
+    return {} if executor is None else {"executor": executor_facts(executor).to_json()}
 
 
 def _origin_facts(

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import ValidationError
 
-from bicameral.errors import BicameralError, JournalError, Place, RunError
-from bicameral.journal import END_KINDS, Event, EventKind, Journal, dumps
-from bicameral.limits import RUN, RUN_LIMITS, LimitReached, Limits
+from bicameral.errors import BicameralError, JournalError
+from bicameral.journal import END_KINDS, Event, EventKind, Journal
+from bicameral.limits import BUDGET, RUN, RUN_LIMITS, STRATEGY, Limits
 from bicameral.plans import Plan
 from bicameral.policy import Mode
 from bicameral.runs._approvals import ApprovalQuestion, ApprovalResult, PendingCall, Permit, refusal_error, shown_hash
@@ -25,6 +25,15 @@ from bicameral.runs._citations import CitationLog
 from bicameral.runs._doubts import SelectionLog
 from bicameral.runs._effects import extraction_facts, note_reading, note_result, question_facts, tool_call_facts
 from bicameral.runs._inputs import StartState
+from bicameral.runs._lookups import Lookups, restore_lookups
+from bicameral.runs._model_calls import (
+    AskModel,
+    ModelAnswer,
+    answer_from_record,
+    is_same_json,
+    recorded_error,
+    wait_if_cut_off,
+)
 from bicameral.runs._outcome import EffectDone
 from bicameral.runs._scheduler import Activity
 from bicameral.tools import CHANGING, AttachedFile, Tool
@@ -40,7 +49,7 @@ class RunRecord:
 
     run: str
     plan: Plan | None
-    """None for a conversation."""
+    """None for a conversation or a pattern."""
     tools: Mapping[str, str]
     started: Mapping[str, dict[str, Any]]
     finished: Mapping[str, Event]
@@ -56,6 +65,8 @@ class RunRecord:
     """The variables and labels that it started with, if any."""
     replies: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """What models wrote in a conversation, by turn."""
+    notes: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """What a pattern noted, by its place."""
     caps: Limits = RUN_LIMITS
     """How much it might take."""
 
@@ -92,10 +103,16 @@ class RecordedEffectHandler:
         self._approvals = [RecordedApproval.from_event(event) for event in record.approvals]
         self._replies = record.replies
         self._end = record.end
+        self._notes = record.notes
         self._used: set[str] = set()
+        self._used_replies: set[str] = set()
+        # The model calls of an extraction are part of its step and are not asked for one by one.
+        self._own_replies = {step for step, body in record.replies.items() if "prompt" in body}
         self._answered: set[tuple[int, str]] = set()
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any:
+        if step not in self._ended:
+            await wait_if_cut_off()
         value = self._recorded_result(step, tool_call_facts(tool, bound), labels)
         note_result((self.selections, self.citations), step, value, self._ended[step].body, labels)
         if tool.changes:
@@ -103,8 +120,16 @@ class RecordedEffectHandler:
         return value
 
     async def extract(
-        self, step: str, source: Any, instruction: str, wanted: Type, labels: StepLabels | None = None
+        self,
+        step: str,
+        source: Any,
+        instruction: str,
+        wanted: Type,
+        labels: StepLabels | None = None,
+        lookups: Lookups | None = None,
     ) -> Any:
+        if labels is not None and step in self._ended:
+            restore_lookups(labels, self._ended[step].body)
         value = self._recorded_result(step, extraction_facts(source, instruction, wanted), labels)
         note_reading(self.citations, step, (source, instruction, wanted), value, labels)
         return value
@@ -199,11 +224,35 @@ class RecordedEffectHandler:
                     return each
         return last
 
-    def record_model_call(self, step: str, facts: dict[str, Any]) -> None:
-        """Compare a model's turn and its label with the record; the charges are those of the original run."""
-        self._compare(
-            step, self._replies.get(step, {}), {name: fact for name, fact in facts.items() if name != "charges"}
-        )
+    async def ask_model(self, step: str, facts: dict[str, Any], ask: AskModel) -> ModelAnswer:
+        """The recorded reply; what was asked is compared with the record. The charges are those of the original run."""
+        recorded = self._replies.get(step)
+        if recorded is None:
+            await wait_if_cut_off()
+            if (error := self._limit_error()) is not None:
+                raise error
+            raise JournalError("journal.not-recorded", f"the record holds no reply of a model for step {step!r}")
+        # Records of earlier versions have no fingerprint of the prompt.
+        known = facts if "prompt" in recorded else {name: fact for name, fact in facts.items() if name != "prompt"}
+        self._compare(step, recorded, known)
+        self._used_replies.add(step)
+        return answer_from_record(recorded)
+
+    def has_reply(self, step: str) -> bool:
+        """Whether the reply of a model, or its failure, is recorded."""
+        return step in self._replies
+
+    def recorded_note(self, step: str) -> Mapping[str, Any] | None:
+        return self._notes.get(step)
+
+    def has_unused(self, path: str) -> bool:
+        """Whether there are recorded steps or replies below this path that were not asked for yet."""
+        unused = (self._ended.keys() - self._used) | (self._own_replies - self._used_replies)
+        return any(step.startswith(path) for step in unused)
+
+    def record_note(self, step: str, facts: dict[str, Any]) -> None:
+        """Compare a note of a pattern with the record."""
+        self._compare(step, self._notes.get(step, {}), facts)
 
     def record_held_call(
         self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], labels: StepLabels
@@ -221,7 +270,7 @@ class RecordedEffectHandler:
 
     def unused_steps(self) -> list[str]:
         """Steps that are recorded and were not run again."""
-        return sorted(set(self._ended) - self._used)
+        return sorted(set(self._ended) - self._used) + sorted(self._own_replies - self._used_replies)
 
     def _recorded_result(self, step: str, facts: dict[str, Any], labels: StepLabels | None) -> Any:
         started, ended = self._started.get(step), self._ended.get(step)
@@ -252,6 +301,19 @@ class RecordedEffectHandler:
             return None
         error = recorded_error(end.body["error"])
         return error if error.code == RUN.reached_code else None
+
+    def _limit_error(self) -> BicameralError | None:
+        """The error of a run that ended at a limit. A model that is not asked any more has no record of that.
+
+        The limits of patterns on calls and tokens are counted again; what remains is time, and the limits of the run.
+        """
+        end = self._end
+        if end is None or end.kind != "run-failed" or "error" not in end.body:
+            return None
+        error = recorded_error(end.body["error"])
+        # Earlier versions recorded no failure of a model but the end of the run.
+        is_limit = error.code in (RUN.reached_code, STRATEGY.reached_code, BUDGET.reached_code)
+        return error if is_limit or not self._own_replies else None
 
     def _compare(self, step: str, recorded: dict[str, Any], now: dict[str, Any]) -> None:
         self.differences += [
@@ -337,7 +399,8 @@ def read_run_record(events: Sequence[Event], journal: Journal) -> RunRecord:
             "journal.unknown-run", f"{first.run!r} is a reasoning of several runs", fix="Replay its rounds one by one."
         )
     try:
-        plan = None if "strategy" in first.body else Plan.model_validate_json(first.body["plan"])
+        planless = "strategy" in first.body or "pattern" in first.body
+        plan = None if planless else Plan.model_validate_json(first.body["plan"])
         tools = cast("dict[str, str]", first.body["tools"])
     except (KeyError, ValidationError):
         raise JournalError("journal.damaged", f"{journal.path}: the plan of run {first.run} cannot be read") from None
@@ -354,23 +417,6 @@ def read_run_record(events: Sequence[Event], journal: Journal) -> RunRecord:
         events[-1] if events[-1].kind in END_KINDS else None,
         StartState.from_json(first.body["start"]) if "start" in first.body else None,
         {event.step: event.body for event in events if event.kind == "model-called"},
+        {event.step: event.body for event in events if event.kind == "note"},
         Limits.from_json(first.body.get("caps", RUN_LIMITS.to_json() | {"work": None}), RUN),
     )
-
-
-def is_same_json(recorded: Any, now: Any) -> bool:
-    """Compare as JSON text: `1`, `1.0` and `true` are equal in Python and different in a record."""
-    return dumps(recorded) == dumps(now)
-
-
-def recorded_error(facts: dict[str, Any]) -> BicameralError:
-    """The error that was recorded as these facts."""
-    place = Place(**facts["place"]) if "place" in facts else None
-    if facts["code"] == RUN.reached_code and "cap" in facts:
-        reached = LimitReached(RUN, facts["cap"], facts["taken"], facts["limit"])
-        reached.place = place
-        # A record of an earlier version may say it in other words, which stay.
-        if is_same_json(facts, reached.to_json()):
-            return reached
-    texts = {name: facts.get(name) for name in ("expected", "nearest", "fix")}
-    return RunError(facts["code"], facts["message"], place=place, **texts)

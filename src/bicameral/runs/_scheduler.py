@@ -327,7 +327,9 @@ class Footprints:
                 return self._call(step)
             case Extract():
                 reads = free_names(step.source) | free_names(step.instruction)
-                return Footprint(reads, frozenset({step.name}), WorldAccess.NONE, True)
+                # What the executor looks up must be as the changes before this step left it.
+                world = WorldAccess.READS if self.registry.executor_tools else WorldAccess.NONE
+                return Footprint(reads, frozenset({step.name}), world, True)
             case Compute():
                 return Footprint(free_names(step.value), frozenset({step.name}), WorldAccess.NONE, False)
             case Update():

@@ -10,12 +10,14 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn, TypedDict, Unpack, final, overload
+from typing import Any, NoReturn, TypedDict, Unpack, final, overload
 
 from bicameral.errors import ModelError
 from bicameral.limits import (
+    QUARANTINED_ROLES,
     ModelCall,
     PlanningRole,
+    QuarantinedRole,
     Role,
     collect_charges,
     current_accounts,
@@ -34,7 +36,7 @@ from bicameral.models import (
     ToolSchema,
     stream_chunks,
 )
-from bicameral.routing import call_context, credentials_of, meter_provider, model_names
+from bicameral.routing import call_context, credentials_of, meter_provider, model_names, resolve_model
 from bicameral.telemetry import Fact, Span, count, measure, span
 
 Listener = Callable[[ModelCall], None]
@@ -90,6 +92,10 @@ class Quarantined:
     def models(self) -> tuple[str, ...]:
         """The names of the models behind it, for estimates of the cost."""
         return model_names(self._provider)
+
+    def resolve_model(self, role: str = "quarantined") -> str:
+        """The alias that calls of a role get."""
+        return resolve_model(self._provider, role)
 
     @property
     def credentials(self) -> frozenset[str]:
@@ -207,7 +213,7 @@ class Session:
     @overload
     def __init__(
         self,
-        role: Literal["quarantined"],
+        role: QuarantinedRole,
         provider: Quarantined,
         setup: tuple[Message, ...],
         **options: Unpack[_SessionOptions],
@@ -278,7 +284,9 @@ class Session:
         Nobody asked for it, so no account pays and no listener hears of it: only for a model on this machine.
         """
         messages = (*self.setup[: self._fixed], Message("user", "-"))
-        with call_context(role=self.role, chamber=_chamber_of_role(self.role), trusted=self.role != "quarantined"):
+        with call_context(
+            role=self.role, chamber=_chamber_of_role(self.role), trusted=self.role not in QUARANTINED_ROLES
+        ):
             await self.provider.generate(
                 ModelRequest(messages, max_tokens=1, timeout=self._timeout, adapter=self._adapter, fixed=self._fixed)
             )
@@ -383,7 +391,7 @@ async def _stream_reply(provider: Provider, request: ModelRequest, hear: Callabl
 
 def _check_chamber(role: Role, provider: Provider) -> Provider:
     """The provider itself, if the role may use it."""
-    if role != "quarantined":
+    if role not in QUARANTINED_ROLES:
         return require_privileged(provider)
     if type(provider) is not Quarantined:
         raise ModelError(
@@ -427,12 +435,12 @@ def _record_reply(call_span: Span, call: ModelCall) -> None:
     measure("gen_ai.client.token.usage", usage.prompt, facts | {"gen_ai.token.type": "input"})
     measure("gen_ai.client.token.usage", usage.output, facts | {"gen_ai.token.type": "output"})
     measure("gen_ai.client.operation.duration", call.seconds, facts)
-    side = "executor" if call.role == "quarantined" else "reasoner"
+    side = "executor" if call.role in QUARANTINED_ROLES else "reasoner"
     count(f"bicameral.{side}_tokens", usage.prompt + usage.output, facts)
 
 
 def _chamber_of_role(role: Role) -> Chamber:
-    return "quarantined" if role == "quarantined" else "privileged"
+    return "quarantined" if role in QUARANTINED_ROLES else "privileged"
 
 
 def _model_facts(name: str) -> dict[str, Fact]:

@@ -20,6 +20,7 @@ from bicameral.errors import ToolError
 from bicameral.toolboxes._table_files import has_formulas, is_table_path
 from bicameral.toolboxes._text import compare_texts, document_kind
 from bicameral.tools import (
+    DOCUMENT_MEDIA,
     Folders,
     Origin,
     Selection,
@@ -277,6 +278,9 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
         timeout=240,
         origins=_UNTRUSTED,
         owned=lambda given: folders.is_trusted(given["path"]),
+        accepts=("text/*", *DOCUMENT_MEDIA),
+        gives=("text/plain",),
+        capabilities=("file-reading", "document-to-text", "pdf-to-text", "document-ocr"),
     )
     listing = tool(
         effect="read",
@@ -294,6 +298,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
         origins=done,
         target=files.replaced_target,
         files_only=True,
+        gives=("text/plain",),
     )
 
     def own_source(given: Mapping[str, Any]) -> bool:
@@ -309,6 +314,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
         refers={"path": "file"},
         origins=done,
         target=files.text_target,
+        gives=("text/plain",),
         words=("append", "add", "log", "note", "jot", "extend", "put", "write", "enter"),
         # Only what appends: a note must not replace the others.
         configured={"path": (settings.notes,)} if settings.notes else {},
@@ -323,12 +329,15 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
         save(purpose={"lines": "carries"})(files.write_lines),
         append,
         listing(files.list_files),
-        tool(effect="read", origins=_UNTRUSTED, refers={"folder": "folder"})(files.search_files),
+        tool(effect="read", origins=_UNTRUSTED, refers={"folder": "folder"}, accepts=("text/*",))(files.search_files),
         tool(
             effect="read",
             timeout=240,
             origins=_UNTRUSTED,
             owned=lambda given: folders.is_trusted(given["old"]) and folders.is_trusted(given["new"]),
+            accepts=("text/*", *DOCUMENT_MEDIA),
+            gives=("text/plain",),
+            capabilities=("file-comparison",),
         )(files.diff_files),
         tool(effect="read", origins=_SYSTEM, refers={"path": "file"})(files.file_exists),
         tool(

@@ -47,6 +47,7 @@ from bicameral.toolboxes._table_reading import LARGE_TEXT, read_csv_table
 from bicameral.toolboxes._text import document_kind
 from bicameral.tools import (
     SHEET_SUFFIXES,
+    TABLE_MEDIA,
     TABLE_SUFFIXES,
     Folders,
     Origin,
@@ -356,6 +357,10 @@ def _list_some(names: Iterable[str]) -> str:
 _SAVE_WORDS = tuple("save write put store create export dump make turn convert keep collect".split())
 
 
+_CSV = ("text/csv", "text/tab-separated-values")
+_JSON = ("application/json", "application/x-ndjson")
+
+
 def _build(settings: TablesSettings, surroundings: Surroundings) -> list[Tool]:
     folders = surroundings.folders
     files = TableTools(folders, settings)
@@ -382,11 +387,11 @@ def _build(settings: TablesSettings, surroundings: Surroundings) -> list[Tool]:
     )
     computing = partial(tool, effect="pure", columnar=True)
     return [
-        reading(refine=csv_shape, columnar=True)(files.read_csv),
-        reading(refine=sheet_shape, columnar=True)(files.read_sheet),
-        reading(refine=json_shape)(files.read_json),
-        writing(purpose={"rows": "carries"})(files.write_csv),
-        writing(purpose={"value": "carries"})(files.write_json),
+        reading(refine=csv_shape, columnar=True, accepts=(*_CSV, *TABLE_MEDIA))(files.read_csv),
+        reading(refine=sheet_shape, columnar=True, accepts=TABLE_MEDIA)(files.read_sheet),
+        reading(refine=json_shape, accepts=_JSON)(files.read_json),
+        writing(purpose={"rows": "carries"}, gives=("text/csv",))(files.write_csv),
+        writing(purpose={"value": "carries"}, gives=("application/json",))(files.write_json),
         computing(keeps="rows", field_of={"column": "rows"}, refine=same_rows_type)(rows.filter_rows),
         computing(keeps="rows", field_of={"by": "rows"}, refine=same_rows_type)(rows.sort_rows),
         select_columns,

@@ -13,7 +13,7 @@ import socket
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urljoin
@@ -391,7 +391,8 @@ def _build(settings: WebSettings, surroundings: Surroundings) -> list[Tool]:
     named = tuple(host for host in settings.hosts if HostPattern.parse(host).host != "*")
     # A host that is listed by name may be in a private network, and so may every host behind a proxy.
     readers = "user" if named or settings.proxy else "public"
-    fetching = tool(
+    fetching = partial(
+        tool,
         effect="read",
         timeout=timeout,
         purpose={"url": "directs"},
@@ -400,14 +401,14 @@ def _build(settings: WebSettings, surroundings: Surroundings) -> list[Tool]:
         origins=Origin("third_party", readers),
     )
 
-    @fetching
+    @fetching(accepts=("text/html", "text/plain"), capabilities=("web-page-reading",))
     async def fetch_page(url: Url) -> Page:
         """Fetch a web page as text with its links."""
         response = await fetch_url(url, settings)
         # In a thread, because waiting for the parser process would block the event loop of the run.
         return await asyncio.to_thread(parse_page, response)
 
-    @fetching
+    @fetching(accepts=("application/json",))
     async def fetch_json(url: Url) -> Any:
         """Fetch JSON from a URL."""
         response = await fetch_url(url, settings)

@@ -54,6 +54,12 @@ from bicameral.tools._declaration import (
     tool as tool,
 )
 from bicameral.tools._folders import Folders as Folders
+from bicameral.tools._media import (
+    DOCUMENT_MEDIA as DOCUMENT_MEDIA,
+    TABLE_MEDIA as TABLE_MEDIA,
+    media_matches as media_matches,
+    media_of_request as media_of_request,
+)
 from bicameral.tools._missing_settings import (
     AbsentTool as AbsentTool,
     MissingSetting as MissingSetting,
@@ -86,7 +92,12 @@ from bicameral.tools._selections import (
     note_selection as note_selection,
     shown_text as shown_text,
 )
-from bicameral.tools._tool import CellLookup as CellLookup, OwnershipTest as OwnershipTest, Tool as Tool
+from bicameral.tools._tool import (
+    CellLookup as CellLookup,
+    OwnershipTest as OwnershipTest,
+    Tool as Tool,
+    executor_fault as executor_fault,
+)
 
 if TYPE_CHECKING:
     from bicameral.tools._command import (
@@ -94,19 +105,36 @@ if TYPE_CHECKING:
         command_tools as command_tools,
         find_command as find_command,
     )
-    from bicameral.tools._command_interface import (
-        CommandSettings as CommandSettings,
+    from bicameral.tools._command_interface import CommandSettings as CommandSettings, describe_tool as describe_tool
+    from bicameral.tools._command_words import (
         command_arguments as command_arguments,
         command_usage as command_usage,
-        describe_tool as describe_tool,
+        command_words as command_words,
         require_command as require_command,
+        stdin_argument as stdin_argument,
     )
+    from bicameral.tools._confirmed_effects import (
+        DescribedEffect as DescribedEffect,
+        EffectState as EffectState,
+        LapsedEffectWarning as LapsedEffectWarning,
+        confirm_effect as confirm_effect,
+        effects_file as effects_file,
+        forget_effect as forget_effect,
+        record_problem as record_problem,
+    )
+    from bicameral.tools._effect_proposals import EffectProposal as EffectProposal
     from bicameral.tools._loading import (
         LoadedToolbox as LoadedToolbox,
         installed_toolboxes as installed_toolboxes,
         load_file as load_file,
         load_installed_toolbox as load_installed_toolbox,
         load_toolboxes as load_toolboxes,
+    )
+    from bicameral.tools._lookup import (
+        LookupResult as LookupResult,
+        ToolChain as ToolChain,
+        find_tools as find_tools,
+        lookup_names as lookup_names,
     )
     from bicameral.tools._manifest import (
         Manifest as Manifest,
@@ -125,7 +153,12 @@ if TYPE_CHECKING:
 # Modules for commands, manifests and packages are loaded at first use, so that `import bicameral` stays fast.
 _LATER = {
     "_command": ("CommandFailed", "find_command", "command_tools"),
-    "_command_interface": ("CommandSettings", "command_arguments", "command_usage", "describe_tool", "require_command"),
+    "_command_interface": ("CommandSettings", "describe_tool"),
+    "_command_words": "command_arguments command_usage command_words require_command stdin_argument".split(),
+    "_confirmed_effects": "DescribedEffect EffectState LapsedEffectWarning confirm_effect effects_file forget_effect "
+    "record_problem".split(),
+    "_effect_proposals": ("EffectProposal",),
+    "_lookup": ("LookupResult", "ToolChain", "find_tools", "lookup_names"),
     "_loading": "LoadedToolbox installed_toolboxes load_file load_installed_toolbox load_toolboxes".split(),
     "_manifest": ("Manifest", "manifest_schema", "parse_manifest", "read_manifest"),
     "_sandbox": ("CommandResult", "Confinement", "confinement_problem", "run_confined"),

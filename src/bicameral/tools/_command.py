@@ -20,6 +20,7 @@ from bicameral.parsing import InvalidJson, read_json
 from bicameral.tools._argument import REQUIRED, UNDECLARED, Argument
 from bicameral.tools._call_identity import KEY_VARIABLE, call_key, program_code_hash
 from bicameral.tools._changes import report_unrecorded
+from bicameral.tools._confirmed_effects import ProgramPin
 from bicameral.tools._folders import Folders
 from bicameral.tools._manifest import ArgumentSpec, Manifest, ToolSpec
 from bicameral.tools._manifest_rules import (
@@ -34,6 +35,7 @@ from bicameral.tools._manifest_rules import (
     spec_origins,
     spec_result_type,
 )
+from bicameral.tools._media import plain_capabilities, plain_media
 from bicameral.tools._path_rules import CONFIGURATION, STATE, WriteTarget
 from bicameral.tools._sandbox import (
     MIB,
@@ -76,6 +78,7 @@ def command_tool(
     program: Sequence[str] | None,
     believed: bool = True,
     probe: ConfinementProbe = confinement_problem,
+    pin: ProgramPin | None = None,
 ) -> Tool:
     """One tool from its specification.
 
@@ -86,10 +89,11 @@ def command_tool(
         believed: Whether its security facts count. Those that an untrusted program declares of itself do not; it is
             then treated as a tool that declares nothing. Its confinement holds in any case.
         probe: Says why commands cannot be confined here, or None.
+        pin: The program whose effect was confirmed; no other is started.
     """
     parsed = parse_template(spec)
     start = [program_path(_program_name(parsed[0]))] if program is None else list(program)
-    command = ConfinedCommand(spec, parsed[1:] if program is None else parsed, tuple(start), folders, probe)
+    command = ConfinedCommand(spec, parsed[1:] if program is None else parsed, tuple(start), folders, probe, pin)
     declared = any(each.purpose for each in spec.arguments.values()) or spec.outbound is not None
     outbound = bool(spec.network) or spec.effect == "send" or (believed and bool(spec.outbound))
     return Tool(
@@ -113,6 +117,9 @@ def command_tool(
         keyed=believed and spec.keyed,
         version=spec.version,
         words=tuple(spec.words),
+        accepts=plain_media(spec.accepts),
+        gives=plain_media(spec.gives),
+        capabilities=plain_capabilities(spec.capabilities),
         origins=spec_origins(spec) if believed else {},
         outbound=outbound,
         receivers=UNDECLARED if spec.receivers is None or not believed else tuple(spec.receivers),
@@ -186,6 +193,7 @@ class ConfinedCommand:
     start: tuple[str, ...]
     folders: Folders
     probe: ConfinementProbe
+    pin: ProgramPin | None = None
 
     async def run(self, arguments: Mapping[str, Any]) -> object:
         require_confinement(self.probe)
@@ -194,6 +202,8 @@ class ConfinedCommand:
             values: dict[str, ArgvValue] = await asyncio.to_thread(files.resolve_arguments, arguments)
             literals = {name for name, each in self.spec.arguments.items() if each.type == "literal"}
             argv = [*self.start, *fill_template(self.template, values, fixed=literals)]
+            if self.pin is not None:
+                await asyncio.to_thread(self.pin.require)
             try:
                 confinement, stdin = self._confinement(files), self._stdin(arguments)
                 done = await run_confined(argv, confinement, stdin=stdin, probe=self.probe)

@@ -1,279 +1,63 @@
-"""Textual interfaces of command tools: a typed command line, and a program's own `--describe`.
-
-A command line such as `grep -c -i ERROR app.log` is matched against the tool's argv template. The words become
-arguments of the tool and nothing else: the argv is built from the template as always. A word that looks like an option
-and is not in the template is refused, so there are no options that the manifest did not write, and a word is always a
-single word: there is no shell.
+"""Programs that describe themselves: what `--describe` prints becomes tools.
 
 `PROGRAM --describe` prints the program's name, inputs and outputs:
 
     {"name": "agx-ocr", "version": "0.1.0", "capabilities": ["document-ocr", "image-to-text"],
      "inputs": ["image/png", "application/pdf"], "outputs": ["text/plain"]}
 
-With only that, a text input goes to standard input and any other is a file named on the command line; the effect is not
-known, so it is assumed to be irreversible. Under the key `bicameral` a program can declare more: a list of tools as in
-a manifest, whose argv leaves the program out. The declaration is checked and the program confined, never trusted: only
-the user can give it the network, files beyond its arguments, or more than the usual limits, and its declared origins
-and purposes count only if the user's settings for it say `believe = true`.
+With only that, a text input goes to standard input and any other is a file named on the command line. Under the key
+`bicameral` a program can declare more: a list of tools as in a manifest, whose argv leaves the program out. The
+declaration is checked and the program confined, never trusted: only the user can give it the network, files beyond its
+arguments, or more than the usual limits, and its declared origins and purposes count only if the user's settings for it
+say `believe = true`. Its effect is irreversible, whatever it declares, until the user sets, believes or confirms one.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bicameral.documents import KeyFault, first_key_fault
-from bicameral.errors import Place, ToolError, nearest_name
-from bicameral.tools._argument import Effect
-from bicameral.tools._command import ConfinedCommand, command_tool, find_command, program_files, program_path
+from bicameral.errors import Place, ToolError
+from bicameral.tools._argument import EFFECTS, Effect
+from bicameral.tools._command import command_tool, program_files, program_path
+from bicameral.tools._confirmed_effects import (
+    DescribedEffect,
+    LapsedEffectWarning,
+    ProgramIdentity,
+    ProgramPin,
+    hash_description,
+    resolve_effect,
+)
 from bicameral.tools._declaration import Settings
+from bicameral.tools._effect_proposals import propose_effect
 from bicameral.tools._folders import Folders
-from bicameral.tools._manifest import ArgumentSpec, LimitsSpec, ToolSpec
+from bicameral.tools._manifest import LimitsSpec, ToolSpec
 from bicameral.tools._manifest_rules import (
-    ArgvElement,
-    ArgvTemplate,
-    OptionalGroup,
-    Placeholder,
-    placeholder_names,
+    effect_faults,
     spec_faults,
 )
+from bicameral.tools._media import normalise_media
 from bicameral.tools._sandbox import (
     MIB,
     CommandResult,
     Confinement,
     ConfinementProbe,
     confinement_problem,
-    require_confinement,
     run_confined_sync,
 )
 from bicameral.tools._tool import Tool
 
-
-def require_command(tool: Tool) -> ConfinedCommand:
-    """The command behind a tool; any other tool is refused, as is a machine that cannot confine commands."""
-    command = find_command(tool)
-    if command is None:
-        raise ToolError(
-            "tools.not-a-command",
-            f"{tool.name!r} is not a command that runs confined",
-            fix="Make it with a manifest (`command_tools`).",
-        )
-    require_confinement(command.probe)
-    return command
-
-
-def command_usage(tool: Tool) -> str:
-    """The tool as a command line, in one line: `grep [-c] [-i] [-m N] PATTERN FILES...`."""
-    syntax = _CommandSyntax.from_command(require_command(tool))
-    options = [f"[{word}]" for word in syntax.flags]
-    options += [f"[{word} {name.upper()}]" for word, name in syntax.valued_options.items()]
-    options += [f"[{word}{name.upper()}]" for word, name in syntax.attached_options.items()]
-    return " ".join(
-        (tool.name, *options, *(_usage_word(name, syntax.spec.arguments[name]) for name in syntax.operands))
-    )
-
-
-def command_arguments(tool: Tool, words: Sequence[str]) -> dict[str, Any]:
-    """The arguments of a tool from the words of a command line; `tools.bad-command-line` names a word that is wrong.
-
-    Example:
-        >>> command_arguments(registry["grep"], ["-c", "ERROR", "app.log"])
-        {'count': True, 'pattern': 'ERROR', 'files': ['app.log']}
-    """
-    syntax = _CommandSyntax.from_command(require_command(tool))
-    parser = _WordParser(tool.name, syntax)
-    parser.parse(list(words))
-    return parser.values | _assign_operands(tool.name, syntax, parser.operands)
-
-
-def _usage_word(name: str, spec: ArgumentSpec) -> str:
-    word = name.upper() + ("..." if spec.type.startswith("list") else "")
-    return word if _is_required(spec) else f"[{word}]"
-
-
-def _is_required(spec: ArgumentSpec) -> bool:
-    return not spec.optional and spec.default is None
-
-
-@dataclass(frozen=True, slots=True)
-class _CommandSyntax:
-    """What a template accepts: options by their spelling, and the operands in their order."""
-
-    spec: ToolSpec
-    fixed_words: frozenset[str]
-    """Words that the template always adds, so typing them changes nothing."""
-    flags: dict[str, str]
-    valued_options: dict[str, str]
-    """Options whose value is the next word."""
-    attached_options: dict[str, str]
-    """Options whose value is the rest of the word: `--max=`."""
-    operands: list[str]
-
-    @classmethod
-    def from_command(cls, command: ConfinedCommand) -> _CommandSyntax:
-        syntax = cls(command.spec, _fixed_words(command.template), {}, {}, {}, [])
-        for part in command.template:
-            if isinstance(part, OptionalGroup):
-                syntax._add_group(part)
-            else:
-                syntax._add_element(part)
-        return syntax
-
-    def _add_group(self, group: OptionalGroup) -> None:
-        first, *others = group.elements
-        if self.spec.arguments[group.when].type == "bool":
-            self.flags[_literal_text(first)] = group.when
-        elif others and not any(placeholder_names(first)) and _sole_placeholder(others[0]) == group.when:
-            self.valued_options[_literal_text(first)] = group.when
-        else:
-            for element in group.elements:
-                self._add_element(element)
-
-    def _add_element(self, element: ArgvElement) -> None:
-        match element:
-            case (Placeholder(name=name),):
-                self.operands.append(name)
-            case (str() as prefix, Placeholder(name=name)):
-                self.attached_options[prefix] = name
-            case _:
-                pass
-
-
-@dataclass(slots=True)
-class _WordParser:
-    """Parses words one after another into option values and operands."""
-
-    tool: str
-    syntax: _CommandSyntax
-    values: dict[str, Any] = field(default_factory=dict[str, Any])
-    operands: list[str] = field(default_factory=list[str])
-
-    def parse(self, words: list[str]) -> None:
-        options = True
-        while words:
-            word = words.pop(0)
-            if options and word == "--":
-                options = False
-            elif options and word.startswith("-") and word != "-":
-                self._parse_option(word, words)
-            elif not (options and self._parse_attached(word)):
-                self.operands.append(word)
-
-    def _parse_option(self, word: str, following: list[str]) -> None:
-        syntax = self.syntax
-        if word in syntax.fixed_words:
-            return
-        if word in syntax.flags:
-            self.values[syntax.flags[word]] = True
-        elif (name := syntax.valued_options.get(word) or syntax.attached_options.get(f"{word}=")) is not None:
-            if not following:
-                raise _command_line_error(self.tool, f"{_quote_word(word)} needs a value")
-            self._set_value(name, following.pop(0))
-        elif not self._parse_attached(word) and not self._parse_cluster(word):
-            known = [*syntax.flags, *syntax.valued_options, *(each.rstrip("=") for each in syntax.attached_options)]
-            raise _command_line_error(self.tool, f"it does not take {_quote_word(word)}", known=known, word=word)
-
-    def _parse_attached(self, word: str) -> bool:
-        """`--max=3` and `-m3`, for an option that takes a value."""
-        for prefix, name in self.syntax.attached_options.items():
-            if word.startswith(prefix):
-                self._set_value(name, word.removeprefix(prefix))
-                return True
-        for option, name in self.syntax.valued_options.items():
-            prefix = f"{option}=" if option.startswith("--") else option
-            if word.startswith(prefix) and word != option:
-                self._set_value(name, word.removeprefix(prefix))
-                return True
-        return False
-
-    def _parse_cluster(self, word: str) -> bool:
-        """`-ci` for `-c -i`."""
-        if word.startswith("--"):
-            return False
-        letters = [f"-{letter}" for letter in word[1:]]
-        if not all(each in self.syntax.flags or each in self.syntax.fixed_words for each in letters):
-            return False
-        self.values.update({self.syntax.flags[each]: True for each in letters if each in self.syntax.flags})
-        return True
-
-    def _set_value(self, name: str, word: str) -> None:
-        spec = self.syntax.spec.arguments[name]
-        value = _parse_word(word, spec)
-        self.values[name] = [*self.values.get(name, []), value] if spec.type.startswith("list") else value
-
-
-def _assign_operands(tool: str, syntax: _CommandSyntax, words: Sequence[str]) -> dict[str, Any]:
-    """Operand words to arguments: a list takes as many as the required arguments leave."""
-    arguments, values, remaining = syntax.spec.arguments, dict[str, Any](), list(words)
-    needed = sum(
-        _is_required(arguments[name]) and not arguments[name].type.startswith("list") for name in syntax.operands
-    )
-    spare = len(remaining) - needed
-    for name in syntax.operands:
-        spec = arguments[name]
-        if spec.type.startswith("list"):
-            taken = max(spare, 0)
-            if taken or _is_required(spec):
-                values[name] = [_parse_word(word, spec) for word in remaining[:taken]]
-            remaining, spare = remaining[taken:], 0
-        elif remaining and (_is_required(spec) or spare > 0):
-            spare -= not _is_required(spec)
-            values[name] = _parse_word(remaining.pop(0), spec)
-    if remaining:
-        raise _command_line_error(tool, f"{_quote_word(remaining[0])} is one word too many")
-    return values
-
-
-def _parse_word(word: str, spec: ArgumentSpec) -> Any:
-    try:
-        return int(word) if spec.type == "int" else float(word) if spec.type == "float" else word
-    except ValueError:
-        # It stays a text, and the tool refuses it with the expected type.
-        return word
-
-
-def _fixed_words(template: ArgvTemplate) -> frozenset[str]:
-    literals = (
-        _literal_text(part)
-        for part in template
-        if not isinstance(part, OptionalGroup) and not any(placeholder_names(part))
-    )
-    return frozenset(each for each in literals if each != "--")
-
-
-def _literal_text(element: ArgvElement) -> str:
-    return "".join(part for part in element if isinstance(part, str))
-
-
-def _sole_placeholder(element: ArgvElement) -> str | None:
-    return element[0].name if len(element) == 1 and isinstance(element[0], Placeholder) else None
-
-
-def _quote_word(word: str) -> str:
-    return repr(word if len(word) <= 60 else word[:57] + "...")
-
-
-def _command_line_error(tool: str, message: str, *, known: Sequence[str] = (), word: str = "") -> ToolError:
-    return ToolError(
-        "tools.bad-command-line",
-        f"{tool}: {message}",
-        place=Place(argument=tool),
-        expected=", ".join(known) if known else None,
-        nearest=nearest_name(word[:60], known) if known else None,
-    )
-
-
 DESCRIBE_SECONDS = 5.0
 _MAX_OUTPUT = MIB
 _EXAMPLE_HINT = "examples/tools/checksum is an example."
-
-_MIME = re.compile(r"[a-zA-Z0-9][\w.+-]*/([a-zA-Z0-9][\w.+-]*|\*)(;.*)?")
 
 
 class _DescriptionExtension(BaseModel):
@@ -301,6 +85,9 @@ class CommandSettings(Settings):
 
     effect: Effect | None = Field(
         default=None, description="What it does to the world, where it does not say so itself."
+    )
+    timeout: Annotated[float, Field(gt=0, le=86_400)] | None = Field(
+        default=None, description="Seconds until it is killed; left out: what it says itself, or 30."
     )
     network: bool | list[str] = Field(default=False, description='Nothing, everything, or a list of `"host:port"`.')
     needs: list[str] = Field(default_factory=list, description="Absolute paths of the program's own files.")
@@ -337,12 +124,51 @@ def describe_tool(
     result = run_confined_sync([*start, "--describe"], confinement, probe=probe)
     command = " ".join([*argv, "--describe"])
     _check_describe_result(result, command, timeout)
-    described = _parse_description(result.stdout, command)
+    described, content = _parse_description(result.stdout, command)
     allowed = folders or Folders.of(Path("/"), read=())
-    return [
-        command_tool(spec, allowed, program=start, believed=granted.believe, probe=probe)
-        for spec in _tool_specs(described, command, granted)
-    ]
+    network = tuple(granted.network) if isinstance(granted.network, list) else granted.network
+    identity = ProgramIdentity(tuple(start), tuple(granted.needs), network, hash_description(content))
+    tools: list[Tool] = []
+    for spec, declared in _tool_specs(described, command, granted):
+        effect = _described_effect(spec, declared, content, identity, granted)
+        pin = ProgramPin.of(spec.name, identity) if effect.state == "confirmed" else None
+        spec = _with_effect(spec, effect)
+        tool = command_tool(spec, allowed, program=start, believed=granted.believe, probe=probe, pin=pin)
+        tools.append(replace(tool, described=effect))
+    return tools
+
+
+def _described_effect(
+    spec: ToolSpec,
+    declared: Effect | None,
+    content: Mapping[str, Any],
+    identity: ProgramIdentity,
+    settings: CommandSettings,
+) -> DescribedEffect:
+    """What the description proposes for a tool, and what the user has decided."""
+    possible = tuple[Effect, ...](
+        each for each in EFFECTS if not any(effect_faults(spec.model_copy(update={"effect": each})))
+    )
+    found = DescribedEffect(spec.name, identity, propose_effect(spec, content, declared), possible)
+    if settings.believe and declared is not None:
+        return replace(found, state="configured")
+    if settings.effect is not None and declared is None:
+        return replace(found, state="configured")
+    found = resolve_effect(found)
+    if found.state == "lapsed":
+        warnings.warn(f"the effect of {spec.name!r} is {found}. [tools.lapsed]", LapsedEffectWarning, stacklevel=4)
+    return found
+
+
+def _with_effect(spec: ToolSpec, found: DescribedEffect) -> ToolSpec:
+    """The specification with the effect that counts. A description alone gives none: anybody may have written it."""
+    match found.state:
+        case "configured":
+            return spec
+        case "confirmed":
+            return spec.model_copy(update={"effect": found.confirmed})
+        case "unconfirmed" | "lapsed":
+            return spec.model_copy(update={"effect": "irreversible", "idempotent": False})
 
 
 def _check_describe_result(result: CommandResult, command: str, timeout: float) -> None:
@@ -373,7 +199,8 @@ def _check_describe_result(result: CommandResult, command: str, timeout: float) 
             )
 
 
-def _parse_description(stdout: bytes, command: str) -> CommandDescription:
+def _parse_description(stdout: bytes, command: str) -> tuple[CommandDescription, dict[str, Any]]:
+    """The description, and all that was printed."""
     try:
         content = json.loads(stdout.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -388,9 +215,9 @@ def _parse_description(stdout: bytes, command: str) -> CommandDescription:
         fault = first_key_fault(error, CommandDescription)
         raise _description_error(command, f"{fault.key}: {fault.message}" if fault.path else fault.message) from None
     for kind in (*described.inputs, *described.outputs):
-        if not _MIME.fullmatch(kind):
+        if normalise_media(kind) is None:
             raise _description_error(command, f"{kind[:60]!r} is not a MIME type")
-    return described
+    return described, content
 
 
 def _description_error(command: str, reason: str) -> ToolError:
@@ -402,13 +229,20 @@ def _description_error(command: str, reason: str) -> ToolError:
     )
 
 
-def _tool_specs(described: CommandDescription, command: str, settings: CommandSettings) -> list[ToolSpec]:
+def _tool_specs(
+    described: CommandDescription, command: str, settings: CommandSettings
+) -> list[tuple[ToolSpec, Effect | None]]:
+    """The tools of a description, each with the effect that it declares."""
+    facts = {"accepts": described.inputs, "gives": described.outputs, "capabilities": described.capabilities}
     if described.bicameral is None:
-        raw = [_plain_tool(described, command)]
+        raw = [facts | _plain_tool(described, command)]
     else:
         defaults: dict[str, Any] = {"name": _tool_name(described.name), "version": described.version, "argv": []}
-        raw = [defaults | each for each in described.bicameral.tools]
-    return [_tool_spec(each, number, command, settings) for number, each in enumerate(raw)]
+        raw = [facts | defaults | each for each in described.bicameral.tools]
+    return [
+        (_tool_spec(each, number, command, settings), cast("Effect | None", each.get("effect")))
+        for number, each in enumerate(raw)
+    ]
 
 
 def _tool_spec(content: dict[str, Any], number: int, command: str, settings: CommandSettings) -> ToolSpec:
@@ -418,6 +252,8 @@ def _tool_spec(content: dict[str, Any], number: int, command: str, settings: Com
         raise _spec_error(first_key_fault(error, ToolSpec), number, command) from None
     # What the program declared here is overwritten: only the user's settings grant network and files.
     granted = spec.model_copy(update={"network": settings.network, "needs": settings.needs})
+    if settings.timeout is not None:
+        granted = granted.model_copy(update={"timeout": settings.timeout})
     for fault in (*_self_grant_faults(spec), *spec_faults(granted, program=False)):
         raise _spec_error(fault, number, command)
     return granted

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from contextvars import copy_context
 from copy import copy
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, is_dataclass, replace
 from datetime import datetime
 from functools import cache, cached_property, partial
 from keyword import iskeyword
@@ -55,6 +55,9 @@ class ToolFacts(TypedDict, total=False):
     keyed: bool
     purpose: Mapping[str, Purpose] | None
     words: tuple[str, ...]
+    accepts: Sequence[str]
+    gives: Sequence[str]
+    capabilities: Sequence[str]
     configured: Mapping[str, tuple[str, ...]]
     field_of: Mapping[str, str] | None
     refers: Mapping[str, ReferenceKind] | None
@@ -120,7 +123,7 @@ def _tool_from_function(function: Callable[..., Any], facts: dict[str, Any]) -> 
         facts["origins"] = {"": origin}
     if "attaches" in facts:
         facts["attaches"] = attached_origins(facts["attaches"])
-    for several in ("receivers", "hosts"):
+    for several in ("receivers", "hosts", "accepts", "gives", "capabilities"):
         if several in facts:
             facts[several] = tuple(facts[several])
     if effect not in EFFECTS:
@@ -367,8 +370,6 @@ class Toolbox(Generic[SettingsT]):
 
     def build_tools(self, settings: SettingsT, surroundings: Surroundings) -> list[Tool]:
         """The toolbox's tools with settings that are validated already."""
-        from dataclasses import replace
-
         if kept := self.keeps(settings):
             surroundings = replace(surroundings, folders=surroundings.folders.exempting(*kept))
         return [_with_toolbox(tool, self.name) for tool in self.build(settings, surroundings)]
@@ -384,7 +385,7 @@ def _with_toolbox(tool: Tool, name: str) -> Tool:
     return made
 
 
-_RESERVED_NAMES = frozenset({"request", "ask", "extract", "endorsed", "unknown"})
+_RESERVED_NAMES = frozenset({"request", "ask", "extract", "lookup", "endorsed", "unknown"})
 """What the runtime itself brings in is labelled with these names: a tool of such a name could pass for the user."""
 
 
@@ -459,6 +460,20 @@ class Registry:
 
     def __add__(self, other: Registry) -> Registry:
         return Registry([*self, *other])
+
+    @cached_property
+    def executor_tools(self) -> tuple[Tool, ...]:
+        """The tools that the read-only executor may call by itself."""
+        return tuple(tool for tool in self if tool.for_executor)
+
+    def with_executor_tools(self, names: Iterable[str]) -> Registry:
+        """The same tools, of which the read-only executor may call exactly these by itself."""
+        wanted = {self[name].name for name in names}
+        marked = {tool.name: tool.name in wanted for tool in self}
+        return Registry(
+            tool if tool.for_executor is marked[tool.name] else replace(tool, for_executor=marked[tool.name])
+            for tool in self
+        )
 
     @cached_property
     def fingerprint(self) -> str:

@@ -117,6 +117,13 @@ class ToolSpec(_StrictModel):
         description="Whether calls with the same `BICAMERAL_CALL_KEY` in the environment do the thing once.",
     )
     words: list[str] = Field(default_factory=list, description="What people say when they ask for its effect.")
+    accepts: list[str] = Field(
+        default_factory=list, description="MIME types of the files and texts that it takes, such as `application/pdf`."
+    )
+    gives: list[str] = Field(default_factory=list, description="MIME types of what it gives.")
+    capabilities: list[str] = Field(
+        default_factory=list, description="What it can do, for a lookup: words joined by hyphens, as `document-ocr`."
+    )
     result: ResultKind = Field(default="text", description="How to read what it prints; a table is CSV with a header.")
     result_type: Any = Field(
         default=None,

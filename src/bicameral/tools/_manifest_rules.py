@@ -19,6 +19,7 @@ from bicameral.documents import KeyFault
 from bicameral.errors import Place, ToolError, nearest_name
 from bicameral.tools._argument import CHANGING
 from bicameral.tools._call_labels import AttachedOrigins, attach_faults, attached_origins
+from bicameral.tools._media import normalise_media
 from bicameral.tools._origins import Origin, Participants, origin_faults
 
 if TYPE_CHECKING:
@@ -232,7 +233,8 @@ def spec_faults(spec: ToolSpec, *, program: bool = True) -> Iterator[KeyFault]:
         yield from _program_faults(parsed)
     yield from _stdin_faults(spec)
     yield from _template_faults(spec, parsed)
-    yield from _effect_faults(spec)
+    yield from effect_faults(spec)
+    yield from _media_faults(spec)
     faults = list(_result_faults(spec))
     yield from faults
     # Origins are checked against the result type, so only if that is valid.
@@ -320,7 +322,8 @@ def _stdin_faults(spec: ToolSpec) -> Iterator[KeyFault]:
         yield KeyFault(("stdin",), f"{spec.stdin!r} is {argument.type!r}", "an argument of type 'str' or 'list[str]'")
 
 
-def _effect_faults(spec: ToolSpec) -> Iterator[KeyFault]:
+def effect_faults(spec: ToolSpec) -> Iterator[KeyFault]:
+    """Why a tool with these arguments cannot have the effect that it has."""
     for name, argument in spec.arguments.items():
         if argument.access != "read" and spec.effect not in CHANGING:
             yield KeyFault(
@@ -330,6 +333,13 @@ def _effect_faults(spec: ToolSpec) -> Iterator[KeyFault]:
             yield KeyFault(("effect",), f"it is 'pure', but it reads {name!r}", "'read'")
     if spec.network and spec.effect == "pure":
         yield KeyFault(("effect",), "it is 'pure', but it uses the network", "'read', 'send' or 'irreversible'")
+
+
+def _media_faults(spec: ToolSpec) -> Iterator[KeyFault]:
+    for key, kinds in (("accepts", spec.accepts), ("gives", spec.gives)):
+        for kind in kinds:
+            if normalise_media(kind) is None:
+                yield KeyFault((key,), f"{kind[:60]!r} is not a MIME type", "'application/pdf' or 'image/*'")
 
 
 def _result_faults(spec: ToolSpec) -> Iterator[KeyFault]:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from bicameral import types as t
 from bicameral.errors import BicameralError, Place, ToolError, describe_error, nearest_name
@@ -31,8 +31,12 @@ from bicameral.tools._call_labels import (
     result_tree,
 )
 from bicameral.tools._folders import Folders
+from bicameral.tools._media import plain_capabilities, plain_media
 from bicameral.tools._origins import Origin, Origins, inner_type, origin_faults
 from bicameral.tools._path_rules import FAILED_TARGET, FindTarget, WriteTarget, target_by_name
+
+if TYPE_CHECKING:
+    from bicameral.tools._confirmed_effects import DescribedEffect
 
 ToolRunner = Callable[[Mapping[str, Any]], Awaitable[object]]
 
@@ -100,6 +104,13 @@ class Tool:
         declared: False where no security fact was declared.
         self_described: Whether its name and texts come from a program that the user does not trust; no planner reads
             them.
+        for_executor: Whether the read-only executor may call it by itself, with arguments that untrusted text chose.
+            Only the configuration or the caller says so, never a toolbox.
+        accepts: The media types of files and texts that it takes (`application/pdf`, `image/*`), for a lookup and for
+            the choice of the tools that a planner is shown.
+        gives: The media types of what it gives or writes.
+        capabilities: What it can do, as words joined by hyphens (`document-ocr`).
+        described: For a program that describes itself: the effect that this suggests, and what the user made of it.
     """
 
     name: str
@@ -131,6 +142,11 @@ class Tool:
     code: CodeHash | None = field(default=None, compare=False, repr=False)
     declared: bool = UNDECLARED
     self_described: bool = False
+    for_executor: bool = field(default=False, compare=False)
+    accepts: tuple[str, ...] = ()
+    gives: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+    described: DescribedEffect | None = field(default=None, compare=False, repr=False)
     _parts: ResultPart = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -158,6 +174,8 @@ class Tool:
             paths = tuple(each.name for each in self.arguments if each.purpose == "directs" and _is_path(each.type))
             set_(self, "target", target_by_name(paths, copied=self.copies_content) if paths else None)
         set_(self, "_parts", compile_parts(self.origins if self.declared else {}, self.result))
+        if self.for_executor and (fault := executor_fault(self)) is not None:
+            raise ToolError("tools.not-for-executor", f"{self.name!r} {fault}")
 
     @property
     def changes(self) -> bool:
@@ -197,6 +215,7 @@ class Tool:
             **({"keyed": True} if self.keyed else {}),
             **({"self_described": True} if self.self_described else {}),
             "words": list(self.words),
+            **{name: list(each) for name in ("accepts", "gives", "capabilities") if (each := getattr(self, name))},
             "declared": self.declared,
             "outbound": self.outbound,
             "receivers": list(self.receivers),
@@ -419,8 +438,53 @@ def _check_words(tool: Tool) -> None:
         raise ToolError("tools.bad-origins", f"{tool.name!r} sends something, and is said to tell nobody anything")
     if tool.columnar and tool.effect not in ("pure", "read"):
         raise ToolError("tools.bad-signature", f"{tool.name!r} changes something, so that it takes plain rows only")
+    for media in (tool.accepts, tool.gives):
+        if plain_media(media) != tuple(media):
+            raise ToolError(
+                "tools.bad-media", f"{tool.name!r}: {list(media)!r}", expected="MIME types in small letters"
+            )
+    if plain_capabilities(tool.capabilities) != tuple(tool.capabilities):
+        raise ToolError(
+            "tools.bad-media", f"{tool.name!r}: {list(tool.capabilities)!r}", expected="words joined by hyphens"
+        )
     if not 0 < tool.timeout < math.inf:
         raise ToolError("tools.bad-signature", f"{tool.name!r} has a timeout of {tool.timeout!r} seconds")
+
+
+_FORM_TYPES = (
+    t.StrType,
+    t.IntType,
+    t.FloatType,
+    t.BoolType,
+    t.DateType,
+    t.DateTimeType,
+    t.TimeType,
+    t.LiteralType,
+)
+
+
+def executor_fault(tool: Tool) -> str | None:
+    """Why the read-only executor may not call a tool by itself; None if it may.
+
+    Untrusted text chooses the arguments of such a call, so that it must change nothing and tell nobody anything: the
+    address of a web page, or of any other host, could carry away what was read. Declarations that a program makes
+    about itself, or that are missing, do not count.
+    """
+    if tool.self_described or not tool.declared:
+        return "does not say what it does, or only its own program says so"
+    if tool.effect != "read":
+        return f"has the effect {tool.effect!r} and not 'read'"
+    if tool.outbound or tool.hosts:
+        return "reaches somebody else, who would learn what it is asked"
+    unfit = next(
+        (
+            each
+            for each in tool.arguments
+            if each.required and not isinstance(t.without_optional(each.type), _FORM_TYPES)
+        ),
+        None,
+    )
+    return None if unfit is None else f"needs {unfit.name!r}, a {unfit.type}, which no form of single values can hold"
 
 
 def _check_declaration(tool: Tool) -> None:

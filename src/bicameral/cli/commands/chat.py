@@ -14,7 +14,7 @@ import click
 from bicameral.cli._command_agent import fetch_missing_weights, note_larger_models, open_agent, run_until_terminated
 from bicameral.cli._displays import open_display
 from bicameral.cli._failed_plans import report_failure
-from bicameral.cli._options import CommonOptions, common_options, planning_options
+from bicameral.cli._options import CommonOptions, common_options, planning_options, quarantine_option
 from bicameral.cli._output import OK, terminal_people
 from bicameral.cli._plain_values import answer_text, to_plain_json
 from bicameral.cli._render import planned_json
@@ -46,6 +46,7 @@ _MAX_LISTED = 20
 @click.option("--dry-run", is_flag=True, help="Plan and check, and change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before sending or changing something for good.")
 @planning_options
+@quarantine_option
 @common_options
 def command(chosen: CommonOptions, deterministic: bool, fresh: bool, start_new: bool, dry_run: bool, yes: bool) -> int:
     """A conversation: the models are loaded once, and a request may refer to earlier requests and results.

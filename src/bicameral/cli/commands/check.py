@@ -37,10 +37,17 @@ class PlanFile:
     places: Mapping[str, Place] = field(default_factory=dict[str, Place])
     notes: tuple[str, ...] = ()
     bindings: tuple[Binding, ...] = ()
+    is_task_list: bool = False
 
 
-def read_plan(name: str, registry: Registry) -> PlanFile:
-    """A plan in the surface syntax, as JSON, or as a list of tasks; `-` is standard input."""
+def read_plan(name: str, registry: Registry, *, piped: bool = False) -> PlanFile:
+    """A plan in the surface syntax, as JSON, or as a list of tasks.
+
+    Args:
+        name: The file; `-` is standard input.
+        registry: The tools.
+        piped: Whether tasks read the standard input; without, a plan from a list of tasks asks for a file instead.
+    """
     from bicameral.plans import import_tasks, load_plan, parse
 
     text = _read_text(name)
@@ -49,22 +56,24 @@ def read_plan(name: str, registry: Registry) -> PlanFile:
         return PlanFile(parsed.plan, parsed.places)
     content = _parse_json(text)
     if "tasks" in content:
-        imported = import_tasks(content, registry)
-        return PlanFile(imported.plan, notes=tuple(imported.notes))
+        imported = import_tasks(content, registry, piped=piped)
+        return PlanFile(imported.plan, notes=tuple(imported.notes), is_task_list=True)
     return PlanFile(load_plan(text, file=name))
 
 
 def load_checked(config: Config, name: str) -> tuple[PlanFile, Checked, Registry]:
     """A plan file, its check against the tools and policies of a configuration, and these tools."""
+    from bicameral.agent import assumed_start
     from bicameral.config import open_policy, open_registry
     from bicameral.runs import check_plan
 
     registry = open_registry(config)
-    read = read_plan(name, registry)
+    read = read_plan(name, registry, piped=True)
     bound = _bind_by_rules(read.plan, registry)
     read = replace(read, plan=bound.plan, bindings=bound.bindings, places=bound.moved_places(read.places))
-    policy = open_policy(config, registry)
-    return read, check_plan(read.plan, registry, policy, limits=config.plan_limits, places=read.places), registry
+    policy, start = open_policy(config, registry), assumed_start(read.plan)
+    checked = check_plan(read.plan, registry, policy, limits=config.plan_limits, places=read.places, start=start)
+    return read, checked, registry
 
 
 def _bind_by_rules(plan: Plan, registry: Registry) -> PlanBinding:

@@ -24,11 +24,17 @@ def command() -> None:
 
 
 @command.command("show")
+@click.argument("settings", metavar="[SETTING]...", nargs=-1)
 @common_options
-def show(chosen: CommonOptions) -> dict[str, Any]:
-    """Which file counts here, and which of its settings are not used until you accept it."""
+def show(chosen: CommonOptions, settings: tuple[str, ...]) -> dict[str, Any]:
+    """Which file counts here, and which of its settings are not used until you accept it.
+
+    With a SETTING, such as `planning` or `planning.echo_temperature`: the value that counts, and where it comes from.
+    """
     from bicameral.config import find_file
 
+    if settings:
+        return _show_settings(chosen, settings)
     file = chosen.config_file or find_file(chosen.folder)
     found = None if file is None or chosen.config_file is not None else _find_unaccepted_here(file, chosen)
     if file is None:
@@ -41,6 +47,15 @@ def show(chosen: CommonOptions) -> dict[str, Any]:
             chosen.out.show(f"  {line}")
     withheld = [] if found is None else list(found.withheld)
     return {"file": None if file is None else str(file), "withheld": withheld}
+
+
+def _show_settings(chosen: CommonOptions, names: tuple[str, ...]) -> dict[str, Any]:
+    from bicameral.config import setting_values
+
+    found = [value for name in names for value in setting_values(chosen.config(), name)]
+    for each in found:
+        chosen.out.show(f"{each.name} = {each.to_text()}  ({each.origin})")
+    return {"settings": {each.name: {"value": each.value, "origin": each.origin} for each in found}}
 
 
 @command.command("accept")

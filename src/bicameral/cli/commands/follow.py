@@ -9,7 +9,7 @@ import click
 
 from bicameral.cli._command_agent import run_until_terminated
 from bicameral.cli._lines import break_line, terminal_width
-from bicameral.cli._options import CommonOptions, common_options, planning_options
+from bicameral.cli._options import CommonOptions, common_options, planning_options, quarantine_option
 from bicameral.cli._prompts import confirm_yes
 from bicameral.cli.commands.run import RunCommand, RunOptions
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.argument("run", default="last")
 @click.option("--dry-run", is_flag=True, help="Plan and check, and change nothing.")
 @planning_options
+@quarantine_option
 @common_options
 def command(chosen: CommonOptions, run: str, deterministic: bool, fresh: bool, dry_run: bool) -> int:
     """Follow the answer of RUN (an id, or `last`) as if you had written it.

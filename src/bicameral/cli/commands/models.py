@@ -13,6 +13,8 @@ from bicameral.cli._command_agent import prepare_prompts
 from bicameral.cli._options import CommonOptions, DefaultGroup, common_options, completer
 from bicameral.cli._output import FAILED, OK
 from bicameral.cli._plain_values import render_table
+from bicameral.cli.commands.trials import test_model
+from bicameral.errors import ModelError
 
 if TYPE_CHECKING:
     from bicameral.models import ProgressReporter, Weights
@@ -25,24 +27,26 @@ def command() -> None:
 
 @completer
 def _complete_weights() -> Iterable[str]:
+    from bicameral.config import load_config, model_store
     from bicameral.models import known_weights
 
-    return [name for weights in known_weights() for name in (weights.alias, weights.id)]
+    own = [weights.alias for weights in model_store(load_config(confirm=lambda _: False)).own_models.entries()]
+    return [*(name for weights in known_weights() for name in (weights.alias, weights.id)), *own]
 
 
 @completer
 def _complete_role() -> Iterable[str]:
-    from bicameral.routing import ROLES
+    from bicameral.routing import PHASES, ROLES
 
-    return ROLES
+    return [*ROLES, *PHASES]
 
 
 def _wanted_weights(chosen: CommonOptions, names: tuple[str, ...]) -> list[Weights]:
     """The weights with these names, or those that the configuration uses."""
-    from bicameral.config import needed_weights
-    from bicameral.models import find_weights
+    from bicameral.config import model_store, needed_weights
 
-    return [find_weights(name, kind=None) for name in names] if names else needed_weights(chosen.config())
+    config = chosen.config()
+    return [model_store(config).find(name, kind=None) for name in names] if names else needed_weights(config)
 
 
 def _pull_progress(chosen: CommonOptions) -> ProgressReporter:
@@ -58,8 +62,14 @@ def list_models(chosen: CommonOptions) -> dict[str, Any]:
     from bicameral.config import model_store, needed_weights, size_text
 
     config = chosen.config()
-    store, used = model_store(config), {weights.sha256 for weights in needed_weights(config)}
-    names = ("id", "alias", "title", "kind", "licence", "bytes", "sha256")
+    store, used = model_store(config), set[str]()
+    try:
+        used = {weights.sha256 for weights in needed_weights(config)}
+    except ModelError as error:
+        if error.code != "models.not-added":
+            raise
+        chosen.out.say(f"{error.message}; `bicameral models pull` adds it")
+    names = ("id", "alias", "title", "kind", "licence", "bytes", "sha256", "own")
     facts: list[dict[str, Any]] = [
         {name: getattr(entry.weights, name) for name in names}
         | {"state": entry.state, "bytes_on_disk": entry.bytes_on_disk, "path": str(entry.path)}
@@ -87,12 +97,14 @@ def pull(
 
     Then the models that the configuration uses read your tools, so that the first plan need not wait for it.
     """
-    from bicameral.config import model_store
+    from bicameral.config import add_hub_models, model_store
 
     if file is not None and len(names) != 1:
         raise click.UsageError("--file goes with exactly one NAME.")
     store = model_store(chosen.config())
     pulled: list[dict[str, str]] = []
+    if not names:
+        add_hub_models(chosen.config(), progress=_pull_progress(chosen), offline=offline)
     wanted = _wanted_weights(chosen, names)
     for weights in wanted:
         path = store.pull(weights, file=file, progress=_pull_progress(chosen), offline=offline)
@@ -101,6 +113,32 @@ def pull(
     only = {weights.sha256 for weights in wanted}
     prepared = [] if unprepared else prepare_prompts(chosen.out, chosen.config(), only)
     return {"pulled": pulled, "prepared": prepared}
+
+
+@command.command("add")
+@click.argument("source", metavar="FILE|OWNER/REPO/FILE.gguf")
+@click.option("--as", "name", metavar="NAME", help="Its name from now on; without it, that of the file.")
+@click.option("--offline", is_flag=True, help="Do not use the network.")
+@common_options
+def add(chosen: CommonOptions, source: str, name: str | None, offline: bool) -> dict[str, Any]:
+    """Add a GGUF model of your own: a file, which stays where it is, or one of the model hub, which is fetched.
+
+    It is tried first: a file that is not whole, has no chat template or cannot follow a grammar is refused. Its SHA-256
+    is recorded, and a file that has changed is not used any more.
+    """
+    from bicameral.config import model_store
+    from bicameral.models import parse_source
+
+    config = chosen.config()
+    added = model_store(config).add(
+        parse_source(source), name, progress=_pull_progress(chosen), offline=offline, threads=config.models.threads
+    )
+    weights = added.weights
+    chosen.out.show(f"{weights.alias}: {added.path}")
+    if not added.marked:
+        chosen.out.say("its turns are marked by plain text, which untrusted text can imitate: not for the quarantine")
+    facts = {"id": weights.id, "title": weights.title, "bytes": weights.bytes, "sha256": weights.sha256}
+    return {"added": {**facts, "path": str(added.path), "marked": added.marked}}
 
 
 @command.command("prepare")
@@ -148,7 +186,7 @@ def verify(chosen: CommonOptions, names: tuple[str, ...]) -> int:
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=_complete_weights)
 @common_options
 def remove(chosen: CommonOptions, names: tuple[str, ...]) -> dict[str, Any]:
-    """Delete weights and what unfinished pulls have left of them."""
+    """Delete weights and what unfinished pulls have left of them; the file of an own model stays where it is."""
     from bicameral.config import model_store
 
     store = model_store(chosen.config())
@@ -164,10 +202,10 @@ def remove(chosen: CommonOptions, names: tuple[str, ...]) -> dict[str, Any]:
 def path(chosen: CommonOptions, name: str) -> int:
     """Print where the weights are; the exit code is 1 if they are not here."""
     from bicameral.config import model_store
-    from bicameral.models import find_weights
 
-    weights = find_weights(name, kind=None)
-    found = model_store(chosen.config()).path(weights)
+    store = model_store(chosen.config())
+    weights = store.find(name, kind=None)
+    found = store.path(weights)
     if found is not None:
         chosen.out.show(str(found))
     else:
@@ -181,12 +219,12 @@ def path(chosen: CommonOptions, name: str) -> int:
 def aliases(chosen: CommonOptions) -> dict[str, Any]:
     """The names that models have in the configuration, and which chambers may use each."""
     from bicameral.cli.commands.route import alias_rows
-    from bicameral.config import routing_notes
+    from bicameral.config import quarantine_notes, routing_notes
 
     config = chosen.config()
     rows = alias_rows(config)
     chosen.out.show(render_table([row.to_row() for row in rows], chosen.out.width))
-    notes = routing_notes(config)
+    notes = [*routing_notes(config), *quarantine_notes(config)]
     for note in notes:
         chosen.out.say(f"note: {note}")
     return {"aliases": [asdict(row) for row in rows], "notes": [note.to_json() for note in notes]}
@@ -195,12 +233,13 @@ def aliases(chosen: CommonOptions) -> dict[str, Any]:
 @command.command("explain")
 @click.argument("role", shell_complete=_complete_role)
 @click.option("--phase", help="The phase of a strategy: sense, plan, act, reflect or final_answer.")
+@click.option("--strategy", help="The strategy: native_react, plan_and_execute or spar.")
 @click.option("--model", "--hint", "hint", help="What the call itself names: an alias or a hint.")
 @click.option("--tools", is_flag=True, help="The call offers tools.")
 @click.option("--schema", is_flag=True, help="The reply must fit a JSON Schema.")
 @click.option("--messages", type=click.IntRange(0, 100_000), default=1, show_default=True, help="Messages it has.")
 @click.option("--prompt-tokens", type=click.IntRange(0, 100_000_000), default=0, help="About how long it is.")
-@click.option("--untrusted", is_flag=True, help="The conversation holds what a stranger wrote.")
+@click.option("--untrusted", is_flag=True, help="The conversation holds untrusted text: the quarantined model answers.")
 @click.option("--failures", type=click.IntRange(0), default=0, help="Calls for the same job that failed before.")
 @click.option("--tokens-left", type=click.IntRange(0), help="Tokens that are left in the budget.")
 @click.option("--money-left", type=float, help="Money that is left in the budget.")
@@ -208,9 +247,15 @@ def aliases(chosen: CommonOptions) -> dict[str, Any]:
 @click.option("--cost-cap", type=float, help="The most that the call may cost.")
 @common_options
 def explain(chosen: CommonOptions, role: str, **facts: Any) -> dict[str, Any]:
-    """Which model a call of this ROLE would get, by what, and why those before it did not apply."""
+    """Which model a call of this ROLE would get, by what, and why those before it did not apply.
+
+    ROLE is a role, one of your own, or a phase of a strategy.
+    """
     from bicameral.cli.commands.route import explain_route
 
     text, found = explain_route(chosen.config(), role, **facts)
     chosen.out.show(text)
     return found
+
+
+command.add_command(test_model)

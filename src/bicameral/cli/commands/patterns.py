@@ -23,9 +23,9 @@ _PATTERN_ID = re.compile(r"\b(?:[SKROVIH]\d{1,2}|M\d{1,2}|CRIT\d+|LAW\d+)\b")
 
 def implemented_classes() -> Mapping[str, str]:
     """The class of every pattern that can be run, by its id."""
-    from bicameral.patterns import IMPLEMENTED
+    from bicameral.patterns import IMPLEMENTED, PRODUCT
 
-    return {id: where.partition(":")[2] for id, where in IMPLEMENTED.items()}
+    return {id: where.partition(":")[2] for id, where in IMPLEMENTED.items()} | dict(PRODUCT)
 
 
 def category_lines(patterns: Sequence[PatternFacts], width: int) -> Iterator[str]:
@@ -127,7 +127,15 @@ def _page_sections(pattern: PatternFacts, known: Catalog, runs: str | None) -> I
     yield "Variants", [f"{each.name}: {each.what}" for each in pattern.variants]
     yield "Measured", [f"{each.figure} ({each.source})" for each in pattern.measured]
     yield "Sources", ["; ".join(pattern.sources)]
-    yield "As code", [f"from bicameral.patterns import {runs}"] if runs else []
+    yield "As code", [_import_text(pattern.id, runs)] if runs else []
+
+
+def _import_text(id: str, name: str) -> str:
+    from bicameral.patterns import PRODUCT
+
+    if id in PRODUCT:
+        return f"from bicameral import {name}  (the runtime itself is this pattern)"
+    return f"from bicameral.patterns import {name}"
 
 
 def _named_patterns(ids: Iterable[str], known: Catalog) -> list[str]:
@@ -252,15 +260,20 @@ def search(chosen: CommonOptions, words: tuple[str, ...], limit: int) -> dict[st
 @click.option("--knob", "knobs", multiple=True, metavar="NAME=VALUE", help="Set a knob; may be given several times.")
 @common_options
 def run_pattern(chosen: CommonOptions, id: str, request: str | None, knobs: tuple[str, ...]) -> int:
-    """Run a pattern: its own example, or REQUEST with your tools where the pattern takes nothing else."""
+    """Run a pattern: its own example, or REQUEST with your tools where the pattern takes nothing else.
+
+    V4 (Dual LLM) is what Bicameral itself does: its REQUEST is planned, checked and run as `bicameral run` does it.
+    """
     import asyncio
 
     from bicameral.catalog import catalog
     from bicameral.cli._command_agent import fetch_missing_weights, open_agent, run_until_terminated
     from bicameral.cli._pattern_runs import PatternRunner, parse_pattern_knobs
-    from bicameral.patterns import pattern_class
+    from bicameral.patterns import PRODUCT, pattern_class
 
     id = catalog().pattern(id).id
+    if id in PRODUCT:
+        return _run_product(chosen, id, request, parse_pattern_knobs(id, knobs))
     pattern_class(id)
     set_to, config = parse_pattern_knobs(id, knobs), chosen.config()
     fetch_missing_weights(chosen.out, config, ["privileged", "quarantined"])
@@ -274,3 +287,17 @@ def run_pattern(chosen: CommonOptions, id: str, request: str | None, knobs: tupl
                 return await runner.run_request(agent, id, request, set_to)
 
     return asyncio.run(run_until_terminated(run()))
+
+
+def _run_product(chosen: CommonOptions, id: str, request: str | None, knobs: Mapping[str, Any]) -> int:
+    """Run a pattern that the runtime itself is."""
+    import asyncio
+
+    from bicameral.cli._command_agent import fetch_missing_weights, run_until_terminated
+    from bicameral.cli._product_runs import parse_product_knobs, run_product_example, run_product_request
+
+    wishes, config = parse_product_knobs(id, knobs), chosen.config()
+    fetch_missing_weights(chosen.out, config, ["privileged", "quarantined"])
+    if request is None:
+        return asyncio.run(run_until_terminated(run_product_example(chosen, config, id)))
+    return asyncio.run(run_until_terminated(run_product_request(chosen, config, id, request, wishes)))

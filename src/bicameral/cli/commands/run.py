@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,25 +12,28 @@ import click
 
 from bicameral.cli._command_agent import fetch_missing_weights, open_agent, run_until_terminated
 from bicameral.cli._displays import ProgressDisplay, open_display
-from bicameral.cli._options import CommonOptions, common_options, planning_options, plans_option
+from bicameral.cli._options import CommonOptions, common_options, planning_options, plans_option, quarantine_option
 from bicameral.cli._output import EXIT_CODES, FAILED, NO_PLAN, OK, terminal_people
 from bicameral.cli._piped_input import read_material
 from bicameral.cli._prompts import confirm_yes
 from bicameral.cli._render import (
     checked_json,
     effects_text,
+    executor_json,
     outcome_json,
     planned_json,
     say_budget,
     say_choice,
     say_degraded,
     say_doubts,
+    say_quarantine,
     show_bindings,
     show_intent,
     show_outcome,
     show_plan,
     show_report,
 )
+from bicameral.errors import Place, PlanError
 from bicameral.labels import user_input
 
 if TYPE_CHECKING:
@@ -38,8 +41,10 @@ if TYPE_CHECKING:
 
     from bicameral.agent import Agent, Checked, FirstLook, Material, Planned
     from bicameral.cli._pattern_runs import RoundsRunner
+    from bicameral.cli.commands.check import PlanFile
     from bicameral.config import Config
     from bicameral.patterns import Outcome
+    from bicameral.patterns.strategies import StrategyChoice
     from bicameral.planning import Intent
     from bicameral.plans import Plan
     from bicameral.runs import Doubt, RunOutcome
@@ -58,6 +63,9 @@ class RunOptions:
     """None: as configured."""
     plans: int | None = None
     """How many more plans are drawn where the first is doubtful; None: as configured."""
+    input_name: str | None = None
+    """What `--input` says."""
+    no_input: bool = False
 
 
 @click.command(short_help="Do what a request asks for: plan it, check it, run it.")
@@ -71,8 +79,9 @@ class RunOptions:
 )
 @click.option(
     "--strategy",
-    type=click.Choice(["compiled", "native_react", "plan_and_execute", "spar"]),
-    help="How to go about it: one whole plan that is proved first, or tools called as a conversation goes on.",
+    type=click.Choice(["compiled", "native_react", "plan_and_execute", "spar", "auto"]),
+    help="How to go about it: one whole plan that is proved first, or tools called as a conversation goes on; auto "
+    "chooses by the request, and says why.",
 )
 @click.option(
     "-y",
@@ -80,10 +89,16 @@ class RunOptions:
     is_flag=True,
     help="Do not ask before sending something, replacing a file or changing something for good.",
 )
-@click.option("--input", "input_name", metavar="FILE", help="The text that the request is about; - for standard input.")
+@click.option(
+    "--input",
+    "input_name",
+    metavar="FILE",
+    help="The text that the request is about, or that the plan reads; - for standard input.",
+)
 @click.option("--no-input", is_flag=True, help="Do not look whether a text is piped into the command.")
 @plans_option
 @planning_options
+@quarantine_option
 @common_options
 def command(
     chosen: CommonOptions,
@@ -106,7 +121,9 @@ def command(
     exactly as it would be made. Where nobody can be asked, such a call is not made, whatever --yes says.
 
     A text that is piped into the command is what the request is about: `cat notes.txt | bicameral run "summarise"`.
-    It counts as anybody's text: the planner never reads it, and it decides nothing.
+    It counts as anybody's text: the planner never reads it, and it decides nothing. A plan file reads it as the
+    variable input_text or input_lines, and a list of tasks as the input of its first task:
+    `bicameral run --plan tasks.json < mail.txt`.
     """
     if (request is None) == (plan_file is None):
         raise click.UsageError("Give a request, or a plan file with --plan.")
@@ -115,11 +132,12 @@ def command(
     if strategy not in (None, "compiled") and (plan_file is not None or dry_run or rounds is not None):
         raise click.UsageError(f"--strategy {strategy} goes with a request: it has no plan that could be read first.")
     conversation = rounds is not None or strategy not in (None, "compiled")
-    if input_name is not None and (plan_file is not None or conversation or no_input):
-        raise click.UsageError(
-            "--input goes with a request and one plan: without --plan, --rounds, another strategy and --no-input."
-        )
-    config, wishes = chosen.config(), RunOptions(deterministic, fresh, dry_run, yes, rounds, strategy, plans)
+    if input_name is not None and (conversation or no_input):
+        raise click.UsageError("--input goes with one plan: without --rounds, another strategy and --no-input.")
+    if plan_file == input_name == "-":
+        raise click.UsageError("Standard input cannot be both the plan and what it reads: name a file for one of them.")
+    config = chosen.config()
+    wishes = RunOptions(deterministic, fresh, dry_run, yes, rounds, strategy, plans, input_name, no_input)
     # Read before anything else: what is wrong with it is told at once, and not after a minute of planning.
     unread = plan_file is not None or conversation
     material = None if unread else read_material(chosen.out, input_name, ignored=no_input)
@@ -139,7 +157,8 @@ class RunCommand:
         self, chosen: CommonOptions, config: Config, wishes: RunOptions, material: Material | None = None
     ) -> None:
         self._out, self._config, self._wishes = chosen.out, config, wishes
-        self._material = material
+        self._material, self._model = material, chosen.model
+        self._choice: StrategyChoice | None = None
 
     def fetch_weights(self) -> None:
         """Fetch what planning needs, before anything else is shown."""
@@ -156,8 +175,11 @@ class RunCommand:
     def _strategy(self) -> str | None:
         """The conversation that was asked for or is configured; None for a compiled plan."""
         wishes = self._wishes
+        configured = self._config.agent.planning_strategy
         compiled = wishes.dry_run or wishes.rounds is not None or self._material is not None
-        name = wishes.strategy or (None if compiled else self._config.agent.planning_strategy)
+        # Who names the model that writes a plan wants one.
+        compiled = compiled or (configured == "auto" and self._model is not None)
+        name = wishes.strategy or (None if compiled else configured)
         return None if name == "compiled" else name
 
     async def run_request(self, request: str) -> int:
@@ -168,10 +190,14 @@ class RunCommand:
             # One trace for the whole request, and one budget for planning and running.
             with span("bicameral run"), agent.spending():
                 if self._strategy is not None:
+                    self._choice = await agent.choose_strategy(user_input(request), self._strategy)
+                    if self._choice.is_automatic:
+                        self._out.say(f"strategy: {self._choice}", style="dim")
+                if self._choice is not None and self._choice.strategy != "compiled":
                     from bicameral.cli._pattern_runs import StrategyRunner
 
                     return await StrategyRunner(self._out, careful=not self._wishes.yes).run_request(
-                        agent, request, self._strategy
+                        agent, request, self._choice
                     )
                 if self._wishes.rounds is not None:
                     runner = self._rounds_runner()
@@ -185,7 +211,7 @@ class RunCommand:
 
     async def plan_or_look(self, agent: Agent, request: str) -> Planned | FirstLook:
         """The plan, shown as a whole; or why a first look decides what to do, which a dry run cannot take."""
-        from bicameral.agent import FirstLook, plan_or_look
+        from bicameral.agent import FirstLook, Planned, plan_or_look
 
         with open_display(self._out) as shown:
             asker, _ = terminal_people(self._out, agent.registry, shown.quiet)
@@ -196,6 +222,8 @@ class RunCommand:
                 # Rounds would begin without the text.
                 plan, options["material"] = agent.plan, self._material
             found = await plan(user_input(request), asker=asker, **options)
+            if isinstance(found, Planned) and self._choice is not None and self._choice.is_automatic:
+                found = replace(found, strategy_choice=self._choice.to_json())
             shown.close()
         if not isinstance(found, FirstLook):
             self._show_planned(agent, found)
@@ -209,7 +237,9 @@ class RunCommand:
         most = self._config.planning.rounds
         self._out.say(f"working in rounds, at most {most}: {found.reason}", style="dim")
         runner = self._rounds_runner()
-        reasoned = await self._reason(runner, agent, found.intent, most, found.reason)
+        chosen = self._choice is not None and self._choice.is_automatic
+        why = f"{found.reason}; strategy: {self._choice}" if chosen else found.reason
+        reasoned = await self._reason(runner, agent, found.intent, most, why)
         planned = found.fall_back(reasoned)
         if planned is None:
             runner.report(reasoned)
@@ -239,25 +269,58 @@ class RunCommand:
 
     async def run_file(self, name: str) -> int:
         from bicameral.binding import binding_doubts
-        from bicameral.cli.commands.check import read_plan
         from bicameral.plans import print_plan
 
         async with open_agent(self._config) as agent:
-            file = read_plan(name, agent.registry)
+            file = self._read_plan_file(name, agent)
+            start = None if self._material is None else await agent.piped_start(file.plan, self._material)
             asker, _ = terminal_people(self._out, agent.registry, nullcontext)
-            bound = await agent.bind(file.plan, asker=asker)
+            bound = await agent.bind(file.plan, asker=asker, scope=None if start is None else start.types)
+            for note in file.notes:
+                self._out.say(f"  note: {note}")
             show_plan(self._out, print_plan(bound.shown_plan(file.plan), agent.registry))
             show_bindings(self._out, bound.bindings)
             bound.require()
-            checked = agent.check(bound.plan, places=bound.moved_places(file.places))
+            checked = agent.check(bound.plan, places=bound.moved_places(file.places), start=start)
             show_report(self._out, checked.report, checked.proof, briefly=True)
             say_budget(self._out, agent, checked.report)
+            say_quarantine(self._out, agent, checked.report)
             facts = {"plan": bound.plan.model_dump(mode="json"), **checked_json(checked)}
             facts["bindings"] = [each.to_json() for each in bound.bindings]
+            facts["notes"] = list(file.notes)
             doubts = binding_doubts(bound.bindings)
             say_doubts(self._out, doubts)
             facts["doubts"] = [doubt.to_json() for doubt in doubts]
             return (await self.execute(agent, checked, facts, doubts))[0]
+
+    def _read_plan_file(self, name: str, agent: Agent) -> PlanFile:
+        """The plan of a file; the text that is piped into it is read if it reads one, and only then."""
+        from bicameral.agent import input_variables
+        from bicameral.cli.commands.check import read_plan
+
+        wishes, file = self._wishes, read_plan(name, agent.registry, piped=True)
+        if not input_variables(file.plan):
+            if wishes.input_name is None:
+                return file
+            raise PlanError(
+                "plan.input-unused",
+                "--input names a text, and the plan reads none",
+                place=Place(file=name),
+                fix="Leave --input out, or let the plan read input_text or input_lines.",
+            )
+        # A plan on standard input has used it up.
+        ignored = wishes.no_input or (name == "-" and wishes.input_name is None)
+        self._material = read_material(self._out, wishes.input_name, ignored=ignored)
+        if self._material is None and file.is_task_list and self._out.is_interactive and name != "-":
+            return read_plan(name, agent.registry)
+        if self._material is None:
+            raise PlanError(
+                "plan.no-input",
+                "the plan reads its standard input, and there is nothing on it",
+                place=Place(file=name),
+                fix=f"Pipe a text into it (`bicameral run --plan {name} < mail.txt`), or name a file with --input.",
+            )
+        return file
 
     def _plan_options(self, shown: ProgressDisplay) -> dict[str, Any]:
         wishes = self._wishes
@@ -278,6 +341,7 @@ class RunCommand:
         say_choice(self._out, planned.choice)
         say_degraded(self._out, planned.degraded)
         say_budget(self._out, agent, planned.report)
+        say_quarantine(self._out, agent, planned.report)
 
     async def execute(
         self, agent: Agent, what: Planned | Checked, facts: dict[str, Any], doubts: Sequence[Doubt] = ()
@@ -309,11 +373,13 @@ class RunCommand:
             request = what.intent.request if isinstance(what, Planned) else ""
             asker, approver = terminal_people(self._out, agent.registry, shown.quiet, request)
             people: dict[str, Any] = {"asker": asker, "approver": approver, "may_replace": self._wishes.yes}
-            outcome = await agent.run(what, observer=shown.step, doubts=doubts, **people)
+            # What was planned for a request has its material already.
+            material = None if isinstance(what, Planned) else self._material
+            outcome = await agent.run(what, observer=shown.step, doubts=doubts, material=material, **people)
         show_outcome(self._out, outcome, what.spent if isinstance(what, Planned) else None)
         told = outcome_json(outcome)
         # The run knows the doubts of planning, too.
-        self._out.write_json(told | facts | {"doubts": told["doubts"]})
+        self._out.write_json(told | facts | executor_json(agent) | {"doubts": told["doubts"]})
         return outcome_exit_code(outcome), outcome
 
     async def _confirm_effects(self, checked: Checked) -> bool:

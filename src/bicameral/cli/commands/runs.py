@@ -479,13 +479,10 @@ def replay_run(chosen: CommonOptions, run: str) -> int:
 
 async def _replay(config: Config, run: str) -> Replayed:
     from bicameral.config import open_policy, open_registry
-    from bicameral.patterns.strategies import is_conversation, replay_conversation
-    from bicameral.runs import replay
+    from bicameral.patterns.kernel import replay_run
 
     registry = open_registry(config)
     async with open_records(config) as known:
         found = await known.find(run)
         journal = found.ended_journal()
-        if is_conversation(journal, found.run):
-            return await replay_conversation(journal, found.run, registry, open_policy(config, registry))
-        return await replay(journal, found.run, registry)
+        return await replay_run(journal, found.run, registry, open_policy(config, registry))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bicameral.cli._command_agent import fetch_missing_weights, on_signals, open_agent
-from bicameral.cli._options import CommonOptions, common_options, model_option
+from bicameral.cli._options import CommonOptions, common_options, model_option, quarantine_option
 from bicameral.cli._output import OK
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--port", type=click.IntRange(0, 65535), help="Listen on this port; 0 takes a free one.")
 @click.option("--worker/--no-worker", default=True, help="Whether to do the runs in this process too.")
 @model_option
+@quarantine_option
 @common_options
 @click.pass_context
 def command(context: click.Context, chosen: CommonOptions, host: str | None, port: int | None, worker: bool) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bicameral.cli._command_agent import fetch_missing_weights, on_signals, open_agent
-from bicameral.cli._options import CommonOptions, common_options, model_option
+from bicameral.cli._options import CommonOptions, common_options, model_option, quarantine_option
 from bicameral.cli._output import INTERRUPTED, OK, TERMINATED, Output
 from bicameral.cli._run_records import open_submitted_runs
 from bicameral.postgres import masked_address
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 @click.option("--name", help="How the worker is called in `bicameral workers`; by default as the machine is.")
 @click.option("--no-fetch", is_flag=True, help="Fetch no weights: a run fails that needs some that are not here.")
 @model_option
+@quarantine_option
 @common_options
 def command(chosen: CommonOptions, concurrency: int | None, name: str | None, no_fetch: bool) -> int:
     """Take submitted runs and do them, several at a time, with the tools and models that are configured here.

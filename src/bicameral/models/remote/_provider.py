@@ -6,8 +6,9 @@ import asyncio
 import hashlib
 import importlib
 import json
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -110,6 +111,7 @@ class RemoteProvider:
         self.adapters: Final[Mapping[str, str]] = {}
         self._key = key
         self._settings = dict(settings or {})
+        self._temperature_refused = False
         # The requests under way with their event loops, so that `aclose` can end those of its own loop.
         self._waiting: dict[asyncio.Timeout, asyncio.AbstractEventLoop] = {}
         # A connection belongs to the event loop that opened it; weak, so that a closed loop is not kept alive.
@@ -126,21 +128,24 @@ class RemoteProvider:
     async def generate(self, request: ModelRequest) -> ModelReply:
         """The reply; a timeout or a cancellation closes the connection too."""
         began, deadline = perf_counter(), self._checked_deadline(request)
-        model, ask = await self._await_within(self._prepare(request), deadline, request)
-        response = await self._await_within(
-            model.request(ask.messages, ask.settings, ask.parameters),  # pyright: ignore[reportArgumentType]
-            deadline,
-            request,
-        )
-        return translate_reply(response, request, self.name, perf_counter() - began)
+
+        async def send(model: Model[Any], ask: ModelClassCall) -> Any:
+            return await model.request(ask.messages, ask.settings, ask.parameters)  # pyright: ignore[reportArgumentType]
+
+        response, ask = await self._send(request, send, deadline)
+        reply = translate_reply(response, request, self.name, perf_counter() - began)
+        return self._note_temperature(reply, request, ask)
 
     async def chunks(self, request: ModelRequest) -> AsyncGenerator[ReplyChunk, None]:
         """The reply as it is written; leaving the loop early closes the connection."""
         began, deadline = perf_counter(), self._checked_deadline(request)
-        model, ask = await self._await_within(self._prepare(request), deadline, request)
         shaper, written = StreamShaper(request), 0
-        opening = model.request_stream(ask.messages, ask.settings, ask.parameters)  # pyright: ignore[reportArgumentType]
-        response = await self._await_within(opening.__aenter__(), deadline, request)
+
+        async def send(model: Model[Any], ask: ModelClassCall) -> Any:
+            opening = model.request_stream(ask.messages, ask.settings, ask.parameters)  # pyright: ignore[reportArgumentType]
+            return opening, await opening.__aenter__()
+
+        (opening, response), ask = await self._send(request, send, deadline)
         try:
             events = aiter(response)
             while (event := await self._await_within(anext(events, None), deadline, request, begun=True)) is not None:
@@ -150,6 +155,7 @@ class RemoteProvider:
                 if text := shaper.feed(piece):
                     yield TextChunk(text)
             reply = translate_reply(response.get(), request, self.name, perf_counter() - began)
+            reply = self._note_temperature(reply, request, ask)
         finally:
             await opening.__aexit__(None, None, None)
         if rest := reply.text[len(shaper.sent) :]:
@@ -220,7 +226,31 @@ class RemoteProvider:
             self._waiting.pop(timeout, None)
         raise failure
 
-    async def _prepare(self, request: ModelRequest) -> tuple[Model[Any], ModelClassCall]:
+    async def _send(
+        self, request: ModelRequest, send: Callable[[Model[Any], ModelClassCall], Awaitable[_T]], deadline: float | None
+    ) -> tuple[_T, ModelClassCall]:
+        """What `send` gives for the request in its form; a server that takes no temperature is asked without one."""
+        model, ask = await self._await_within(self._prepare(request), deadline, request)
+        try:
+            return await self._await_within(send(model, ask), deadline, request), ask
+        except ModelFailure as failure:
+            if failure.refused_setting != "temperature" or not ask.has_temperature:
+                raise
+        model, ask = await self._await_within(self._prepare(request, temperature=False), deadline, request)
+        response = await self._await_within(send(model, ask), deadline, request)
+        # Only now: the word may have stood in a message about something else.
+        self._temperature_refused = True
+        return response, ask
+
+    def _note_temperature(self, reply: ModelReply, request: ModelRequest, ask: ModelClassCall) -> ModelReply:
+        """The reply; one that was asked for at a temperature and written without it says so."""
+        # At 0 nothing is said: a model that takes no temperature has its own idea of the likeliest reply.
+        if ask.has_temperature or request.temperature == 0:
+            return reply
+        note = f"{self.name} takes no temperature, so it was asked without the {request.temperature:g} that is set"
+        return replace(reply, degraded=f"{note}; {reply.degraded}" if reply.degraded else note)
+
+    async def _prepare(self, request: ModelRequest, *, temperature: bool = True) -> tuple[Model[Any], ModelClassCall]:
         """The model class with the connections of this event loop, and the request in its form."""
         loop = asyncio.get_running_loop()
         if loop not in self._opened:
@@ -230,7 +260,8 @@ class RemoteProvider:
         if loop not in self._opened:
             self._opened[loop] = self._open()
         model = self._opened[loop][0]
-        return model, translate_request(request, model, self._settings, native=self._native)
+        temperature = temperature and not self._temperature_refused
+        return model, translate_request(request, model, self._settings, native=self._native, temperature=temperature)
 
     def _open(self) -> tuple[Model[Any], Any]:
         http: Any = None

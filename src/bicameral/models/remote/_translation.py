@@ -71,7 +71,8 @@ def translate_error(error: Exception, name: str, key: Key | None, *, begun: bool
         case raised.ModelRequestRejectedError():
             if _is_refusal(error):
                 return ModelFailure("models.refused", name)
-            return ModelFailure("models.bad-request", name, _quote_server(error, key))
+            refused = "temperature" if _refuses_temperature(error) else None
+            return ModelFailure("models.bad-request", name, _quote_server(error, key), refused_setting=refused)
         case raised.ModelHTTPError():
             return ModelFailure(
                 _code_by_status(error.status_code), name, _status_text(error), retry_after=error.retry_after
@@ -113,6 +114,19 @@ def _is_refusal(error: Any) -> bool:
     return any(refusal in words for refusal in _REFUSAL_WORDS) or getattr(error, "status_code", None) == 403
 
 
+def _refuses_temperature(error: Any) -> bool:
+    """Whether a server takes no temperature at all. Only yes or no is taken from what it says."""
+    found: Any = error.body
+    if isinstance(found, dict):
+        found = cast("dict[str, Any]", found).get("error", cast(Any, found))
+    if not isinstance(found, dict):
+        return False
+    facts = cast("dict[str, Any]", found)
+    words = f"{facts.get('code')} {facts.get('message')}"[:_MAX_QUOTE].lower()
+    about = facts.get("param") == "temperature" or "temperature" in words
+    return about and any(word in words for word in ("support", "deprecated", "not allowed", "not permitted"))
+
+
 def _status_text(error: Any) -> str:
     status = getattr(error, "status_code", None)
     return f"status {status}" if status else ""
@@ -140,11 +154,15 @@ class ModelClassCall:
     settings: dict[str, Any]
     parameters: ModelRequestParameters
 
+    @property
+    def has_temperature(self) -> bool:
+        return "temperature" in self.settings
+
 
 def translate_request(
-    request: ModelRequest, model: Model[Any], settings: dict[str, Any], *, native: bool | None
+    request: ModelRequest, model: Model[Any], settings: dict[str, Any], *, native: bool | None, temperature: bool = True
 ) -> ModelClassCall:
-    """The request in the form that this model class takes."""
+    """The request in the form that this model class takes; without a `temperature` if the model takes none."""
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.output import OutputObjectDefinition
     from pydantic_ai.tools import ToolDefinition
@@ -161,7 +179,25 @@ def translate_request(
         parameters.output_mode = "native" if native else "prompted"
         parameters.output_object = OutputObjectDefinition(json_schema=request.json_schema, name="reply")
         parameters.allow_text_output = bool(request.tools)
-    return ModelClassCall(_translate_messages(request), _model_settings(request, model, settings), parameters)
+    chosen = _model_settings(request, model, settings)
+    if not (temperature and takes_temperature(model)):
+        chosen.pop("temperature", None)
+    return ModelClassCall(_translate_messages(request), chosen, parameters)
+
+
+def takes_temperature(model: Model[Any]) -> bool:
+    """Whether a model can be asked with a temperature; many reasoning models cannot."""
+    profile = cast("dict[str, Any]", model.profile)
+    if "temperature" in (*model.unsupported_settings, *profile.get("openai_unsupported_model_settings", ())):
+        return False
+    if profile.get("anthropic_disallows_sampling_settings") or profile.get("bedrock_disallows_sampling_settings"):
+        return False
+    if not profile.get("openai_supports_reasoning"):
+        return True
+    # One that can answer without reasoning, and does so unless it is told otherwise, takes a temperature.
+    efforts = profile.get("openai_reasoning_efforts")
+    optional = profile.get("openai_supports_reasoning_effort_none") if efforts is None else "none" in efforts
+    return bool(optional) and not profile.get("thinking_enabled_by_default")
 
 
 def _model_settings(request: ModelRequest, model: Model[Any], settings: dict[str, Any]) -> dict[str, Any]:

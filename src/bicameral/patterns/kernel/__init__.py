@@ -46,5 +46,12 @@ from bicameral.patterns.kernel._pattern import (
     PatternExample as PatternExample,
     Responder as Responder,
     ask_responder as ask_responder,
+)
+from bicameral.patterns.kernel._record import (
+    PatternWork as PatternWork,
+    is_pattern_run as is_pattern_run,
+    replay_pattern as replay_pattern,
+    replay_run as replay_run,
+    resume_pattern as resume_pattern,
     run_pattern as run_pattern,
 )

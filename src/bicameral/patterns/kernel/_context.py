@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, LiteralString, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, LiteralString, ParamSpec, Protocol, TypeVar, cast
 
 from bicameral.boundary import parse_reply
 from bicameral.errors import BicameralError, JournalError, ModelError, RunError, ToolError, nearest_name
@@ -27,11 +28,12 @@ from bicameral.labels import (
     LabelTree,
     join,
     join_all,
+    label_tree_from_json,
     make_labelled,
     open_labelled,
 )
 from bicameral.limits import STRATEGY, BudgetSpent, LimitReached, Limits, Meter
-from bicameral.models import Message, ModelReply
+from bicameral.models import Chamber, Message, ModelReply
 from bicameral.patterns._conversation import FINAL_CODES, join_written_labels
 from bicameral.patterns._outcome import ModelCallEvent, NoteEvent, ToolCallEvent, TraceEvent
 from bicameral.patterns.kernel._conversation import (
@@ -46,22 +48,25 @@ from bicameral.patterns.kernel._conversation import (
 )
 from bicameral.patterns.strategies import (
     ConversationObserver,
-    ModelCallRecorder,
     ModelPair,
     ModelTurn,
     ToolConversation,
     parse_arguments,
+    prompt_fingerprint,
 )
 from bicameral.plans import labels_after_call
-from bicameral.runs import CallGate, label_tree_json
+from bicameral.runs import CallGate, EffectHandler, ModelAnswer, Suspend, cut_off_as_recorded, label_tree_json
+from bicameral.telemetry import span
 from bicameral.tools import Registry, Tool
 from bicameral.types import RecordType, Type, mismatch, to_plain, type_json_schema
 
 if TYPE_CHECKING:
+    from bicameral.patterns.kernel._pattern import Pattern
     from bicameral.patterns.strategies import CallPath
 
 
 R = TypeVar("R")
+P = ParamSpec("P")
 
 
 class CallGuard(Protocol):
@@ -147,6 +152,8 @@ def guard_failed_error(error: Exception) -> RunError:
 
 
 T = TypeVar("T")
+_MAX_IDLE_TURNS = 10_000
+"""Turns of the event loop after which a part that is run again counts as one that took another way."""
 _NOT_CALLED_CODES = ("policy.denied", *FINAL_CODES)
 """Codes that say that a call was not made, so that the tool decided nothing."""
 
@@ -157,20 +164,39 @@ class SharedState:
 
     models: ModelPair
     call_gate: CallGate
-    recorder: ModelCallRecorder
+    handler: EffectHandler
     registry: Registry
     trace: list[TraceEvent] = field(default_factory=list[TraceEvent])
     places: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
     written_labels: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
     audience: ConversationObserver = field(default_factory=ConversationObserver)
-    model_call_count: int = 0
-    tool_call_count: int = 0
-    conversation_count: int = 0
     escaped_label: Label = NOTHING
     """The join of all labels of values that were opened other than by `read`: any part may have them."""
 
     def note_escape(self, label: Label) -> None:
         self.escaped_label = join(self.escaped_label, label)
+
+
+class PlaceNumbers:
+    """Numbers what one part does, kind by kind: the name of a step is the place that does it.
+
+    Parts run side by side, so a number over all of them would depend on which was faster, and a replay or a resumed run
+    would find another step under it.
+    """
+
+    __slots__ = ("_counts",)
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def next(self, kind: str) -> int:
+        self._counts[kind] += 1
+        return self._counts[kind]
+
+    def part_name(self, name: str) -> str:
+        """The name of a part; one that is used again gets a number."""
+        number = self.next(f"part {name}")
+        return name if number == 1 else f"{name} ({number})"
 
 
 @dataclass(slots=True)
@@ -180,6 +206,9 @@ class Context:
     shared: SharedState
     meter: Meter
     path: str = ""
+    """The parts around it, for the trace."""
+    place: str = ""
+    """The beginning of the names of its steps in the record: the parts, and what has limits of its own."""
     own_read_label: Label = NOTHING
     restricted_registry: Registry | None = None
     prompt_heads: tuple[PromptText, ...] = ()
@@ -187,6 +216,7 @@ class Context:
     guards: tuple[CallGuard, ...] = ()
     last_model: str = ""
     """The model that replied last here."""
+    numbers: PlaceNumbers = field(default_factory=PlaceNumbers)
 
     @property
     def read_label(self) -> Label:
@@ -241,7 +271,9 @@ class Context:
 
     def note(self, what: LiteralString, **facts: str | float | bool) -> None:
         """Add an event of the pattern to the trace: names and numbers, and no untrusted text."""
-        self.shared.trace.append(NoteEvent(self.path, what, dict(facts)))
+        event = NoteEvent(self.path, what, dict(facts))
+        self.shared.trace.append(event)
+        self.shared.handler.record_note(f"{self.place}note {self.numbers.next('note')}", event.to_json())
 
     # Models ---------------------------------------------------------------------------------------------------------
 
@@ -315,30 +347,34 @@ class Context:
     async def _ask_model(
         self, role: Role, messages: tuple[Message, ...], label: Label, schema: Mapping[str, Any] | None, sample: int
     ) -> ModelReply:
-        models = replace(self.shared.models, max_tokens=role.max_tokens)
+        models = replace(self.shared.models, max_tokens=role.max_tokens, hint=role.hint)
+        form = dict(schema) if schema is not None else None
+        chamber: Chamber = "privileged" if label.trusted else "quarantined"
+        options: dict[str, Any] = {"temperature": role.temperature, "seed": sample}
+        facts: dict[str, Any] = {
+            "asked": role.name,
+            "at": self.path,
+            "role": role.job,
+            "chamber": chamber,
+            "trusted": label.trusted,
+            "shade": label_tree_json(label),
+            "prompt": prompt_fingerprint(messages, (), form, **options, max_tokens=role.max_tokens),
+        }
+
+        async def ask() -> ModelAnswer:
+            heard = self.shared.audience.text
+            return await models.ask(role.job, messages, label, role.phase, json_schema=form, hear=heard, **options)
+
         try:
-            reply, model, charges = await models.ask(
-                role.job,
-                messages,
-                label,
-                role.phase,
-                json_schema=dict(schema) if schema is not None else None,
-                hear=self.shared.audience.text,
-                temperature=role.temperature,
-                seed=sample,
-            )
+            answer = await self.shared.handler.ask_model(f"{self.place}{self.numbers.next('ask')}", facts, ask)
         except BicameralError:
             # Untrusted text in the question may decide whether a model replies at all.
             self.read_label = join(self.read_label, label)
             raise
-        self.last_model = model
-        self.shared.model_call_count += 1
+        reply, self.last_model = answer.reply, answer.model
         prefix = hashlib.sha256(messages[0].text.encode()).hexdigest()[:12]
-        chamber = "privileged" if label.trusted else "quarantined"
-        asked = ModelCallEvent(self.path, role.name, chamber, model, label, reply.usage, reply.seconds, prefix)
+        asked = ModelCallEvent(self.path, role.name, chamber, answer.model, label, reply.usage, reply.seconds, prefix)
         self.shared.trace.append(asked)
-        facts = asked.to_json() | {"text": reply.text, "shade": label_tree_json(label), "charges": charges}
-        self.shared.recorder.record_model_call(f"{self.path}{self.shared.model_call_count}", facts)
         return reply
 
     # Tools ----------------------------------------------------------------------------------------------------------
@@ -352,8 +388,7 @@ class Context:
         trees = {name: each.label_tree for name, each in given_for.items()}
         values = {name: open_labelled(each) for name, each in given_for.items()}
         self.meter.count_tool_call()
-        self.shared.tool_call_count += 1
-        step, begun = f"{self.path}call {self.shared.tool_call_count}", time.perf_counter()
+        step, begun = f"{self.place}call {self.numbers.next('call')}", time.perf_counter()
         label = join_all((decided, *(tree.flat for tree in trees.values())))
         try:
             given = await self.call_gate.make_call(
@@ -407,18 +442,17 @@ class Context:
                 ToolCallEvent(self.path, tool if tool in registry else UNKNOWN_TOOL, label, seconds, failed)
             )
 
-        shared.conversation_count += 1
         talk = ToolConversation(
             replace(shared.models, max_tokens=role.max_tokens),
             self.call_gate,
-            shared.recorder,
+            shared.handler,
             registry,
             self.meter,
             replace(shared.audience, turn=turned, call=called),
             written_labels=shared.written_labels,
             label=self.read_label,
             places=shared.places,
-            path=f"{self.path}talk {shared.conversation_count}/",
+            path=f"{self.place}talk {self.numbers.next('talk')}/",
         )
         return RoleConversation(self, role, talk)
 
@@ -426,18 +460,27 @@ class Context:
 
     def part(self, name: str) -> Context:
         """A part with its own context: it starts with the label of this one, and adds nothing to it."""
-        return replace(self, path=f"{self.path}{name}/", own_read_label=self.read_label, last_model="")
+        name = self.numbers.part_name(name)
+        path, place = f"{self.path}{name}/", f"{self.place}{name}/"
+        return replace(
+            self, path=path, place=place, own_read_label=self.read_label, last_model="", numbers=PlaceNumbers()
+        )
+
+    async def run_pattern(self, name: str, pattern: Pattern[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Labelled[T]:
+        """Run another pattern as a part of this run, under this name."""
+        return await self.run_part(name, lambda part: pattern.execute(part, *args, **kwargs))
 
     async def run_part(self, name: str, work: Callable[[Context], Awaitable[Labelled[T]]]) -> Labelled[T]:
         """Run work in a part; its result carries the label of everything that the part has opened."""
         return await self._run_work(self.part(name), work)
 
     async def _run_work(self, part: Context, work: Callable[[Context], Awaitable[Labelled[T]]]) -> Labelled[T]:
-        try:
-            given = await work(part)
-        except BicameralError:
-            self.read_label = join(self.read_label, part.read_label)
-            raise
+        with span("part", part.path.rstrip("/"), {"bicameral.step": part.place.rstrip("/")}):
+            try:
+                given = await work(part)
+            except BicameralError:
+                self.read_label = join(self.read_label, part.read_label)
+                raise
         return given.with_label(part.read_label)
 
     async def run_parallel(
@@ -446,9 +489,10 @@ class Context:
         """Run parts concurrently, `width` at once; the result or the error of each, in their order.
 
         A part that fails does not end the others. A limit of the whole, a refusal of a person and a record that cannot
-        be written end all of them.
+        be written end all of them. A part that waits for a person lets the others come to their end first.
         """
         room = asyncio.Semaphore(width)
+        suspended: list[Suspend] = []
 
         async def one(part: Context, work: Callable[[Context], Awaitable[Labelled[T]]]) -> Labelled[T] | BicameralError:
             async with room:
@@ -458,6 +502,10 @@ class Context:
                     if self._ends_siblings(error):
                         raise
                     return error
+                except Suspend as waits:
+                    suspended.append(waits)
+                    # The run ends here and is resumed with the answer, so that this result is never read.
+                    return RunError("run.waits", "the part waits for a person")
 
         # All contexts are made now: what one part opens before it fails is not in the label of one that starts later.
         parts = [(self.part(name), work) for name, work in works]
@@ -466,6 +514,8 @@ class Context:
                 tasks = [group.create_task(one(part, work)) for part, work in parts]
         except* BicameralError as errors:
             raise _first_error(errors) from None
+        if suspended:
+            raise suspended[0]
         return [task.result() for task in tasks]
 
     def _ends_siblings(self, error: BicameralError) -> bool:
@@ -473,18 +523,57 @@ class Context:
         if isinstance(error, LimitReached) and error.scope is STRATEGY:
             return self.meter.is_exhausted_by(error)
         common = isinstance(error, JournalError | BudgetSpent | LimitReached) or error.code in FINAL_CODES
-        return common or self.shared.call_gate.failure is not None
+        return common or isinstance(self.shared.call_gate.failure, BicameralError)
 
     @asynccontextmanager
     async def within_limits(self, bounds: Limits) -> AsyncGenerator[Context]:
-        """This context with its own limits, in addition to those around it."""
+        """This context with its own limits, in addition to those around it.
+
+        A limit that is reached is recorded: a replay ends what is inside where it ended, whatever the time says.
+        """
+        place = f"{self.place}limits {self.numbers.next('limits')}"
         meter = Meter(bounds, above=self.meter)
-        inner = replace(self, meter=meter, own_read_label=self.read_label, last_model="")
+        inner = replace(
+            self, place=f"{place}/", meter=meter, own_read_label=self.read_label, last_model="", numbers=PlaceNumbers()
+        )
+        reached = self.shared.handler.recorded_note(place)
         try:
             async with meter.running():
-                yield inner
+                if reached is None:
+                    yield inner
+                else:
+                    async with self._cut_off(inner):
+                        yield inner
+        except LimitReached as error:
+            if error.counter is not meter:
+                raise
+            if reached is not None:
+                error = LimitReached(STRATEGY, reached["bound"], reached["spent"], reached["limit"], meter)
+                inner.read_label = join(inner.read_label, label_tree_from_json(reached["shade"]).flat)
+            facts: dict[str, Any] = {"bound": error.bound, "spent": error.spent, "limit": error.limit}
+            self.shared.handler.record_note(place, facts | {"shade": label_tree_json(inner.read_label)})
+            raise error from None
         finally:
             self.read_label = join(self.read_label, inner.read_label)
+
+    @asynccontextmanager
+    async def _cut_off(self, inner: Context) -> AsyncGenerator[None]:
+        """Do what is recorded of a part that reached its limit, and then let its time be over."""
+
+        async def expire() -> None:
+            # Recorded replies come at once, so that a part which comes to none for so long has taken another way.
+            for _ in range(_MAX_IDLE_TURNS):
+                if not self.shared.handler.has_unused(inner.place):
+                    break
+                await asyncio.sleep(0)
+            inner.meter.expire()
+
+        with cut_off_as_recorded():
+            watching = asyncio.create_task(expire())
+            try:
+                yield
+            finally:
+                watching.cancel()
 
 
 def _first_error(group: BaseExceptionGroup[BicameralError]) -> BicameralError:

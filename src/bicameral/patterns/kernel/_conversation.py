@@ -28,6 +28,7 @@ from bicameral.labels import (
 from bicameral.limits import PlanningRole
 from bicameral.models import ModelReply
 from bicameral.patterns.strategies import PhaseName, ToolConversation
+from bicameral.routing import call_context
 
 if TYPE_CHECKING:
     from bicameral.patterns.kernel._context import Context
@@ -152,7 +153,8 @@ class Role:
     Args:
         setup: The beginning of every prompt, always the same, so that it can be cached.
         reads: With "trusted", a prompt with untrusted text is refused instead of being sent to the quarantined model.
-        job: With `phase`, what routers choose a model by.
+        job: With `phase` and `hint`, what routers choose a model by.
+        hint: A role of the configuration's own, such as `coding`, or a word that its rules test.
         temperature: Above 0 each `sample` is another reply.
     """
 
@@ -164,8 +166,12 @@ class Role:
     phase: PhaseName | None = None
     max_tokens: int = 512
     temperature: float = 0.0
+    hint: str | None = None
 
     def __post_init__(self) -> None:
+        if self.hint is not None:
+            # A hint chooses a model: what an untrusted text said is none.
+            vouched_value(self.hint)
         # A setup is trusted text in every prompt, also in those of the privileged chamber.
         vouched_value(self.setup)
 
@@ -199,7 +205,8 @@ class RoleConversation:
         if self._role.reads == "trusted" and not self._talk.label.trusted:
             raise must_not_read_error(self._role)
         try:
-            return await self._talk.ask(self._role.phase or "act", role=self._role.job, tools=tools)
+            with call_context(hint=self._role.hint):
+                return await self._talk.ask(self._role.phase or "act", role=self._role.job, tools=tools)
         finally:
             self._join_labels()
 

@@ -1,21 +1,19 @@
-"""The base class of every pattern, its run with record, approvals and limits, its outcomes, and runnable examples."""
+"""The base class of every pattern, its knobs and its place in an architecture, and runnable examples."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, LiteralString, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, LiteralString, ParamSpec, TypeVar, cast
 
 from bicameral.errors import CatalogError, LabelError
-from bicameral.labels import Labelled, LabelTree, listen_for_escapes, open_labelled, program_text
-from bicameral.limits import STRATEGY, LimitUsage, Meter
-from bicameral.patterns._outcome import Answered, Outcome, outcome_of
-from bicameral.patterns.kernel._context import Context, SharedState
+from bicameral.labels import Labelled, program_text
+from bicameral.patterns._outcome import Answered, Outcome
+from bicameral.patterns.kernel._context import Context
 from bicameral.patterns.kernel._conversation import Role
-from bicameral.patterns.strategies import Runtime, run_recorded
-from bicameral.runs import CallGate, Decider, LiveEffectHandler
+from bicameral.patterns.strategies import Runtime
 from bicameral.tools import Tool
 
 if TYPE_CHECKING:
@@ -23,64 +21,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-
-
-async def run_pattern(
-    pattern: str, knobs: Mapping[str, Any], runtime: Runtime, work: Callable[[Context], Awaitable[Labelled[T]]]
-) -> Outcome[T]:
-    """Run `work` with a context, and return the outcome. Stopping the task that awaits this gives a `GaveUp`."""
-    outcome, show = await run_recorded(
-        lambda decider, handler: _PatternRun(runtime, decider, handler, work),
-        lambda: {"request": f"pattern {pattern}", "pattern": pattern, "knobs": dict(knobs)},
-        runtime,
-        {"bicameral.pattern": pattern},
-    )
-    context = None if show is None else show.context
-    return outcome_of(
-        outcome,
-        limits=STRATEGY,
-        subject="it",
-        way=pattern,
-        taken=LimitUsage(scope=STRATEGY) if context is None else context.meter.usage,
-        trace=() if context is None else tuple(context.shared.trace),
-    )
-
-
-@dataclass(slots=True)
-class _PatternRun:
-    """The workload of one pattern."""
-
-    runtime: Runtime
-    decider: Decider
-    handler: LiveEffectHandler
-    work: Callable[[Context], Awaitable[Labelled[Any]]]
-    context: Context | None = None
-    given: Labelled[Any] | None = None
-    written_labels: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
-
-    async def run(self) -> Any:
-        runtime = self.runtime
-        meter = Meter(runtime.bounds)
-        gate = CallGate(self.decider, self.handler)
-        shared = SharedState(
-            runtime.models,
-            gate,
-            self.handler,
-            runtime.registry,
-            written_labels=self.written_labels,
-            audience=runtime.audience,
-        )
-        self.context = Context(shared, meter)
-        async with meter.running():
-            with listen_for_escapes(shared.note_escape):
-                given = await self.work(self.context)
-        # Whatever the pattern opened may have decided which value it returns, so its labels are joined to the answer.
-        self.given = given.with_label(self.context.read_label)
-        return open_labelled(self.given)
-
-    @property
-    def answer_labels(self) -> LabelTree | None:
-        return None if self.given is None else self.given.label_tree
+U = TypeVar("U")
 
 
 P = ParamSpec("P")
@@ -108,7 +49,37 @@ class Pattern(ABC, Generic[P, T]):
                 expected="a labelled value",
                 fix="Use `program_text` for a literal, `from_user` for what the user gave, `labelled` of an outcome.",
             )
-        return await run_pattern(self.id, self.knobs, runtime, lambda context: self.execute(context, *args, **kwargs))
+        from bicameral.patterns.kernel._record import PatternWork, run_pattern
+
+        return await run_pattern(PatternWork(self, args, kwargs), runtime)
+
+    def then(self, following: Pattern[[Labelled[T]], U]) -> Pattern[P, U]:
+        """A chain of this pattern and one that takes its result, with its labels. `|` says the same.
+
+        Example:
+            >>> outcome = await (ReWOO() | OutputTemplate(form)).run(runtime, program_text("How many live in Ghent?"))
+        """
+        from bicameral.patterns.orchestration.chain import Chain
+
+        return Chain.of(self, following)
+
+    def __or__(self, following: Pattern[[Labelled[T]], U]) -> Pattern[P, U]:
+        return self.then(following)
+
+    @property
+    def children(self) -> Mapping[str, Pattern[..., Any]]:
+        """The patterns in its fields, by the place of each: `inner`, `steps[1]`, `parts.left`."""
+        assert is_dataclass(self)
+        found: dict[str, Pattern[..., Any]] = {}
+        for each in fields(self):
+            found |= _patterns_in(each.name, getattr(self, each.name))
+        return found
+
+    def walk(self, at: str = "") -> Iterator[tuple[str, Pattern[..., Any]]]:
+        """This pattern and all patterns below it, with their places; its own is empty."""
+        yield at, self
+        for name, child in self.children.items():
+            yield from child.walk(f"{at}.{name}" if at else name)
 
     @property
     def facts(self) -> PatternFacts:
@@ -139,6 +110,20 @@ class Pattern(ABC, Generic[P, T]):
                         expected=f"{low if low is not None else 'anything'} to {high if high is not None else 'any'}",
                         fix=f"`bicameral patterns show {self.id}` says what {name} is.",
                     )
+
+
+def _patterns_in(place: str, value: object) -> Mapping[str, Pattern[..., Any]]:
+    """The patterns in the value of a field; those below one of them are its own."""
+    if isinstance(value, Pattern):
+        return {place: cast("Pattern[..., Any]", value)}
+    named: Iterable[tuple[str, object]] = ()
+    if isinstance(value, Mapping):
+        named = ((f"{place}.{key}", each) for key, each in cast("Mapping[object, object]", value).items())
+    elif isinstance(value, tuple | list):
+        named = ((f"{place}[{number}]", each) for number, each in enumerate(cast("Sequence[object]", value)))
+    elif is_dataclass(value) and not isinstance(value, type):
+        named = ((f"{place}.{each.name}", getattr(value, each.name)) for each in fields(value))
+    return {name: child for at, each in named for name, child in _patterns_in(at, each).items()}
 
 
 Responder = Role | Pattern[[Labelled[str]], Any]

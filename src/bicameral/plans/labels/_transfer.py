@@ -25,7 +25,7 @@ from bicameral.plans import _expressions as ir
 from bicameral.plans._plan import Answer, Each, Update, When, is_too_deep, walk
 from bicameral.plans.check._report import assigned_names
 from bicameral.plans.labels import _rules as rules
-from bicameral.plans.labels._storage import CONTENT_SUFFIX
+from bicameral.plans.labels._storage import CONTENT_SUFFIX, recall_stored_labels
 from bicameral.policy import ArgumentFacts, CallFacts, Mode
 from bicameral.tools import ATTACHED_SUFFIX, Tool, principals
 
@@ -194,9 +194,40 @@ def labels_after_call(
 
 
 def labels_after_extract(source: lb.LabelTree, instruction: lb.LabelTree, path: str, pc: lb.Label) -> lb.Label:
-    """The label of what a quarantined model wrote: never trusted, and with the readers of what the model read."""
+    """The label of what a quarantined model wrote: never trusted, and with the readers of what the model read.
+
+    What it looked up by itself is joined by `labels_after_lookup`.
+    """
     wrote = lb.Label({lb.Source("third_party", "extract", "", static_path(path))})
     return lb.join(lb.join(lb.join(source.flat, instruction.flat), wrote), pc)
+
+
+def labels_after_lookup(
+    tool: Tool,
+    wrote: lb.Label,
+    env: Mapping[str, lb.LabelTree],
+    value: object | None,
+    path: str,
+    pc: lb.Label,
+    arguments: Mapping[str, Any],
+) -> lb.Label:
+    """The label of what the read-only executor got from a tool.
+
+    Args:
+        tool: The tool.
+        wrote: The label of what the quarantined model writes by then: it wrote the arguments.
+        env: The labels of variables, and of the places that were written to.
+        value: What the tool returned; None before a run.
+        path: The path of the step.
+        pc: The label of the control flow.
+        arguments: Its arguments; none before a run.
+    """
+    shades: dict[str, lb.LabelTree] = {each.name: wrote for each in tool.arguments if each.required}
+    judged, stored = recall_stored_labels(tool, shades, arguments, env)
+    found = labels_after_call(tool, judged, value, path, pc, arguments=arguments)
+    # A mark of its own, for policy: untrusted text chose what was read.
+    chosen = lb.Label({lb.Source("third_party", "lookup", "", static_path(path))})
+    return lb.join(lb.join(lb.join(found.flat, stored), wrote), chosen)
 
 
 def labels_after_ask(question: lb.LabelTree, path: str, pc: lb.Label) -> lb.Label:

@@ -85,7 +85,11 @@ class LabelWalker:
                     env[step.name] = result
             case Extract():
                 source, instruction = self._labels_of(step.source, env, pc), self._labels_of(step.instruction, env, pc)
-                env[step.name] = tf.labels_after_extract(source, instruction, path, pc)
+                wrote = tf.labels_after_extract(source, instruction, path, pc)
+                for tool in self._registry.executor_tools:
+                    # It may look anything up, in any order: the join over all tools covers every way.
+                    wrote = tf.labels_after_lookup(tool, wrote, env, None, path, pc, {})
+                env[step.name] = wrote
             case Ask():
                 env[step.name] = tf.labels_after_ask(self._labels_of(step.question, env, pc), path, pc)
             case Compute():

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from bicameral.errors import nearest_name
 from bicameral.plans import _expressions as ir
-from bicameral.plans._plan import Ask, Call, Extract
+from bicameral.plans._plan import MAX_STEP_SECONDS, Ask, Call, Extract
 from bicameral.plans.evaluate._library import FUNCTIONS, METHODS
 from bicameral.plans.syntax._lowering import Lowering, NodeReader, is_step_call, read_type
 from bicameral.tools import REFERENCE_KINDS, ReferenceKind, Tool
@@ -444,9 +444,34 @@ def read_step_call(
             question = lowering.lower_expression(given["question"])
             type_ = type_to_json(read_type(lowering, given["type"])) if "type" in given else "str"
             return Ask(name=name or lowering.fresh_name(), question=question, type=type_)
+        case "within":
+            return _read_timed_step(lowering, node, name, wanted=wanted)
         case tool:
             args = _read_tool_arguments(lowering, node, tool)
             return Call(name=name or (lowering.fresh_name() if wanted else None), tool=tool, args=args)
+
+
+def _read_timed_step(lowering: Lowering, node: ast.Call, name: str | None, *, wanted: bool) -> Call | Extract:
+    """`within(30, tool(…))`: a step with a time limit."""
+    given = bind_word_arguments(lowering, node, ("seconds", "step"), required=2)
+    match given["seconds"]:
+        case ast.Constant(value=int() | float() as seconds) if (
+            not isinstance(seconds, bool) and 0 < seconds <= MAX_STEP_SECONDS
+        ):
+            pass
+        case other:
+            raise lowering.error(
+                other,
+                "plan.wrong-type",
+                "the seconds of within(…) are a literal number",
+                expected=f"more than 0 and at most {MAX_STEP_SECONDS:,}",
+            )
+    inner = given["step"]
+    if isinstance(inner, ast.Call) and is_step_call(inner):
+        step = read_step_call(lowering, inner, name, wanted=wanted)
+        if not isinstance(step, Ask) and step.timeout_secs is None:
+            return step.model_copy(update={"timeout_secs": float(seconds)})
+    raise lowering.refusal(inner, "`within(…)` around anything but one call of a tool or `extract`", None)
 
 
 def _read_tool_arguments(lowering: Lowering, node: ast.Call, name: str) -> dict[str, ir.Expr]:

@@ -85,7 +85,7 @@ def _syntax_error(source: PlanSource, error: SyntaxError) -> PlanError:
     return PlanError("plan.syntax", f"the plan is not written as Python: {error.msg}", place=place)
 
 
-STEP_WORDS = frozenset({"extract", "ask"})
+STEP_WORDS = frozenset({"extract", "ask", "within"})
 _NUMBERED_NAME = re.compile(r"\b_[0-9]+\b")
 
 

@@ -7,6 +7,7 @@ an `each`.
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,18 @@ from pydantic import ValidationError
 
 from bicameral.errors import Place, PlanError
 from bicameral.plans import _expressions as ir
-from bicameral.plans._plan import Answer, Compute, Each, Plan, Update, When, first_too_deep_step, too_deep_error, walk
+from bicameral.plans._plan import (
+    PLAN_ID_PATTERN,
+    Answer,
+    Compute,
+    Each,
+    Plan,
+    Update,
+    When,
+    first_too_deep_step,
+    too_deep_error,
+    walk,
+)
 from bicameral.plans.syntax import _expression_parser as exprs
 from bicameral.plans.syntax._lowering import (
     AssignmentTarget,
@@ -430,9 +442,10 @@ def parse(source: str, registry: Registry | None = None, *, file: str | None = N
     tree = syntax_tree(text)
     lowering = Lowering(text, Prepass(tree, source), registry, _READERS)
     goal, body = _read_goal(lowering, tree.body)
+    plan_id, body = _read_plan_id(lowering, body)
     try:
         read_block(lowering, body, last=True)
-        plan = Plan(goal=goal, steps=tuple(lowering.steps))
+        plan = Plan(goal=goal, steps=tuple(lowering.steps), plan_id=plan_id)
     except ValidationError as error:  # a safety net: the parser has its own message for every rule
         raise PlanError("plan.invalid", error.errors()[0]["msg"], place=Place(file=file)) from None
     except RecursionError:  # called from deep inside another program
@@ -448,3 +461,19 @@ def _read_goal(lowering: Lowering, body: list[ast.stmt]) -> tuple[str, list[ast.
             return lowering.check_text(first, goal), rest
         case _:
             return "", body
+
+
+def _read_plan_id(lowering: Lowering, body: list[ast.stmt]) -> tuple[str | None, list[ast.stmt]]:
+    """The id in `plan_id("…")`, the first statement after the goal."""
+    match body:
+        case [ast.Expr(value=ast.Call(func=ast.Name(id="plan_id")) as call), *rest]:
+            pass
+        case _:
+            return None, body
+    match exprs.bind_word_arguments(lowering, call, ("id",), required=1)["id"]:
+        case ast.Constant(value=str() as found) if re.match(PLAN_ID_PATTERN, found) and not found.endswith("\n"):
+            return found, rest
+        case other:
+            raise lowering.error(
+                other, "plan.invalid", "this is no id of a plan", expected=f"a text like {PLAN_ID_PATTERN}"
+            )

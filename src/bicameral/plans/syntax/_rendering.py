@@ -209,6 +209,7 @@ def print_plan(plan: Plan, registry: Registry | None = None) -> str:
     """
     check_depth(plan)
     lines = [f'"""{escape_text(plan.goal)}"""'] if plan.goal else []
+    lines += [f"plan_id({quote_text(plan.plan_id)})"] if plan.plan_id else []
     lines += _render_steps(plan.steps, registry, "")
     return "".join(f"{line}\n" for line in lines)
 
@@ -241,10 +242,12 @@ def _render_when(step: When, registry: Registry | None, indent: str, word: str) 
 def _render_step(step: Call | Extract | Compute | Update | Ask | Answer, registry: Registry | None) -> str:
     match step:
         case Call():
-            return f"{step.name} = {_render_call(step, registry)}" if step.name else _render_call(step, registry)
+            call = _render_timed(_render_call(step, registry), step.timeout_secs)
+            return f"{step.name} = {call}" if step.name else call
         case Extract():
             source, instruction = render(step.source), render(step.instruction)
-            return f"{step.name} = extract({source}, {instruction}, {render_type(step.result_type)})"
+            call = f"extract({source}, {instruction}, {render_type(step.result_type)})"
+            return f"{step.name} = {_render_timed(call, step.timeout_secs)}"
         case Ask():
             type_ = "" if step.type == "str" else f", {render_type(step.result_type)}"
             return f"{step.name} = ask({render(step.question)}{type_})"
@@ -254,6 +257,10 @@ def _render_step(step: Call | Extract | Compute | Update | Ask | Answer, registr
             return _render_update(step)
         case Answer():
             return f"answer({render(step.value)})"
+
+
+def _render_timed(call: str, seconds: float | None) -> str:
+    return call if seconds is None else f"within({int(seconds) if seconds.is_integer() else seconds!r}, {call})"
 
 
 def _render_update(step: Update) -> str:

@@ -1,0 +1,261 @@
+"""A pattern as a run: begun with its record, replayed from it, and resumed where it ended.
+
+The first event of the record has the pattern with all its fields and its arguments with their labels. Whoever runs it
+again does so from the beginning: replies of models, results of tools and answers of people come from the record as far
+as it goes, by the place that asked for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from bicameral.errors import BicameralError, JournalError, RunError
+from bicameral.journal import Event, Journal
+from bicameral.labels import Labelled, LabelTree, listen_for_escapes, open_labelled
+from bicameral.limits import STRATEGY, Limits, LimitUsage, Meter
+from bicameral.patterns._outcome import Outcome, outcome_of
+from bicameral.patterns.kernel._codec import fingerprint, from_record, to_record
+from bicameral.patterns.kernel._context import Context, SharedState
+from bicameral.patterns.kernel._pattern import Pattern
+from bicameral.patterns.strategies import (
+    Runtime,
+    is_conversation,
+    replay_conversation,
+    run_decider,
+    run_recorded,
+    unasked_models,
+)
+from bicameral.runs import (
+    CallGate,
+    Decider,
+    EffectHandler,
+    PreviousAttempts,
+    RecordedEffectHandler,
+    Replayed,
+    RunOutcome,
+    ShouldLeave,
+    replay,
+    replay_workload,
+    resume_workload,
+)
+from bicameral.tools import Registry
+
+if TYPE_CHECKING:
+    from bicameral.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class PatternWork:
+    """A pattern with its arguments."""
+
+    pattern: Pattern[..., Any]
+    args: Sequence[Any] = ()
+    named: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def to_json(self) -> dict[str, Any]:
+        """The facts of the first event."""
+        spec = to_record(self.pattern)
+        return {
+            "request": f"pattern {self.pattern.id}",
+            "pattern": self.pattern.id,
+            "spec": spec,
+            "spec_hash": fingerprint(spec),
+            "knobs": {name: to_record(value) for name, value in self.pattern.knobs.items()},
+            "arguments": to_record(list(self.args)),
+            "named": {name: to_record(value) for name, value in self.named.items()},
+        }
+
+    @classmethod
+    def from_event(cls, first: Event, journal: Journal, pattern: Pattern[..., Any] | None = None) -> PatternWork:
+        """What the first event of a run has; `pattern` instead of the recorded one, if only its program has it."""
+        try:
+            found = pattern or from_record(first.body["spec"])
+            args = from_record(first.body["arguments"])
+            named = {name: from_record(each) for name, each in first.body["named"].items()}
+        except BicameralError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise JournalError(
+                "journal.damaged", f"{journal.path}: run {first.run} cannot be read: {type(error).__name__}"
+            ) from None
+        if not isinstance(found, Pattern):
+            raise JournalError("journal.damaged", f"{journal.path}: run {first.run} has no pattern")
+        return cls(cast("Pattern[..., Any]", found), args, named)
+
+    def difference(self, first: Event) -> str | None:
+        """How this pattern differs from the recorded one."""
+        if fingerprint(to_record(self.pattern)) == first.body.get("spec_hash"):
+            return None
+        return f"the pattern {self.pattern.id} has other settings or other code than the recorded one"
+
+
+def is_pattern_run(journal: Journal, run: str) -> bool:
+    """Whether a recorded run is that of a pattern."""
+    first = journal.events(run)[0]
+    return first.kind == "run-started" and "pattern" in first.body
+
+
+async def replay_run(journal: Journal, run: str, registry: Registry, policy: Policy) -> Replayed:
+    """Run any recorded run again, of a plan, a conversation or a pattern; nothing has an effect.
+
+    Replies of models, tools and people are the recorded ones, and calls are decided as they were.
+    """
+    if is_conversation(journal, run):
+        return await replay_conversation(journal, run, registry, policy)
+    if is_pattern_run(journal, run):
+        return await replay_pattern(journal, run, registry, policy)
+    return await replay(journal, run, registry)
+
+
+async def run_pattern(
+    work: PatternWork,
+    runtime: Runtime,
+    *,
+    run: str | None = None,
+    may_wait: bool = False,
+    leaving: ShouldLeave | None = None,
+) -> Outcome[Any]:
+    """Run a pattern, and return the outcome. Stopping the task that awaits this gives a `GaveUp`.
+
+    Args:
+        work: The pattern with its arguments.
+        runtime: The models, tools and people.
+        run: The id of the run, by default a new one.
+        may_wait: Whether the run may be suspended until a person answers: somebody must be able to resume it.
+        leaving: Whether a cancellation leaves the run to another process.
+    """
+    outcome, workload = await run_recorded(
+        lambda decider, handler: PatternWorkload(work, runtime, decider, handler),
+        work.to_json,
+        runtime,
+        {"bicameral.pattern": work.pattern.id},
+        run=run,
+        may_wait=may_wait,
+        leaving=leaving,
+    )
+    return _pattern_outcome(work, outcome, workload)
+
+
+async def resume_pattern(
+    journal: Journal,
+    run: str,
+    runtime: Runtime,
+    *,
+    pattern: Pattern[..., Any] | None = None,
+    leaving: ShouldLeave | None = None,
+) -> Outcome[Any]:
+    """Continue the run of a pattern whose process died, that waits, or that was interrupted.
+
+    What is recorded is not done again. The limits are those that it was begun with.
+
+    Args:
+        journal: The journal with the record.
+        run: The id of the run.
+        runtime: The models, tools and people.
+        pattern: The pattern, if it holds something that only its program has.
+        leaving: As in `run_pattern`.
+    """
+    first = journal.events(run)[0]
+    work = PatternWork.from_event(first, journal, pattern)
+    if (difference := work.difference(first)) is not None:
+        raise RunError("run.other-code", f"run {run} cannot be resumed here: {difference}")
+    bounds = Limits.from_json(first.body["bounds"], STRATEGY)
+    made: list[PatternWorkload] = []
+
+    def make(handler: EffectHandler, decider: Decider, earlier: PreviousAttempts) -> PatternWorkload:
+        made.append(PatternWorkload(work, replace(runtime, bounds=bounds), decider, handler, earlier.seconds))
+        return made[0]
+
+    outcome = await resume_workload(
+        journal,
+        run,
+        runtime.registry,
+        make,
+        decider=run_decider(runtime.policy, careful=bool(first.body.get("careful"))),
+        told={"bicameral.pattern": work.pattern.id},
+        leaving=leaving,
+        observer=runtime.observer,
+        approver=runtime.approver,
+    )
+    return _pattern_outcome(work, outcome, made[0] if made else None)
+
+
+async def replay_pattern(
+    journal: Journal,
+    run: str,
+    registry: Registry,
+    policy: Policy,
+    *,
+    pattern: Pattern[..., Any] | None = None,
+    decide: bool = False,
+) -> Replayed:
+    """Run a pattern again from the recorded replies of models, tools and people; nothing has an effect.
+
+    Everything is decided as it was, unless the policy is to `decide` again. Another `pattern` is compared with the
+    record, to see what a change would have done differently.
+    """
+    events = journal.events(run)
+    work = PatternWork.from_event(events[0], journal, pattern)
+    # Time is not replayed: where it ran out, the record ends.
+    bounds = replace(Limits.from_json(events[0].body["bounds"], STRATEGY), seconds=3600.0)
+    runtime = Runtime(unasked_models(), registry, policy, bounds)
+
+    def make(handler: RecordedEffectHandler, decider: Decider) -> PatternWorkload:
+        if (difference := work.difference(events[0])) is not None:
+            handler.differences.append(difference)
+        return PatternWorkload(work, runtime, decider, handler)
+
+    return await replay_workload(events, journal, registry, make, policy if decide else None)
+
+
+def _pattern_outcome(work: PatternWork, outcome: RunOutcome, workload: PatternWorkload | None) -> Outcome[Any]:
+    context = None if workload is None else workload.context
+    return outcome_of(
+        outcome,
+        limits=STRATEGY,
+        subject="it",
+        way=work.pattern.id,
+        taken=LimitUsage(scope=STRATEGY) if context is None else context.meter.usage,
+        trace=() if context is None else tuple(context.shared.trace),
+    )
+
+
+@dataclass(slots=True)
+class PatternWorkload:
+    """The workload of one pattern."""
+
+    work: PatternWork
+    runtime: Runtime
+    decider: Decider
+    handler: EffectHandler
+    seconds: float = 0.0
+    """The working time of earlier attempts."""
+    context: Context | None = None
+    given: Labelled[Any] | None = None
+    written_labels: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
+
+    async def run(self) -> Any:
+        runtime = self.runtime
+        meter = Meter(runtime.bounds, before=LimitUsage(seconds=self.seconds))
+        gate = CallGate(self.decider, self.handler)
+        shared = SharedState(
+            runtime.models,
+            gate,
+            self.handler,
+            runtime.registry,
+            written_labels=self.written_labels,
+            audience=runtime.audience,
+        )
+        self.context = Context(shared, meter)
+        async with meter.running():
+            with listen_for_escapes(shared.note_escape):
+                given = await self.work.pattern.execute(self.context, *self.work.args, **self.work.named)
+        # Whatever the pattern opened may have decided which value it returns, so its labels are joined to the answer.
+        self.given = given.with_label(self.context.read_label)
+        return open_labelled(self.given)
+
+    @property
+    def answer_labels(self) -> LabelTree | None:
+        return None if self.given is None else self.given.label_tree
