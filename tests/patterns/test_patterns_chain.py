@@ -155,7 +155,7 @@ def test_a_step_reads_the_fields_that_it_takes_and_no_others(names: tuple[str, .
 def test_a_step_that_takes_a_trusted_field_stays_with_the_privileged_model() -> None:
     """The field beside it is a stranger's: it is not read, so it labels nothing."""
 
-    @tool(effect="read", outbound=False, origins={"id": Origin("system"), "note": Origin("third_party")})
+    @tool(effect="read", outbound=False, origins={"": Origin("system"), "note": Origin("third_party")})
     def read_order() -> Order:
         """An order with a note of the customer."""
         return {"id": "4411", "note": HOSTILE}
