@@ -55,7 +55,7 @@ class OutputTemplate(Pattern[[Labelled[str]], dict[str, Any]]):
 
     async def execute(self, context: Context, /, task: Labelled[str]) -> Labelled[dict[str, Any]]:
         # In the fixed beginning of the prompt, which can be cached for all tasks.
-        form = context.derive(_render_form(self.wanted))
+        form = context.derive(render_form(self.wanted))
         value = await context.fill(
             self.host, task, wanted=self.wanted, stable=[form], retries=self.retries, repair=self.repair
         )
@@ -70,7 +70,8 @@ async def _check_value(value: Labelled[dict[str, Any]], check: ValueCheck, part:
     return value
 
 
-def _render_form(wanted: Type) -> str:
+def render_form(wanted: Type) -> str:
+    """The fields of a form with their types, as a model reads them."""
     if not isinstance(wanted, RecordType):
         return f"Fields:\n- value ({wanted})"
     return "Fields:\n" + "\n".join(f"- {each.name} ({each.type})" for each in wanted.fields)
@@ -99,7 +100,7 @@ EXAMPLE = PatternExample(
     _TASK,
     _is_correct,
     lambda folder: {
-        "setup": f"{HOST.setup}\n\n{_render_form(type_from_annotation(_Ticket))}",
+        "setup": f"{HOST.setup}\n\n{render_form(type_from_annotation(_Ticket))}",
         "input": _TASK,
         "output": 24,
     },
