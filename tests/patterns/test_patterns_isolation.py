@@ -185,7 +185,8 @@ def test_the_childs_session_is_closed_when_it_has_returned() -> None:
 
     outcome = answered(asyncio.run(run_work(there.desk, parent)))
     assert not outcome.model_calls
-    assert not outcome.tool_calls
+    assert [each.error for each in outcome.tool_calls] == ["pattern.part-ended"]
+    assert not there.privileged.asked
 
 
 # The guard ------------------------------------------------------------------------------------------------------------

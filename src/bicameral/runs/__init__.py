@@ -54,7 +54,12 @@ from bicameral.runs._doubts import (
     find_resting_steps as find_resting_steps,
 )
 from bicameral.runs._effect_execution import interrupt_grace as interrupt_grace
+from bicameral.runs._effect_execution import (
+    CallAttempts as CallAttempts,
+    use_call_attempts as use_call_attempts,
+)
 from bicameral.runs._effects import (
+    TRANSIENT_CODES as TRANSIENT_CODES,
     Asker as Asker,
     EffectHandler as EffectHandler,
     LiveEffectHandler as LiveEffectHandler,

@@ -36,6 +36,8 @@ from bicameral.patterns.kernel._conversation import (
     indent_lines as indent_lines,
     join_labelled as join_labelled,
     map_labelled as map_labelled,
+    render_value as render_value,
+    select_fields as select_fields,
 )
 from bicameral.patterns.kernel._guards import CallGuard as CallGuard, guard_failed_error as guard_failed_error
 from bicameral.patterns.kernel._parts import Round as Round, Rounds as Rounds

@@ -17,6 +17,7 @@ from bicameral.labels import (
     Label,
     Labelled,
     LabelTree,
+    RecordLabels,
     join,
     join_trees,
     laundered_label,
@@ -73,6 +74,13 @@ U = TypeVar("U")
 def map_labelled(closed: Labelled[T], change: Callable[[T], U]) -> Labelled[U]:
     """Like `map`, for a function of this package: it stores nothing, and its errors do not quote the value."""
     return make_labelled(change(open_labelled(closed)), closed.label)
+
+
+def select_fields(closed: Labelled[Any], names: Iterable[str]) -> Labelled[dict[str, Any]]:
+    """A record of these fields, each with its own label: those that are left out have no part in the result."""
+    taken = {name: closed.field(name) for name in names}
+    tree = RecordLabels(closed.label_tree.own, {name: each.label_tree for name, each in taken.items()})
+    return make_labelled({name: open_labelled(each) for name, each in taken.items()}, tree)
 
 
 def join_labelled(values: Iterable[Labelled[T]]) -> Labelled[list[T]]:

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, ClassVar, Final, Generic, ParamSpec, TypedDict, TypeVar, cast
 
 from bicameral.errors import BicameralError, CatalogError, RunError
-from bicameral.labels import RecordLabels, make_labelled, open_labelled
 from bicameral.patterns.kernel import (
     Answered,
     Context,
@@ -23,6 +22,7 @@ from bicameral.patterns.kernel import (
     Role,
     format_text,
     join_labelled,
+    select_fields,
 )
 from bicameral.patterns.kernel._codec import fingerprint, to_record
 from bicameral.patterns.signal.output_template import HOST as TEMPLATE_HOST, OutputTemplate
@@ -145,7 +145,8 @@ class Chain(Pattern[P, T], Generic[P, T]):
         value = await self._pass_step(context, 0, args, kwargs)
         for number in range(1, len(self.steps)):
             if number in self.takes:
-                value = _take_fields(value, self.takes[number])
+                names = self.takes[number]
+                value = value.field(names[0]) if len(names) == 1 else select_fields(value, names)
             value = await self._pass_step(context, number, (value,), {})
         return value
 
@@ -221,15 +222,6 @@ async def _run_spread(part: Context, spread: Spread, items: Labelled[Any]) -> La
 
 async def _run_item(part: Context, step: Pattern[..., Any], item: Labelled[Any]) -> Labelled[Any]:
     return await step.execute(part, item)
-
-
-def _take_fields(value: Labelled[Any], names: tuple[str, ...]) -> Labelled[Any]:
-    """The fields with these names, each with its own label: those that are left out have no part in the result."""
-    taken = {name: value.field(name) for name in names}
-    if len(names) == 1:
-        return taken[names[0]]
-    tree = RecordLabels(value.label_tree.own, {name: each.label_tree for name, each in taken.items()})
-    return make_labelled({name: open_labelled(each) for name, each in taken.items()}, tree)
 
 
 def _ask_gate(context: Context, number: int, gate: GateCheck, value: Labelled[Any]) -> str | None:
