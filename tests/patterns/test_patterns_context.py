@@ -11,18 +11,18 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from patterns_world import EVE, HOSTILE, Table, Work, answered, run_work, table
+from patterns_world import EVE, HOSTILE, Speaker, Table, Work, World, answered, run_work, table
 
 from bicameral.errors import BicameralError, ModelError, RunError
 from bicameral.journal import Journal, open_journal_at
 from bicameral.labels import Labelled, program_text, untrusted_value
 from bicameral.limits import strategy_limits
-from bicameral.models import ModelRequest
+from bicameral.models import ModelRequest, ToolCall
 from bicameral.patterns import Exhausted, GaveUp
 from bicameral.patterns.kernel import (
     Context,
@@ -34,6 +34,7 @@ from bicameral.patterns.kernel import (
     resume_pattern,
     run_pattern,
 )
+from bicameral.routing import Alias, Aliases, Router, Selection
 from bicameral.runs import Answers, ApprovalQuestion, Replayed, Suspend
 from bicameral.tools import call_key
 from bicameral.types import STR, Field, IntType, RecordType
@@ -252,7 +253,7 @@ def codes(found: list[Any]) -> list[str]:
 
 
 def test_parts_beyond_the_quorum_are_cut_off_and_again_in_a_replay(journal: Journal) -> None:
-    delays = Delays(a=0.0, b=0.05, c=0.01)
+    delays = Delays(a=0.0, b=30.0, c=0.01)
 
     async def vote(context: Context) -> Labelled[Any]:
         works = [(name, ask_after(delay, name)) for name, delay in delays.seconds.items()]
@@ -301,7 +302,7 @@ def test_a_timeout_in_a_replay_is_that_of_the_record(journal: Journal) -> None:
 
     async def race(context: Context) -> Labelled[Any]:
         works = [(name, ask_after(delay, name)) for name, delay in delays.seconds.items()]
-        found = await context.gather(works, width=2, timeout=0.1)
+        found = await context.gather(works, width=2, timeout=0.5)
         return context.derive(codes(found))
 
     there = table(echo, journal=journal)
@@ -471,10 +472,12 @@ def test_a_change_that_a_straggler_had_begun_is_finished_and_replayed(journal: J
     from bicameral.tools import Origin, tool
 
     done: list[str] = []
+    signals = Signals("begun")
 
     @tool(effect="write", outbound=False, origins=Origin("system"), purpose={"text": "carries"})
     async def save(text: str) -> str:
         """Save a text."""
+        signals["begun"].set()
         await asyncio.sleep(0.1)
         done.append(text)
         return "saved"
@@ -486,7 +489,7 @@ def test_a_change_that_a_straggler_had_begun_is_finished_and_replayed(journal: J
         return given
 
     async def vote(context: Context) -> Labelled[Any]:
-        works = [("s", straggler), ("f", ask_after(0.02, "1"))]
+        works = [("s", straggler), ("f", ask_when(signals["begun"]))]
         return context.derive(codes(await context.gather(works, width=2, quorum=1)))
 
     there = table(echo, journal=journal, tools=[save])
@@ -498,13 +501,16 @@ def test_a_change_that_a_straggler_had_begun_is_finished_and_replayed(journal: J
 
 
 def test_what_decided_a_cut_is_in_the_label(journal: Journal) -> None:
+    signals = Signals("read")
+
     async def reads(part: Context) -> Labelled[Any]:
         part.read(await part.call("read_page", {"name": program_text("start")}))
+        signals["read"].set()
         await asyncio.sleep(30)
         return part.derive("late")
 
     async def vote(context: Context) -> Labelled[Any]:
-        await context.gather([("s", reads), ("f", ask_after(0.03, "1"))], width=2, quorum=1)
+        await context.gather([("s", reads), ("f", ask_when(signals["read"]))], width=2, quorum=1)
         return program_text("done")
 
     there = table(echo, journal=journal)
@@ -793,7 +799,7 @@ class Thoughtful:
     """An approver who takes longer than the pattern may."""
 
     async def approve(self, question: ApprovalQuestion) -> Answers:
-        await asyncio.sleep(0.15)
+        await asyncio.sleep(0.25)
         return Answers.yes(question.calls)
 
 
@@ -808,15 +814,15 @@ def test_the_time_of_a_pattern_stands_still_while_a_person_is_asked(where: str) 
 
     async def work(context: Context) -> Labelled[Any]:
         if where == "limits":
-            async with context.within_limits(strategy_limits(seconds=0.12)) as inner:
+            async with context.within_limits(strategy_limits(seconds=0.4)) as inner:
                 return await asks(inner)
         if where == "gather":
-            (found,) = await context.gather([("asks", asks)], width=1, timeout=0.12)
+            (found,) = await context.gather([("asks", asks)], width=1, timeout=0.4)
             assert isinstance(found, Labelled), found
             return found
         return await asks(context)
 
-    bounds = strategy_limits(seconds=0.12 if where == "pattern" else 60)
+    bounds = strategy_limits(seconds=0.4 if where == "pattern" else 60)
     there = table(approver=Thoughtful(), bounds=bounds)
     assert answered(run(there, work)).value == "done"
 
@@ -840,8 +846,6 @@ async def extracts(context: Context) -> Labelled[Any]:
 
 
 def test_an_extraction_is_that_of_plans(journal: Journal) -> None:
-    from patterns_world import World
-
     there = table(quarantined=['{"number": 40}'], journal=journal, world=World(page="The fee is 40 euros."))
     outcome = answered(run(there, extracts))
     assert outcome.value == {"number": 40}
@@ -853,6 +857,20 @@ def test_an_extraction_is_that_of_plans(journal: Journal) -> None:
     again = replayed(journal, outcome.run, there, extracts)
     assert again.identical, again.differences
     assert again.answer == {"number": 40}
+
+
+def test_an_extraction_counts_after_a_resume_as_before_it(journal: Journal) -> None:
+    async def work(context: Context) -> Labelled[Any]:
+        await context.extract(READER, program_text("The fee is 40."), wanted=NUMBER)
+        await context.approve("Go on?")
+        return program_text("done")
+
+    there = table(quarantined=['{"number": "x"}', '{"number": 40}'], journal=journal, approver=Inbox(None))
+    waits = asyncio.run(run_pattern(PatternWork(Work(work)), there.desk, run="r", may_wait=True))
+    later = table(journal=journal, approver=Inbox(True))
+    outcome = answered(asyncio.run(resume_pattern(journal, "r", later.desk, pattern=Work(work))))
+    assert (outcome.taken.calls, outcome.taken.tokens) == (waits.taken.calls, waits.taken.tokens)
+    assert outcome.taken.calls == 2
 
 
 def test_trusted_text_is_read_by_the_quarantined_model_too() -> None:
@@ -877,3 +895,67 @@ def test_what_the_text_does_not_say_is_not_made_up() -> None:
     outcome = answered(run(there, work))
     assert outcome.value == "run.nothing-found"
     assert there.privileged.asked == [], "the text decided that nothing was found"
+
+
+# Conversations and routing ------------------------------------------------------------------------------------------
+
+
+def test_a_conversation_has_the_temperature_and_the_sample_of_its_role(journal: Journal) -> None:
+    creative = replace(WRITER, temperature=0.7, max_tokens=99)
+
+    async def talks(context: Context) -> Labelled[Any]:
+        talk = context.conversation(creative, sample=3)
+        talk.tell("Hello.")
+        return context.derive((await talk.ask()).text)
+
+    there = table(["Hi."], journal=journal)
+    outcome = answered(run(there, talks))
+    (request,) = there.privileged.asked
+    assert (request.temperature, request.seed, request.max_tokens) == (0.7, 3, 99)
+    assert replayed(journal, outcome.run, there, talks).identical
+
+
+def add_two(name: str) -> list[ToolCall]:
+    return [ToolCall("1", name, {"a": 1, "b": 2})]
+
+
+@pytest.mark.parametrize("reply", ["No.", add_two("population")])
+def test_a_reply_that_does_not_ask_for_the_tool_that_it_must_is_refused(reply: Any) -> None:
+    async def talks(context: Context) -> Labelled[Any]:
+        talk = context.conversation(WRITER)
+        talk.tell("Add 1 and 2.")
+        asked = await talk.ask(only=["add"], must_call=True)
+        await talk.make_calls(asked)
+        return context.derive("called")
+
+    there = table([add_two("add")])
+    assert answered(run(there, talks)).value == "called"
+    (request,) = there.privileged.asked
+    assert request.must_call
+    assert [tool.name for tool in request.tools] == ["add"]
+    outcome = run(table([reply]), talks)
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == "models.bad-reply"
+    assert outcome.tool_calls == ()
+
+
+def test_a_tier_chooses_the_model_where_the_configuration_has_one_for_it() -> None:
+    """Without a role or a rule of its name it has no effect, and a hint of the role's own comes first."""
+    models = {name: Speaker(lambda request: "Hi.", name=name) for name in ("main", "powerful", "coder")}
+    large, other = replace(WRITER, tier="large"), replace(WRITER, tier="small")
+    coder = replace(large, hint="coding")
+
+    async def work(context: Context) -> Labelled[Any]:
+        for role in (large, other, coder):
+            await context.ask(role, "Hello.")
+            talk = context.conversation(role)
+            talk.tell("Hello.")
+            await talk.ask()
+        return program_text("done")
+
+    aliases = Aliases("privileged", [Alias.of(name, model) for name, model in models.items()])
+    router = Router(aliases, Selection("main", roles={"large": "powerful", "coding": "coder"}))
+    there = table()
+    pair = replace(there.desk.models, chambers=replace(there.desk.models.chambers, privileged=router))
+    answered(asyncio.run(run_work(replace(there.desk, models=pair), work)))
+    assert {name: len(model.asked) for name, model in models.items()} == {"main": 2, "powerful": 2, "coder": 2}
