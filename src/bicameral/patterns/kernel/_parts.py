@@ -136,9 +136,13 @@ class Parts(ContextState):
         except* BicameralError as errors:
             raise _first_error(errors) from None
 
-    async def _run_in(self, room: asyncio.Semaphore, run: _PartRun[Self, T]) -> None:
-        """Run one part when there is room for it. Only what ends the other parts too is raised."""
+    async def _run_in(
+        self, room: asyncio.Semaphore, run: _PartRun[Self, T], is_enough: Callable[[], bool] | None = None
+    ) -> None:
+        """Run one part when there is room for it, unless there is enough. Only what ends the other parts is raised."""
         async with room:
+            if is_enough is not None and is_enough():
+                return
             run.is_started = True
             try:
                 run.result = await self._run_work(run.part, run.work)
@@ -164,12 +168,17 @@ class Parts(ContextState):
     ) -> str:
         """Run parts until there are enough results, or the time is over; which of the two, if any was cut off."""
         room = asyncio.Semaphore(width)
-        meter = Meter(Limits(scope=STRATEGY))
+        # Only a clock that stands still while a person is asked: the limits are reached around it first.
+        meter = Meter(self.meter.limits)
         cut: dict[int, bool] = {} if recorded is None else dict(recorded["cut"])
+
+        def is_enough() -> bool:
+            results = sum(isinstance(run.result, Labelled) for run in runs)
+            return recorded is None and quorum is not None and results >= quorum
 
         async def start(number: int, run: _PartRun[Self, T]) -> None:
             with cut_off_as_recorded() if number in cut else nullcontext():
-                await self._run_in(room, run)
+                await self._run_in(room, run, is_enough)
 
         with charge_to(meter):
             # A part that was cut off before it began does not begin now.
@@ -177,22 +186,16 @@ class Parts(ContextState):
             tasks = {asyncio.create_task(start(number, run)): number for number, run in begin}
         try:
             if recorded is None:
-                return await self._until_enough(tasks, runs, quorum, seconds, meter)
+                return await self._until_enough(set(tasks), is_enough, seconds, meter)
             await self._until_as_recorded(tasks, runs, cut)
             return str(recorded["why"])
         finally:
             await _cancel_parts(tasks, runs)
 
     async def _until_enough(
-        self,
-        tasks: Mapping[asyncio.Task[None], int],
-        runs: Sequence[_PartRun[Self, T]],
-        quorum: int | None,
-        seconds: float | None,
-        meter: Meter,
+        self, waiting: set[asyncio.Task[None]], is_enough: Callable[[], bool], seconds: float | None, meter: Meter
     ) -> str:
-        waiting = set(tasks)
-        while waiting:
+        while waiting and not is_enough():
             left = None if seconds is None else max(0.0, seconds - meter.seconds_worked)
             if left == 0.0:
                 return "timeout"
@@ -200,9 +203,7 @@ class Parts(ContextState):
                 left = max(left, _POLL_SECONDS)
             done, waiting = await asyncio.wait(waiting, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             _raise_first_error(done)
-            if quorum is not None and sum(isinstance(run.result, Labelled) for run in runs) >= quorum:
-                return "quorum" if waiting else ""
-        return ""
+        return "quorum"
 
     async def _until_as_recorded(
         self, tasks: Mapping[asyncio.Task[None], int], runs: Sequence[_PartRun[Self, T]], cut: Mapping[int, bool]
@@ -323,6 +324,8 @@ class _PartRun(Generic[C, T]):
 async def _cancel_parts(tasks: Mapping[asyncio.Task[None], int], runs: Sequence[_PartRun[Any, Any]]) -> None:
     """Cancel the parts that have not ended, and wait for their end."""
     running = [task for task in tasks if not task.done()]
+    for run in runs:
+        run.is_cut = not (run.is_started or run.suspended)
     for task in running:
         run = runs[tasks[task]]
         run.is_cut = True
