@@ -25,7 +25,7 @@ from bicameral.patterns.kernel import (
     approximate_tokens,
 )
 from bicameral.patterns.orchestration.orchestrator_workers import spawn_allowance
-from bicameral.patterns.signal.output_template import render_form
+from bicameral.patterns.signal.output_template import name_fields, render_form
 from bicameral.types import Type, mismatch, type_from_annotation
 
 WRITER = Role(
@@ -140,7 +140,7 @@ class AgentIsolation(Pattern[[Labelled[str]], Any]):
         return RunError(
             "pattern.broken-contract",
             "what the child gave does not fit its contract",
-            expected=str(self.wanted),
+            expected=name_fields(self.wanted),
             fix="The run has what it gave: `bicameral runs show`.",
         )
 

@@ -77,6 +77,13 @@ def render_form(wanted: Type) -> str:
     return "Fields:\n" + "\n".join(f"- {each.name} ({each.type})" for each in wanted.fields)
 
 
+def name_fields(wanted: Type) -> str:
+    """What a form asks for, in an error. Without the names of types, which a recorded pattern no longer has."""
+    if not isinstance(wanted, RecordType):
+        return "one value of the declared type"
+    return f"the declared fields alone: {', '.join(each.name for each in wanted.fields)}"
+
+
 # An example ---------------------------------------------------------------------------------------------------------
 
 
