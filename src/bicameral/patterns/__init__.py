@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bicameral.patterns.orchestration.single_agent import SingleAgent as SingleAgent
     from bicameral.patterns.reasoning.react import ReAct as ReAct
     from bicameral.patterns.reasoning.rewoo import ReWOO as ReWOO
-    from bicameral.patterns.reliability.fallback import Fallback as Fallback
+    from bicameral.patterns.reliability.degradation import GracefulDegradation as GracefulDegradation
     from bicameral.patterns.reliability.guardrails import Guardrails as Guardrails
     from bicameral.patterns.reliability.judge import Judge as Judge
     from bicameral.patterns.reliability.schema_validation import SchemaValidation as SchemaValidation

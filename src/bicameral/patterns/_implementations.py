@@ -26,7 +26,7 @@ IMPLEMENTED: Mapping[str, str] = {
     "O17": "orchestration.isolation:AgentIsolation",
     "V5": "reliability.guardrails:Guardrails",
     "V15": "reliability.judge:Judge",
-    "V19": "reliability.fallback:Fallback",
+    "V19": "reliability.degradation:GracefulDegradation",
     "V20": "reliability.schema_validation:SchemaValidation",
     "I1": "integration.direct_call:DirectCall",
     "I2": "integration.tool_call:ToolCalling",
