@@ -91,9 +91,7 @@ def notes(outcome: Any, what: str) -> list[Mapping[str, Any]]:
 
 def test_an_answer_of_the_main_path_is_not_marked() -> None:
     outcome = ran(made(Main(), LATER))
-    assert answered(outcome).value == ServedAnswer(
-        value="270,473", degraded=False, fallback=None, cause=None, age=None
-    )
+    assert answered(outcome).value == ServedAnswer(value="270,473", degraded=False, fallback=None, cause=None, age=None)
     assert notes(outcome, "served") == []
 
 

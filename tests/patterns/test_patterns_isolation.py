@@ -124,7 +124,7 @@ def test_the_child_has_the_tools_that_are_declared_and_no_others() -> None:
     child = ReAct() | OutputTemplate.of(Home)
     outcome = answered(ran(there, AgentIsolation.of(Home, child=child, tools=("population",), writer=None)))
     assert outcome.value == {"city": "Ghent"}
-    assert [[each.name for each in request.tools] for request in there.privileged.asked][0] == ["population"]
+    assert next([each.name for each in request.tools] for request in there.privileged.asked) == ["population"]
     assert there.world.done == []
     assert outcome.effects == ()
 

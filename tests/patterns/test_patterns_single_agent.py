@@ -157,7 +157,7 @@ def test_every_run_has_a_trace_also_one_that_fails_and_is_replayed(tmp_path: Pat
         failed = ran(table(lambda request: [GHENT], journal=journal), SingleAgent(max_steps=1))
         assert isinstance(failed, Exhausted)
         assert failed.trace
-        assert [event.kind for event in journal.events(failed.run)][0] == "run-started"
+        assert next(event.kind for event in journal.events(failed.run)) == "run-started"
 
 
 def test_a_prompt_that_fills_the_window_is_refused_and_one_that_grows_is_noted() -> None:

@@ -53,9 +53,9 @@ from bicameral.runs._doubts import (
     SelectionLog as SelectionLog,
     find_resting_steps as find_resting_steps,
 )
-from bicameral.runs._effect_execution import interrupt_grace as interrupt_grace
 from bicameral.runs._effect_execution import (
     CallAttempts as CallAttempts,
+    interrupt_grace as interrupt_grace,
     use_call_attempts as use_call_attempts,
 )
 from bicameral.runs._effects import (

@@ -109,9 +109,8 @@ class DirectCall(Pattern[[Parameters], Any]):
 
     async def _work(self, part: Context, parameters: Parameters) -> Labelled[Any]:
         request = self._check_request(part, parameters)
-        if self.privileged:
-            if not await part.approve("May this request be sent?", **request.arguments):
-                raise RunError("run.refused", f"the call of {self.tool!r} was not approved")
+        if self.privileged and not await part.approve("May this request be sent?", **request.arguments):
+            raise RunError("run.refused", f"the call of {self.tool!r} was not approved")
         return self._shape(part, await self._send(part, request))
 
     # Check ----------------------------------------------------------------------------------------------------------
@@ -265,7 +264,11 @@ class _Rate(TypedDict):
 
 def _tools(folder: Path) -> Sequence[Tool]:
     @tool(
-        effect="read", outbound=False, origins=Origin("system", "public"), purpose={"currency": "selects"}, idempotent=True
+        effect="read",
+        outbound=False,
+        origins=Origin("system", "public"),
+        purpose={"currency": "selects"},
+        idempotent=True,
     )
     def exchange_rate(currency: str) -> _Rate:
         """The rate of a currency."""

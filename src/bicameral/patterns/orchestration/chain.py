@@ -279,9 +279,9 @@ def _is_correct(outcome: Answered[str]) -> bool:
 
 EXAMPLE = PatternExample(
     "A mail becomes an order, and the order a sentence; the name of the customer does not reach the second step.",
-    lambda folder: Chain.of(OutputTemplate.of(_Order), ZeroShot(_WRITER))
-    .with_gate(0, not_empty)
-    .with_fields(1, "product", "city"),
+    lambda folder: (
+        Chain.of(OutputTemplate.of(_Order), ZeroShot(_WRITER)).with_gate(0, not_empty).with_fields(1, "product", "city")
+    ),
     _MAIL,
     _is_correct,
     lambda folder: {"setup": TEMPLATE_HOST.setup, "input": _MAIL, "output": 22},

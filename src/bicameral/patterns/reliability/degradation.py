@@ -234,9 +234,7 @@ class GracefulDegradation(Pattern[P, ServedAnswer], Generic[P]):
         context.note("served", fallback="template", cause=cause)
         return context.derive(_degraded_answer(path.answer, "template", cause, None))
 
-    async def _follow(
-        self, part: Context, path: FallbackPath, cause: str, given: _Arguments
-    ) -> Labelled[ServedAnswer]:
+    async def _follow(self, part: Context, path: FallbackPath, cause: str, given: _Arguments) -> Labelled[ServedAnswer]:
         args, kwargs = given
         match path:
             case SimplerPath(by=Role() as role):

@@ -66,9 +66,7 @@ class SchemaValidation(Pattern[[Labelled[str]], dict[str, Any]]):
     asker: Role = ASKER
 
     @classmethod
-    def of(
-        cls, form: Any, exit: Exit, *, check: ValueCheck | None = None, max_retries: int = 2
-    ) -> SchemaValidation:
+    def of(cls, form: Any, exit: Exit, *, check: ValueCheck | None = None, max_retries: int = 2) -> SchemaValidation:
         """A validation of a Python annotation, such as a `TypedDict`."""
         return cls(type_from_annotation(form), exit, check, max_retries)
 
