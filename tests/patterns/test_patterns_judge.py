@@ -27,6 +27,7 @@ from bicameral.patterns.reliability.judge import (
     SingleJudge,
     cohens_kappa,
 )
+from invariants import holds
 
 WRITER = Role("Writer", "You write.")
 RUBRIC = Rubric("replies", (Dimension("kind", "it is friendly"), Dimension("safe", "it harms nobody", blocking=True)))
@@ -76,6 +77,7 @@ def scored(there: Table, output: Any = GOOD, **options: Any) -> Any:
 # Both orders --------------------------------------------------------------------------------------------------------
 
 
+@holds("V15.5")
 def test_two_outputs_are_judged_in_both_orders() -> None:
     there = table(honest)
     outcome = compared(there)
@@ -87,6 +89,7 @@ def test_two_outputs_are_judged_in_both_orders() -> None:
     assert compared(table(honest), BAD, GOOD).value["winner"] == "second"
 
 
+@holds("V15.5")
 def test_a_judge_that_takes_the_first_whatever_it_is_comes_to_a_tie() -> None:
     value = compared(table(biased)).value
     assert (value["winner"], value["orders"]) == ("tie", ["first", "second"])
@@ -99,6 +102,7 @@ def test_a_lead_within_the_margin_is_a_tie() -> None:
     assert compared(table(honest), GOOD, "another good answer").value["winner"] == "tie"
 
 
+@holds("V15.6")
 def test_what_fails_a_blocking_dimension_does_not_win_by_the_others() -> None:
     def harmful(request: ModelRequest) -> str:
         a, b = _shown(request)
@@ -107,6 +111,7 @@ def test_what_fails_a_blocking_dimension_does_not_win_by_the_others() -> None:
     assert compared(table(harmful)).value["winner"] == "second"
 
 
+@holds("V15.4")
 def test_reasons_come_before_what_follows_from_them() -> None:
     there = table(honest)
     compared(there)
@@ -143,6 +148,7 @@ def test_one_order_that_fails_is_no_verdict() -> None:
         (line("no", "no"), False, 0.0),
     ],
 )
+@holds("V15.6")
 def test_one_output_passes_or_fails_and_no_average_hides_what_is_blocking(
     reply: Any, passed: bool, share: float
 ) -> None:
@@ -196,12 +202,14 @@ def test_an_output_cannot_pass_for_the_other_one_or_for_the_task() -> None:
 
 
 @pytest.mark.parametrize("author", [JUDGE, Role("Judge", "You write."), Role("Writer", JUDGE.setup)])
+@holds("V15.1")
 def test_a_participant_does_not_judge_what_it_wrote(author: Role) -> None:
     with pytest.raises(CatalogError) as caught:
         Judge(RUBRIC, author, uncalibrated=TRYING)
     assert caught.value.code == "pattern.judges-itself"
 
 
+@holds("V15.1")
 def test_a_model_does_not_judge_what_it_wrote() -> None:
     assert compared(table(honest), author="HIGH").error.code == "pattern.judges-itself"
     assert scored(table([json.dumps(line())]), author="high").error.code == "pattern.judges-itself"
@@ -247,6 +255,7 @@ def test_a_verdict_that_does_not_come_agrees_with_nobody() -> None:
     assert (found.agreement, found.failed, found.models) == (0.0, 10, frozenset())
 
 
+@holds("V15.7")
 def test_a_calibrated_judge_is_used_and_no_other() -> None:
     found = calibrated(honest, cases(12), min_labels=10)
     options: dict[str, Any] = {"uncalibrated": "", "min_labels": 10}
@@ -268,6 +277,7 @@ def test_a_calibrated_judge_is_used_and_no_other() -> None:
         assert not there.privileged.asked
 
 
+@holds("V15.7")
 def test_another_rubric_or_another_way_of_judging_needs_a_calibration_of_its_own() -> None:
     found = calibrated(honest, cases(12))
     other = Rubric("replies", (Dimension("kind", "it is friendly indeed"), *RUBRIC.dimensions[1:]))

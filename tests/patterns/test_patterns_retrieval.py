@@ -22,6 +22,7 @@ from bicameral.patterns import Answered, Context, GaveUp, Labelled, Retrieval, p
 from bicameral.patterns.knowledge.retrieval import NOT_COVERED
 from bicameral.retrieval import Chunk, Chunking, DocumentIndex, TextDocument, cite, estimate_tokens
 from bicameral.text import index_words
+from invariants import holds
 
 WEB = Label({Source("third_party", "web", "", "1")})
 HOTELS = TextDocument("travel.md", "Hotels cost up to 130 euros a night. In Oslo it is 190.", TRUSTED_USER)
@@ -70,6 +71,7 @@ def refused(outcome: Any) -> str:
     return outcome.error.code
 
 
+@holds("K1.2")
 def test_an_answer_names_the_passage_that_it_rests_on() -> None:
     index = index_of(HOTELS, LEAVE)
     source = citation(index, "travel.md")
@@ -92,6 +94,7 @@ def test_that_it_is_not_in_the_documents_is_an_answer() -> None:
     assert outcome.value == {"answer": NOT_COVERED, "covered": False, "citations": [], "stale": []}
 
 
+@holds("K1.4")
 def test_without_any_passage_nobody_is_asked() -> None:
     there = table(["never"])
     assert answered(asked(there, index_of())).value["covered"] is False
@@ -113,6 +116,7 @@ BAD: dict[str, Bad] = {
 
 
 @pytest.mark.parametrize("bad", BAD)
+@holds("K1.3")
 def test_a_wrong_citation_is_asked_for_once_more_and_then_refused(bad: str) -> None:
     index = index_of(HOTELS, LEAVE)
     wrong, right = BAD[bad](index), answer(("190.", citation(index, "travel.md")))
@@ -223,6 +227,7 @@ def test_a_document_that_changes_while_it_is_read_is_not_cited(change: str) -> N
 @pytest.mark.parametrize(
     ("now", "stale"), [(HOTELS.text, []), ("Hotels are free.", ["travel.md"]), (None, ["travel.md"])]
 )
+@holds("K1.8")
 def test_a_document_that_has_changed_since_it_was_indexed_is_told_as_stale(now: str | None, stale: list[str]) -> None:
     index = index_of(HOTELS)
     there = table([answer(("190.", citation(index, "travel.md")))])
@@ -243,6 +248,7 @@ def test_the_best_passages_stand_at_the_edges() -> None:
 
 
 @pytest.mark.parametrize("cheat", ["adds", "repeats"])
+@holds("K1.6")
 def test_a_reranker_gives_only_what_it_was_given(cheat: str) -> None:
     index = index_of(HOTELS, LEAVE)
     foreign = index_of(TextDocument("web.md", "Hotels are free.", WEB)).search("hotels", 1).chunks[0]

@@ -22,6 +22,7 @@ from bicameral.patterns import Exhausted, GaveUp, ReWOO, program_text, untrusted
 from bicameral.patterns.kernel import NoteEvent
 from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.tools import Origin, Tool, tool
+from invariants import holds
 
 
 def node(name: str, /, **arguments: str) -> dict[str, Any]:
@@ -58,11 +59,13 @@ def test_a_plan_its_calls_and_an_answer_with_two_calls_of_a_model() -> None:
 
 
 @given(st.integers(1, 12))
+@holds("R5.1")
 def test_two_calls_of_a_model_however_many_tools_are_called(calls: int) -> None:
     outcome = ran(table([plan(*[GHENT] * calls), "done"]))
     assert (len(outcome.model_calls), len(outcome.tool_calls)) == (2, calls)
 
 
+@holds("R5.3", "R5.7")
 def test_the_planner_sees_no_result_and_the_solver_no_tool() -> None:
     there = table([SUM, "done"])
     ran(there)
@@ -187,6 +190,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
+@holds("R5.2", "R5.5")
 def test_a_plan_that_does_not_check_runs_nothing(wrong: str) -> None:
     there = table([WRONG[wrong], WRONG[wrong], SUM])
     outcome = ran(there)
@@ -261,6 +265,7 @@ def test_a_call_waits_for_what_it_needs_and_the_lines_keep_their_order() -> None
     assert notes(outcome, "planned")[0]["depth"] == 1
 
 
+@holds("R5.6")
 def test_a_call_that_fails_is_told_and_what_needs_it_is_not_made() -> None:
     calls = [
         node("population", city="Nowhere"),

@@ -16,6 +16,7 @@ from bicameral.patterns import Answered, GaveUp, format_text, from_user, untrust
 from bicameral.patterns.integration.tool_call import MAX_TOOLS, ToolCalling
 from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.tools import tool
+from invariants import holds
 
 
 def call(name: str, **arguments: Any) -> str:
@@ -69,6 +70,7 @@ def test_where_no_tool_is_needed_none_is_called() -> None:
         ([ToolCall("1", "send", {"to": EVE, "body": "x"})], "this is no call"),
     ],
 )
+@holds("I2.1", "I2.2", "I2.3")
 def test_what_does_not_fit_is_told_and_asked_for_once_more(wrong: Any, told: str) -> None:
     there = table([wrong, call("add", a=1, b=2)])
     outcome = routed(there, "1 and 2?")
@@ -79,6 +81,7 @@ def test_what_does_not_fit_is_told_and_asked_for_once_more(wrong: Any, told: str
     assert there.world.done == []
 
 
+@holds("I2.1", "I2.2")
 def test_the_retries_are_bounded_and_nothing_is_mended() -> None:
     there = table([call("add", a=1, b="2")] * 9)
     outcome = routed(there, "1 and 2?", retries=2)
@@ -88,6 +91,7 @@ def test_the_retries_are_bounded_and_nothing_is_mended() -> None:
     assert not outcome.tool_calls
 
 
+@holds("I2.3")
 def test_only_the_tools_that_are_named_are_shown_and_can_be_picked() -> None:
     there = table([call("send", to=EVE, body="x"), call("send", to=EVE, body="x")])
     outcome = routed(there, "1 and 2?", tools=("add", "population"))
