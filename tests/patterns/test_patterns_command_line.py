@@ -365,6 +365,16 @@ def test_knobs_have_bounds(knobs: Any) -> None:
         CommandLine(("wc",), **knobs)
 
 
+@holds("I4.8")
+def test_every_command_of_a_pipe_is_checked(folder: Path) -> None:
+    script = [first(["grep", "ERROR", "app.log"], ["sh", "-c", "touch pwned"], ["sort"]), answer("no")]
+    there = table(script, tools=commands(folder))
+    outcome = ran(there)
+    assert [each.tool for each in outcome.tool_calls] == ["grep"]
+    assert "there is no command 'sh'" in there.privileged.prompts[1]
+    assert not (folder / "pwned").exists()
+
+
 @pytest.mark.model
 def test_the_example_works_with_a_real_model(small_model: LocalProvider, tmp_path: Path) -> None:
     example, outcome = performed("I4", small_model, tmp_path)

@@ -528,6 +528,25 @@ def test_what_a_guard_lets_pass_twice_is_the_same(value: Any) -> None:
         assert says(secrets_guard("output"), verdict.value) == Pass()
 
 
+@holds("V5.7")
+def test_every_verdict_names_its_rule_and_what_was_found() -> None:
+    there = table()
+    guards = (*everywhere(), words_guard("input", ["swordfish"], redact=True), secrets_guard("output"))
+    outcome = guarded(there, echo, *guards, task=f"swordfish, swordfish and {CARD}")
+    noted = [each.facts for each in outcome.trace if isinstance(each, NoteEvent) and each.what == "guard"]
+    found = {(each["at"], each["rule"]): (each["verdict"], each["found"]) for each in noted}
+    assert found == {
+        ("input", "at input"): ("pass", 0),
+        ("input", "words"): ("redact", 2),
+        ("output", "at output"): ("pass", 0),
+        ("output", "secrets"): ("redact", 1),
+    }
+    refused = guarded(table(), echo, *everywhere(), length_guard("input", 3))
+    last = [each.facts for each in refused.trace if isinstance(each, NoteEvent) and each.what == "guard"][-1]
+    assert (last["rule"], last["verdict"], last["found"]) == ("length", "refuse", 6)
+    assert "'length' at the input" in str(refused.error)
+
+
 @pytest.mark.model
 def test_the_example_works_with_a_real_model(small_model: LocalProvider, tmp_path: Path) -> None:
     example, outcome = performed("V5", small_model, tmp_path)

@@ -468,6 +468,25 @@ def test_a_role_that_must_not_read_strangers_does_not_under_an_identity(tmp_path
     assert refused(asyncio.run(agent.run(there.desk, untrusted_value(HOSTILE, "mail")))) == "pattern.must-not-read"
 
 
+@holds("H1.8")
+def test_whoever_drafts_changes_does_not_work_in_a_session_of_the_agent(tmp_path: Path) -> None:
+    store, owner = store_at(tmp_path), Owner()
+    update = IdentityUpdate(store, owner, sessions_per_update=1)
+
+    class Drafting(ReWOO):
+        async def execute(self, context: Context, /, question: Labelled[str]) -> Any:
+            return await update.execute(context, [[question]])
+
+    there = table([draft(("add", "style", "Rhymes."))])
+    agent = IdentityPersistence(store, inner=Drafting())
+    assert refused(asyncio.run(agent.run(there.desk, program_text("Rhyme.")))) == "pattern.store-in-use"
+    assert len(store.history()) == 1
+    # On its own it is another session, without the block at the head of its prompt.
+    between = table([draft(("add", "style", "Rhymes."))])
+    answered(asyncio.run(update.run(between.desk, [[program_text("Rhyme.")]])))
+    assert not between.privileged.asked[0].messages[0].text.startswith("[identity]")
+
+
 @pytest.mark.model
 @pytest.mark.timeout(900)
 def test_the_example_works_with_a_real_model(small_model: LocalProvider, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from patterns_models import performed
 from patterns_world import HOSTILE, Table, table
 
-from bicameral.errors import CatalogError
+from bicameral.errors import CatalogError, RunError
 from bicameral.models import LocalProvider, ModelRequest
 from bicameral.patterns import Answered, GaveUp, Judge, Role, from_user, program_text, untrusted_value
 from bicameral.patterns.kernel import NoteEvent
@@ -26,6 +26,7 @@ from bicameral.patterns.reliability.judge import (
     Ruling,
     SingleJudge,
     cohens_kappa,
+    compare_scores,
 )
 from invariants import holds
 
@@ -383,6 +384,22 @@ def test_a_rubric_has_another_hash_after_any_change() -> None:
         Rubric("replies", (kind, safe), 1.0),
     ]
     assert len({RUBRIC.hash, *(each.hash for each in others)}) == 5
+
+
+@holds("V15.3")
+def test_scores_bear_rubric_and_judge_and_unlike_ones_are_not_compared() -> None:
+    good, poor = (scored(table([json.dumps(line(says))])).value for says in ("yes", "no"))
+    judge = SingleJudge(RUBRIC, WRITER, uncalibrated=TRYING)
+    assert (good["rubric"], good["judge"]) == (RUBRIC.hash, judge.version)
+    assert compared(table(honest)).value["judge"] == Judge(RUBRIC, WRITER, uncalibrated=TRYING).version
+    ways = [(good, poor), (poor, good), (good, good)]
+    assert [compare_scores(*pair) for pair in ways] == ["first", "second", "tie"]
+    other = scored(table([json.dumps(line())]), judge=Role("Judge", "Judge otherwise.")).value
+    theirs = scored(table([], [json.dumps(line())]), untrusted_value(GOOD, "page")).value
+    for unlike in (other, theirs, {**good, "rubric": "another"}):
+        with pytest.raises(RunError) as caught:
+            compare_scores(good, unlike)
+        assert caught.value.code == "pattern.unlike-scores"
 
 
 @pytest.mark.model

@@ -14,6 +14,7 @@ from bicameral.errors import CatalogError
 from bicameral.models import LocalProvider
 from bicameral.patterns import GaveUp, OutputTemplate, from_user, program_text, untrusted_value
 from bicameral.patterns.kernel import NoteEvent
+from bicameral.patterns.signal.output_template import has_placeholder
 from invariants import holds
 
 
@@ -151,6 +152,26 @@ def test_knobs_are_kept_in_bounds() -> None:
     for retries in (-1, 4):
         with pytest.raises(CatalogError, match=r"pattern\.bad-knob"):
             OutputTemplate.of(Bill, retries=retries)
+
+
+@pytest.mark.parametrize("left", ["<payer>", "{payer}", "[ Payer ]", "<<payer>>", "...", "…", "<string>", "(text)"])
+@holds("S6.5")
+def test_a_placeholder_that_was_not_filled_in_is_no_value(left: str) -> None:
+    there = table([GOOD.replace("Ada", left), GOOD])
+    outcome = ran(there)
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == "pattern.bad-value"
+    assert left not in str(outcome.error)
+
+
+@pytest.mark.parametrize("kept", ["[beta] Ada", "payer", "Ada (payer)", "<ada@example.com>", "", "Ada..."])
+def test_a_text_with_brackets_is_a_value(kept: str) -> None:
+    assert answered(ran(table([GOOD.replace("Ada", kept)]))).value["payer"] == kept
+
+
+def test_placeholders_are_found_at_any_depth() -> None:
+    assert has_placeholder({"rows": [{"name": "x"}, {"name": "<name>"}]})
+    assert not has_placeholder({"rows": [{"name": "x"}, {"name": "<other>"}], "count": 3, "on": None})
 
 
 @pytest.mark.model

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,9 @@ import pytest
 from patterns_models import performed
 from patterns_world import EVE, HOSTILE, Table, World, answered, table
 
+from bicameral.errors import BicameralError
 from bicameral.limits import Limits, strategy_limits
-from bicameral.models import LocalProvider, ScriptedProvider, ToolCall
+from bicameral.models import LocalProvider, ModelRequest, ScriptedProvider, ToolCall
 from bicameral.patterns import Exhausted, GaveUp, program_text, untrusted_value
 from bicameral.patterns.kernel import NoteEvent
 from bicameral.patterns.reasoning.react import ReAct
@@ -256,6 +259,40 @@ def test_what_fails_in_a_tool_of_strangers_is_read_in_quarantine() -> None:
     outcome = answered(ran(there))
     assert not outcome.label.trusted
     assert not any(HOSTILE in prompt for prompt in there.privileged.prompts)
+
+
+@holds("R4.5")
+def test_the_record_only_grows_and_keeps_the_goal() -> None:
+    there = table([[GHENT], [call("population", city="Nowhere")], [BRUGES, SEND], "done"])
+    answered(ran(there))
+    shown = [request.messages for request in there.privileged.asked]
+    for before, after in itertools.pairwise(shown):
+        assert after[: len(before)] == before
+        assert len(after) > len(before)
+    assert all(messages[1].text == "How many?" for messages in shown)
+
+
+@holds("R4.4")
+@pytest.mark.parametrize("name", ["rounds", "calls", "tool_calls", "tokens", "seconds"])
+def test_a_run_without_a_bound_cannot_be_begun(name: str) -> None:
+    assert getattr(strategy_limits(), name) > 0
+    with pytest.raises(BicameralError):
+        replace(strategy_limits(), **{name: None})
+
+
+@holds("R4.4")
+def test_the_time_of_the_run_is_bounded() -> None:
+    there = table([[GHENT], "never"], bounds=strategy_limits(seconds=0.05))
+    ask = there.privileged.generate
+
+    async def generate(request: ModelRequest) -> Any:
+        await asyncio.sleep(30 if there.privileged.asked else 0)
+        return await ask(request)
+
+    there.privileged.generate = generate  # type: ignore[method-assign]
+    outcome = ran(there)
+    assert isinstance(outcome, Exhausted)
+    assert outcome.bound == "seconds"
 
 
 @pytest.mark.model

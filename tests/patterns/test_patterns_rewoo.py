@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import itertools
 import json
 import time
 from collections.abc import Sequence
@@ -13,13 +14,14 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 from patterns_models import performed
-from patterns_world import EVE, HOSTILE, Table, World, answered, table
+from patterns_world import EVE, HOSTILE, Table, World, answered, run_work, table
 
-from bicameral.errors import CatalogError, ModelError
+from bicameral.errors import BicameralError, CatalogError, ModelError
+from bicameral.journal import open_journal_at
 from bicameral.limits import Limits, strategy_limits
 from bicameral.models import LocalProvider
 from bicameral.patterns import Exhausted, GaveUp, ReWOO, program_text, untrusted_value
-from bicameral.patterns.kernel import NoteEvent
+from bicameral.patterns.kernel import Context, Labelled, NoteEvent, resume_pattern
 from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.tools import Origin, Tool, tool
 from invariants import holds
@@ -321,6 +323,47 @@ def test_arguments_are_read_as_their_types_want_them() -> None:
         outcome = ran(table([plan(node("take", **(given | {name: wrong})))] * 2, tools=[take]))
         assert isinstance(outcome, GaveUp), name
         assert outcome.error.code == "pattern.bad-plan"
+
+
+def _census(about: str) -> Tool:
+    def population(city: str) -> int:
+        return 270_473
+
+    population.__doc__ = about
+    return tool(effect="read", outbound=False, origins=Origin("system", "public"), purpose={"city": "selects"})(
+        population
+    )
+
+
+@holds("R5.4")
+def test_a_plan_is_not_gone_on_with_by_other_tools_than_were_shown(tmp_path: Path) -> None:
+    """The process dies behind the plan. Whoever goes on has a tool of the same name, which is another one."""
+    journal = open_journal_at(tmp_path / "journal.db")
+    there = table([plan(GHENT), "270473"], tools=[_census("How many people live in a city.")], journal=journal)
+    whole = journal.events(answered(ran(there)).run)
+    for event in itertools.takewhile(lambda event: event.kind != "step-finished", whole):
+        journal.append("died", event.kind, event.step, event.body)
+    other = table(["never"], tools=[_census("How many fish live in a city.")], journal=journal)
+    with pytest.raises(BicameralError) as caught:
+        asyncio.run(resume_pattern(journal, "died", other.desk))
+    assert caught.value.code == "run.other-code"
+    assert not other.privileged.asked
+    same = table(["270473"], tools=[_census("How many people live in a city.")], journal=journal)
+    assert answered(asyncio.run(resume_pattern(journal, "died", same.desk))).value == "270473"
+
+
+@holds("R5.4")
+def test_the_planner_is_shown_the_tools_that_can_run_and_no_others() -> None:
+    async def fewer(context: Context) -> Labelled[Any]:
+        context.restrict_tools(["population"])
+        return await ReWOO(max_replans=0).execute(context, program_text("How many?"))
+
+    there = table([plan(GHENT, node("add", a="1", b="2"))])
+    outcome = asyncio.run(run_work(there.desk, fewer))
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == "models.bad-reply"
+    assert "- population(" in there.privileged.prompts[0]
+    assert "- add(" not in there.privileged.prompts[0]
 
 
 @pytest.mark.model

@@ -273,6 +273,26 @@ def test_steps_that_do_not_fit_together_are_refused_before_anybody_is_asked(step
     assert not there.privileged.asked
 
 
+@holds("K8.8")
+def test_no_note_of_one_task_is_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    pads: list[Pad] = []
+    write = Pad.write
+
+    def keep(pad: Pad, step: str, page: Labelled[list[PadNote]]) -> None:
+        pads.append(pad)
+        write(pad, step, page)
+
+    monkeypatch.setattr(Pad, "write", keep)
+    steps = [PadStep("a", program_text("a")), PadStep("b", program_text("b"))]
+    there = table([reply("x", "a note"), full("done"), reply("x", "a note"), "no form", "no form"])
+    answered(ran(there, steps))
+    assert isinstance(ran(there, steps), GaveUp)
+    assert pad_in(there.privileged.asked[2].messages[1].text) == ""
+    for pad in pads:
+        with pytest.raises(KeyError):
+            pad.pages(["a"])
+
+
 @pytest.mark.model
 @pytest.mark.timeout(900)
 def test_the_example_works_with_a_real_model(small_model: LocalProvider, tmp_path: Path) -> None:

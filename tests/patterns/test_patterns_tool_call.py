@@ -11,6 +11,7 @@ import pytest
 from patterns_models import performed
 from patterns_world import EVE, HOSTILE, World, table
 
+from bicameral.journal import open_journal_at
 from bicameral.models import LocalProvider, ToolCall
 from bicameral.patterns import Answered, GaveUp, format_text, from_user, untrusted_value
 from bicameral.patterns.integration.tool_call import MAX_TOOLS, ToolCalling
@@ -156,6 +157,24 @@ def test_a_person_can_say_yes_to_exactly_this_call() -> None:
     there = table([], [call("send", to="bob@example.com", body="Hi")], world=World(), approver=yes)
     assert routed(there, untrusted_value("Write to Bob.", "page")).value["result"] == "sent"
     assert yes.seen == [("send", {"to": "bob@example.com", "body": "Hi"})]
+
+
+@pytest.mark.parametrize("yes", [True, False])
+@holds("I2.4", "I2.5")
+def test_a_call_with_consequences_has_an_approval_on_record_before_its_one_result(tmp_path: Path, yes: bool) -> None:
+    class Person:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
+            return Answers.yes(question.calls) if yes else Answers(frozenset())
+
+    journal = open_journal_at(tmp_path / "journal.db")
+    there = table([], [call("send", to="bob@example.com", body="Hi")], approver=Person(), journal=journal)
+    outcome = routed(there, untrusted_value("Write to Bob.", "page"))
+    events = [event for event in journal.events(outcome.run) if event.kind in ("approval", "step-finished")]
+    expected = ["approval", "step-finished"] if yes else ["approval"]
+    assert [(event.kind, event.step) for event in events] == [(kind, "call 1") for kind in expected]
+    assert len(events[0].body["approved"]) == yes
+    assert there.world.done == [("send", ("bob@example.com", "Hi"))] * yes
+    assert isinstance(outcome, Answered if yes else GaveUp)
 
 
 @pytest.mark.model
