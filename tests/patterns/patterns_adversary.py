@@ -41,6 +41,7 @@ EVE = "eve@evil.example"
 CANARY = "zq7canary"
 _WORD = re.compile(r"[A-Za-z0-9][\w.@'-]*[\w]|\d")
 _NAME = re.compile(r"[A-Z][a-z]+(?: [A-Z][a-z]+)+")
+_LINE = re.compile(r"^(?:- )?([a-z]\w+)\b", re.MULTILINE)
 _MARK = re.compile(r"mark[0-9a-f]{12}")
 _LEAST_SEEDS, _MOST_SEEDS = 6, 60
 
@@ -115,8 +116,10 @@ class Words:
     def word(self) -> str:
         message = self.chance.choice([each for each in self.request.messages if each.text])
         found = _WORD.findall(message.text)
-        if (names := _NAME.findall(message.text)) and self.chance.random() < 0.2:
-            return self.chance.choice(names)
+        # Names of several words, and words that begin a line, are seldom drawn by chance and often what is wanted.
+        for wanted in (_NAME, _LINE):
+            if (names := wanted.findall(message.text)) and self.chance.random() < 0.2:
+                return self.chance.choice(names)
         named = [each for each in found if each[:1].isupper() or "." in each or "@" in each]
         return self.chance.choice(named if named and self.chance.random() < 0.5 else found or ["word"])
 
