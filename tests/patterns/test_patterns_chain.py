@@ -22,6 +22,7 @@ from bicameral.patterns import GaveUp, Parallelization
 from bicameral.patterns.kernel import Context, NoteEvent, Pattern, Role, replay_pattern, untrusted_value
 from bicameral.patterns.orchestration.chain import Branch, Chain, Spread, not_empty
 from bicameral.tools import Origin, tool
+from invariants import holds
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ def echo(request: ModelRequest) -> str:
     return f"<{request.messages[-1].text}>"
 
 
+@holds("O2.1", "O2.4")
 def test_each_step_reads_the_result_of_the_one_before_and_nothing_else() -> None:
     there = table(echo)
     chain = Say("draft") | Say("shorten") | Say("translate")
@@ -61,6 +63,7 @@ def test_labels_pass_from_step_to_step() -> None:
     assert there.privileged.asked == [], "what a stranger wrote stays with the quarantined model in every step"
 
 
+@holds("O2.6", "O2.7")
 def test_a_gate_sends_back_and_then_ends_the_chain() -> None:
     replies = iter(["", "good", "end"])
     there = table(lambda request: next(replies))
@@ -337,6 +340,7 @@ TYPED = textwrap.dedent(
 
 
 @pytest.mark.parametrize(("last", "fits"), [("", True), ("bad = Half() | Number()", False)])
+@holds("O2.3")
 def test_the_type_checker_knows_which_patterns_fit(tmp_path: Path, last: str, fits: bool) -> None:
     (tmp_path / "typed.py").write_text(TYPED + last)
     program = Path(sys.executable).with_name("basedpyright")

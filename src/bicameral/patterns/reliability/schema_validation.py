@@ -20,7 +20,8 @@ from bicameral.types import RecordType, Type, mismatch, type_from_annotation, ty
 HOST = Role("Host", "Reply with one JSON object of the wanted form and nothing else.", max_tokens=256)
 ASKER = Role(
     "Asker",
-    "Correct the reply as little as the error asks for. Reply with one JSON object of the wanted form and nothing else.",
+    "Correct the reply as little as the error asks for. Reply with one JSON object of the wanted form and nothing "
+    "else.",
     tier="small",
     max_tokens=256,
 )
