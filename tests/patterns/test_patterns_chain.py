@@ -144,6 +144,7 @@ def notes(outcome: Any, what: str) -> list[dict[str, Any]]:
     return [each.facts for each in outcome.trace if isinstance(each, NoteEvent) and each.what == what]
 
 
+@holds("O2.4")
 @pytest.mark.parametrize("names", [("product",), ("product", "city")])
 def test_a_step_reads_the_fields_that_it_takes_and_no_others(names: tuple[str, ...]) -> None:
     there = table(echo)
@@ -181,6 +182,7 @@ def test_a_field_that_is_not_there_ends_the_chain() -> None:
     assert outcome.error.code == "labels.no-field"
 
 
+@holds("O2.1")
 def test_the_steps_that_ran_are_those_that_were_declared() -> None:
     replies = iter(["", "good", "end"])
     chain = Chain.of(Say("a"), Give("x"), Say("b")).with_gate(0, not_empty)
@@ -216,6 +218,7 @@ def test_a_step_that_is_sent_back_reads_why() -> None:
     assert "An earlier result was sent back: it is empty" in second
 
 
+@holds("O2.7")
 @pytest.mark.parametrize("retries", [0, 1, 3])
 def test_a_gate_sends_back_at_most_max_retries_times(retries: int) -> None:
     there = table(lambda request: "")
@@ -230,6 +233,7 @@ def _raises(value: Any) -> str | None:
     raise ValueError(f"what about {value}?")
 
 
+@holds("O2.6")
 @pytest.mark.parametrize("gate", [_raises, lambda value: True, lambda value: False, lambda value: ""])
 def test_a_gate_without_a_verdict_lets_nothing_pass_and_is_on_record(gate: Any) -> None:
     there = table(echo)
@@ -241,6 +245,7 @@ def test_a_gate_without_a_verdict_lets_nothing_pass_and_is_on_record(gate: Any) 
     assert len(there.privileged.asked) == 1
 
 
+@holds("O2.6")
 def test_every_verdict_is_on_record_with_the_value_that_it_is_about(tmp_path: Path) -> None:
     journal = open_journal_at(tmp_path / "journal.db")
     replies = iter(["", "good", "good"])
@@ -266,6 +271,7 @@ def test_words_of_a_gate_about_untrusted_text_reach_no_error_and_no_privileged_p
 # Branches and lists ---------------------------------------------------------------------------------------------------
 
 
+@holds("O2.2")
 @pytest.mark.parametrize(("kind", "system"), [("bug", "You fix."), ("praise", "You thank.")])
 def test_a_branch_takes_the_way_that_the_value_names(kind: str, system: str) -> None:
     there = table(echo)
@@ -275,6 +281,7 @@ def test_a_branch_takes_the_way_that_the_value_names(kind: str, system: str) -> 
     assert [each["way"] for each in notes(outcome, "branch")] == [kind]
 
 
+@holds("O2.2")
 @pytest.mark.parametrize("kind", ["spam", "", None, 7, HOSTILE])
 def test_a_value_that_names_no_way_ends_the_chain(kind: Any) -> None:
     there = table(echo)

@@ -42,6 +42,7 @@ from bicameral.patterns.reliability.degradation import (
     TemplatePath,
 )
 from bicameral.patterns.reliability.guardrails import Guard, Refuse
+from invariants import holds
 
 LATER = TemplatePath("Please try later.")
 QUESTION = program_text("How many live in Ghent?")
@@ -99,6 +100,7 @@ def _rule(text: str) -> str | None:
     return "about 270,000" if "Ghent" in text else None
 
 
+@holds("V19.3")
 @pytest.mark.parametrize(
     ("path", "value", "name"),
     [
@@ -128,6 +130,7 @@ def test_a_fallback_reads_the_question_and_nothing_of_the_failed_work() -> None:
 # Routes ---------------------------------------------------------------------------------------------------------------
 
 
+@holds("V19.1")
 def test_every_declared_failure_has_a_class_or_nothing_is_made() -> None:
     for fails in (("models", "tools.timeout"), ()):
         with pytest.raises(CatalogError) as caught:
@@ -213,6 +216,7 @@ def test_a_limit_of_the_main_path_is_a_failure_and_one_of_the_run_ends_it() -> N
 # Refusals and effects -------------------------------------------------------------------------------------------------
 
 
+@holds("V19.6")
 @pytest.mark.parametrize("code", [*REFUSALS, "policy.denied", "labels.laundered"])
 def test_a_refusal_leads_to_a_template_alone(code: str) -> None:
     for path in (SimplerPath(SMALL), RulePath(_rule), CachedPath(AnswerCache(Path("cache")))):
@@ -222,6 +226,7 @@ def test_a_refusal_leads_to_a_template_alone(code: str) -> None:
     assert made(Main(), LATER, code)
 
 
+@holds("V19.6")
 @pytest.mark.parametrize(
     "error", [PolicyError("policy.denied", "no"), ModelError("models.refused", "no"), RunError("pattern.guarded", "no")]
 )
@@ -234,6 +239,7 @@ def test_a_refusal_inside_a_declared_area_still_gets_the_template(error: Bicamer
     assert not there.privileged.asked
 
 
+@holds("V19.6")
 def test_a_guard_cannot_be_passed_by_failing_over() -> None:
     guarded = Guardrails(ZeroShot(), (Guard("nothing", "input", lambda seen: Refuse("not this")),))
     there = table(["the weaker model answers"])
@@ -274,6 +280,7 @@ def cached(folder: Path, main: Pattern[..., Any], **options: Any) -> GracefulDeg
     return made(main, CachedPath(AnswerCache(folder)), **options)
 
 
+@holds("V19.5")
 def test_a_cached_answer_shows_its_age_and_has_its_labels(tmp_path: Path) -> None:
     replies: list[Any] = ["270,473", DOWN, DOWN, DOWN]
     there = table(replies, ["from a page", DOWN])
@@ -292,6 +299,7 @@ def test_a_cached_answer_shows_its_age_and_has_its_labels(tmp_path: Path) -> Non
     assert not kept.label.trusted
 
 
+@holds("V19.5")
 @pytest.mark.parametrize(("age", "hit"), [(10, True), (3500, True), (3700, False), (-60, False)])
 def test_an_expired_answer_is_a_miss(age: float, hit: bool, tmp_path: Path) -> None:
     pattern = cached(tmp_path, ZeroShot())

@@ -22,6 +22,7 @@ from bicameral.patterns.kernel import NoteEvent, from_user, replay_pattern
 from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.secrets import isolate_secrets, register_secret
 from bicameral.tools import Origin, Tool, tool
+from invariants import holds
 
 DOWN = ToolError("tools.unreachable", "nobody answers")
 USD: Parameters = {"currency": from_user("USD")}
@@ -78,6 +79,7 @@ def codes(outcome: Any) -> list[Any]:
 # No model -------------------------------------------------------------------------------------------------------------
 
 
+@holds("I1.1")
 def test_no_model_is_called_between_signal_and_result() -> None:
     service = Service()
     there = table(["never"], ["never"], tools=[service.tool()])
@@ -89,6 +91,7 @@ def test_no_model_is_called_between_signal_and_result() -> None:
     assert not (outcome.model_calls)
 
 
+@holds("I1.1")
 def test_a_tool_that_asks_a_model_is_stopped_before_the_model_is_asked() -> None:
     there: Table
 
@@ -106,6 +109,7 @@ def test_a_tool_that_asks_a_model_is_stopped_before_the_model_is_asked() -> None
 # The check ------------------------------------------------------------------------------------------------------------
 
 
+@holds("I1.7")
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -139,6 +143,7 @@ def _raises(values: Any) -> str | None:
     raise ValueError(values["currency"])
 
 
+@holds("I1.3")
 @pytest.mark.parametrize(
     ("currency", "check", "sent"), [("USD", _only_usd, True), ("XAU", _only_usd, False), ("USD", _raises, False)]
 )
@@ -160,6 +165,7 @@ def test_words_of_a_check_about_untrusted_values_reach_no_error() -> None:
     assert service.requests == []
 
 
+@holds("I1.2")
 def test_the_same_parameters_make_the_same_request() -> None:
     def request(**values: Any) -> Any:
         outcome = ran(Service(), parameters={name: from_user(value) for name, value in values.items()})
@@ -172,6 +178,7 @@ def test_the_same_parameters_make_the_same_request() -> None:
 # Attempts -------------------------------------------------------------------------------------------------------------
 
 
+@holds("I1.4")
 @pytest.mark.parametrize(
     ("script", "made_codes"),
     [
@@ -212,6 +219,7 @@ def test_an_attempt_takes_at_most_its_seconds() -> None:
     assert codes(outcome) == ["tools.timeout", "ok"]
 
 
+@holds("I1.4")
 def test_after_failures_in_a_row_nothing_is_sent_and_the_refusal_is_on_record(tmp_path: Path) -> None:
     service = Service([DOWN] * 4)
     pattern = made(max_attempts=2, breaker_after=3, breakers=ToolBreakers(rest=60))
@@ -272,6 +280,7 @@ class Person:
         return Answers.yes(question.calls) if self.yes else Answers.no()
 
 
+@holds("I1.6")
 @pytest.mark.parametrize("person", [None, Person(yes=False), Person(yes=True)])
 def test_a_privileged_request_is_sent_only_with_an_approval(person: Person | None) -> None:
     service = Service()
@@ -301,6 +310,7 @@ def test_untrusted_content_to_a_trusted_receiver_keeps_its_own_label() -> None:
     assert there.world.done == [("send", ("bob@example.com", "The fee is 40 euros."))]
 
 
+@holds("I1.8")
 def test_only_declared_fields_come_back() -> None:
     outcome = answered(ran(Service(), made(fields=("rate",))))
     assert outcome.value == {"rate": 1.25}
@@ -309,6 +319,7 @@ def test_only_declared_fields_come_back() -> None:
     assert isinstance(missing, GaveUp)
 
 
+@holds("I1.8")
 @pytest.mark.parametrize(("cap", "fits"), [(500, True), (5, False)])
 def test_a_result_stays_under_its_cap(cap: int, fits: bool) -> None:
     outcome = ran(Service(), made(result_tokens=cap))
@@ -318,6 +329,7 @@ def test_a_result_stays_under_its_cap(cap: int, fits: bool) -> None:
         assert "canary-3302" not in str(outcome.error)
 
 
+@holds("I1.5")
 def test_credentials_are_the_clients_and_appear_in_no_result_and_no_record(tmp_path: Path) -> None:
     key = "sk-canary-9915-0c1d2e3f"
     sent: list[str] = []

@@ -17,6 +17,7 @@ from bicameral.models import LocalProvider, ModelRequest, ToolCall
 from bicameral.patterns import AgentIsolation, GaveUp, OutputTemplate, ReAct, Role, program_text, untrusted_value
 from bicameral.patterns.kernel import Context, Labelled, Pattern, replay_pattern
 from bicameral.patterns.orchestration.isolation import CHILD, WRITER
+from invariants import holds
 
 
 class Home(TypedDict):
@@ -42,6 +43,7 @@ def ran(there: Table, pattern: AgentIsolation = HOME, task: Any = None) -> Any:
 # What the child reads -------------------------------------------------------------------------------------------------
 
 
+@holds("O17.1")
 def test_the_childs_prompt_is_its_setup_and_the_brief() -> None:
     there = table(speak)
     outcome = answered(ran(there))
@@ -53,6 +55,7 @@ def test_the_childs_prompt_is_its_setup_and_the_brief() -> None:
     assert messages[1].text == "In which city does Ada live?"
 
 
+@holds("O17.1")
 def test_nothing_that_the_parent_read_or_said_reaches_the_child() -> None:
     """The parent holds a secret in its conversation, in a file of its own and in what it has opened."""
     there = table(speak)
@@ -72,6 +75,7 @@ def test_nothing_that_the_parent_read_or_said_reaches_the_child() -> None:
     assert not any(CANARY in prompt for prompt in children)
 
 
+@holds("O17.4", "O17.7")
 def test_what_the_child_did_reaches_the_parent_as_a_value_alone() -> None:
     there = table(lambda request: f"I went through {CANARY}" if "thinks" in request.messages[0].text else GHENT)
     thinker = Role("Thinker", "One who thinks.")
@@ -97,6 +101,7 @@ def test_what_the_child_did_reaches_the_parent_as_a_value_alone() -> None:
     assert [each.at for each in outcome.model_calls] == ["side task/child/", "side task/child/", ""]
 
 
+@holds("O17.3")
 @pytest.mark.parametrize(("words", "fits"), [(40, True), (60, False)])
 def test_a_brief_that_is_too_long_is_refused_and_not_cut(words: int, fits: bool) -> None:
     there = table(lambda request: "word " * words if request.messages[0].text == WRITER.setup else GHENT)
@@ -117,6 +122,7 @@ def test_without_a_writer_the_task_is_the_brief() -> None:
 # Its tools ------------------------------------------------------------------------------------------------------------
 
 
+@holds("O17.2")
 def test_the_child_has_the_tools_that_are_declared_and_no_others() -> None:
     wish = ToolCall("1", "send", {"to": "bob@example.com", "body": "hi"})
     script: list[Any] = [[ToolCall("1", "population", {"city": "Ghent"})], [wish], "Ghent.", GHENT]
@@ -129,6 +135,7 @@ def test_the_child_has_the_tools_that_are_declared_and_no_others() -> None:
     assert outcome.effects == ()
 
 
+@holds("O17.2")
 def test_a_child_has_no_tools_by_default_and_a_role_never_has() -> None:
     there = table(["Ghent.", GHENT])
     ran(there, AgentIsolation.of(Home, child=ReAct() | OutputTemplate.of(Home), writer=None))
@@ -140,6 +147,7 @@ def test_a_child_has_no_tools_by_default_and_a_role_never_has() -> None:
 # The contract ---------------------------------------------------------------------------------------------------------
 
 
+@holds("O17.4")
 @pytest.mark.parametrize("reply", ["Ghent", '{"city": 4}', '{"city": "Ghent", "more": "canary-4471"}', "{}", HOSTILE])
 def test_what_does_not_fit_the_contract_is_nothing(reply: str) -> None:
     there = table([reply] * 3)
@@ -163,6 +171,7 @@ class Give(Pattern[[Labelled[str]], Any]):
         return context.derive(self.value)
 
 
+@holds("O17.4")
 @pytest.mark.parametrize("value", ["the whole transcript", {"city": "Ghent", "trace": CANARY}, {"city": None}, None])
 def test_a_pattern_that_gives_more_than_the_contract_gives_nothing(value: Any) -> None:
     outcome = ran(table(), AgentIsolation.of(Home, child=Give(value), writer=None))
@@ -171,6 +180,7 @@ def test_a_pattern_that_gives_more_than_the_contract_gives_nothing(value: Any) -
     assert CANARY not in str(outcome.error)
 
 
+@holds("O17.6")
 def test_the_childs_session_is_closed_when_it_has_returned() -> None:
     child = Give({"city": "Ghent"})
     there = table(speak)
@@ -192,6 +202,7 @@ def test_the_childs_session_is_closed_when_it_has_returned() -> None:
 # The guard ------------------------------------------------------------------------------------------------------------
 
 
+@holds("O17.5")
 @pytest.mark.parametrize("side_by_side", [False, True])
 def test_the_seventh_child_of_a_run_is_not_started(side_by_side: bool) -> None:
     there = table(speak)
@@ -220,6 +231,7 @@ def test_children_of_another_run_do_not_count() -> None:
     assert all(ran(there, BARE).ok for _ in range(8))
 
 
+@holds("O17.5")
 @pytest.mark.parametrize("depth", [1, 2])
 def test_a_child_inside_a_child_is_as_deep_as_the_outermost_allows(depth: int) -> None:
     inner = AgentIsolation.of(Home, writer=None, max_depth=5, max_children=50)

@@ -19,6 +19,7 @@ from bicameral.patterns import GaveUp, SchemaValidation, program_text, untrusted
 from bicameral.patterns.kernel import NoteEvent, replay_pattern
 from bicameral.patterns.kernel._codec import fingerprint
 from bicameral.patterns.reliability.schema_validation import ASKER, HOST, FailExit, MarkerExit, one_bed_each
+from invariants import holds
 
 
 class Booking(TypedDict):
@@ -71,6 +72,7 @@ def test_a_value_of_the_schema_gets_through_at_once() -> None:
     assert [each.participant for each in outcome.model_calls] == ["Host"]
 
 
+@holds("V20.1", "V20.7")
 @pytest.mark.parametrize("wrong", COERCIBLE)
 def test_nothing_is_coerced_into_the_schema(wrong: str) -> None:
     there = table([COERCIBLE[wrong]] * 9)
@@ -81,6 +83,7 @@ def test_nothing_is_coerced_into_the_schema(wrong: str) -> None:
     assert answered(ran(again)).value == VALUE
 
 
+@holds("V20.3")
 @pytest.mark.parametrize("retries", [0, 1, 2, 3])
 def test_the_model_is_asked_at_most_once_and_max_retries_times(retries: int) -> None:
     there = table([FEW_BEDS] * 9)
@@ -91,6 +94,7 @@ def test_the_model_is_asked_at_most_once_and_max_retries_times(retries: int) -> 
         SchemaValidation.of(Booking, FailExit(), max_retries=4)
 
 
+@holds("V20.2")
 def test_prompt_grammar_and_validator_have_one_schema() -> None:
     there = table([FEW_BEDS, GOOD])
     outcome = ran(there)
@@ -102,6 +106,7 @@ def test_prompt_grammar_and_validator_have_one_schema() -> None:
         assert all(f"- {name} (" in request.messages[0].text for name in VALUE)
 
 
+@holds("V20.4")
 @pytest.mark.parametrize(
     ("reply", "exact"),
     [
@@ -131,6 +136,7 @@ def test_each_retry_shows_the_last_reply_and_not_the_ones_before() -> None:
     assert first not in last
 
 
+@holds("V20.8")
 def test_asking_again_takes_a_fresh_session_in_quarantine_too() -> None:
     there = table(["never"], [FEW_BEDS, GOOD])
     outcome = answered(ran(there, task=untrusted_value(HOSTILE, "mail")))
@@ -193,6 +199,7 @@ def test_a_marker_that_untrusted_text_led_to_is_untrusted() -> None:
     assert not answered(ran(there, pattern, untrusted_value(HOSTILE, "mail"))).label.trusted
 
 
+@holds("V20.1")
 @pytest.mark.parametrize("marker", [None, {}, {**NOBODY, "more": 1}, {**NOBODY, "beds": "0"}, {**NOBODY, "beds": 1}])
 def test_a_marker_that_is_no_value_of_the_schema_does_not_build(marker: Any) -> None:
     with pytest.raises(CatalogError) as caught:
@@ -200,6 +207,7 @@ def test_a_marker_that_is_no_value_of_the_schema_does_not_build(marker: Any) -> 
     assert caught.value.code == "pattern.bad-schema"
 
 
+@holds("V20.5")
 def test_nothing_builds_without_exactly_one_exit() -> None:
     with pytest.raises(TypeError):
         SchemaValidation(BOOKING.wanted)  # pyright: ignore[reportCallIssue]

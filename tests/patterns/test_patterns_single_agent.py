@@ -20,6 +20,7 @@ from bicameral.patterns.orchestration.single_agent import AGENT, DELEGATION
 from bicameral.patterns.strategies import ModelPair
 from bicameral.sessions import Chambers, Quarantined
 from bicameral.tools import Origin, Tool, tool
+from invariants import holds
 
 
 def call(name: str, /, **arguments: Any) -> ToolCall:
@@ -55,6 +56,7 @@ class Changing(Speaker):
 # The session ----------------------------------------------------------------------------------------------------------
 
 
+@holds("O1.1", "O1.6")
 def test_only_request_model_output_and_tool_results_enter_the_conversation() -> None:
     there = table([[GHENT], [BRUGES], [BRUGES], "390,014."])
     outcome = answered(ran(there))
@@ -69,6 +71,7 @@ def test_only_request_model_output_and_tool_results_enter_the_conversation() -> 
         assert later.messages[: len(earlier.messages)] == earlier.messages
 
 
+@holds("O1.1")
 def test_a_run_has_one_model_on_each_side() -> None:
     there = table([[READ]], [[GHENT], "An answer."])
     outcome = answered(ran(there))
@@ -81,6 +84,7 @@ def test_a_run_has_one_model_on_each_side() -> None:
     assert not any(HOSTILE in prompt for prompt in there.privileged.prompts)
 
 
+@holds("O1.1")
 def test_a_second_model_ends_the_run_before_its_calls_are_made() -> None:
     there = table()
     send = call("send", to="bob@example.com", body="hello")
@@ -95,12 +99,14 @@ def test_a_second_model_ends_the_run_before_its_calls_are_made() -> None:
     assert len(high.asked) == 2
 
 
+@holds("O1.2")
 def test_nothing_in_the_pattern_can_start_another_agent() -> None:
     agent = SingleAgent()
     assert agent.children == {}
     assert not any("Pattern" in str(each.type) or "Responder" in str(each.type) for each in fields(agent))
 
 
+@holds("O1.2")
 def test_a_tool_that_delegates_is_refused_and_can_be_left_out() -> None:
     own, other = numbered_tools(2)
     there = table(["done"], tools=[own, replace(other, capabilities=(DELEGATION,))])
@@ -115,6 +121,7 @@ def test_a_tool_that_delegates_is_refused_and_can_be_left_out() -> None:
 # The bounds -----------------------------------------------------------------------------------------------------------
 
 
+@holds("O1.3")
 @pytest.mark.parametrize(("count", "fits"), [(0, True), (15, True), (16, False)])
 def test_the_sixteenth_tool_ends_the_run_before_the_model_is_asked(count: int, fits: bool) -> None:
     there = table(["done"], tools=numbered_tools(count))
@@ -128,6 +135,7 @@ def test_the_sixteenth_tool_ends_the_run_before_the_model_is_asked(count: int, f
         SingleAgent(max_tools=16)
 
 
+@holds("O1.5")
 @pytest.mark.parametrize("steps", [1, 3, 12])
 def test_the_run_ends_after_max_steps_at_the_latest(steps: int) -> None:
     there = table(lambda request: [call("population", city="Ghent" if len(request.messages) % 4 else "Bruges")])
@@ -138,12 +146,14 @@ def test_the_run_ends_after_max_steps_at_the_latest(steps: int) -> None:
     assert len(outcome.tool_calls) == steps - 1
 
 
+@holds("O1.4")
 @pytest.mark.parametrize("wrong", [{"max_steps": 0}, {"max_steps": 21}, {"repeats": 1}, {"window": 0}])
 def test_there_is_no_agent_without_a_bound(wrong: dict[str, int]) -> None:
     with pytest.raises(CatalogError, match=r"pattern\.bad-knob"):
         SingleAgent(**wrong)  # pyright: ignore[reportArgumentType]
 
 
+@holds("O1.4")
 def test_every_run_has_a_trace_also_one_that_fails_and_is_replayed(tmp_path: Path) -> None:
     with open_journal_at(tmp_path / "journal.db") as journal:
         there = table([[GHENT], "270,473."], journal=journal)

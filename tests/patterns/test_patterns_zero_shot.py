@@ -23,6 +23,7 @@ from bicameral.patterns.signal.zero_shot import (
     prompt_hash,
     reply_form,
 )
+from invariants import holds
 
 WARM = Role("Host", "Sort the text.", temperature=0.8, max_tokens=64)
 UNAVAILABLE = ModelError("models.unavailable", "it does not answer")
@@ -37,6 +38,7 @@ def probed(script: Script, pattern: ZeroShot | None = None) -> Any:
     return asyncio.run((pattern or ZeroShot(WARM)).probe(table(script).desk, program_text("It crashes.")))
 
 
+@holds("S1.1")
 @pytest.mark.parametrize("reply", ["bug", "", "   bug\n", "```json\n{}\n```", "I cannot say.", '{"kind": "bu'])
 def test_a_run_is_one_call_and_its_reply_goes_on_unchanged(reply: str) -> None:
     there, outcome = ran([reply, "a second reply"])
@@ -44,6 +46,7 @@ def test_a_run_is_one_call_and_its_reply_goes_on_unchanged(reply: str) -> None:
     assert len(there.privileged.asked) == outcome.taken.calls == 1
 
 
+@holds("S1.1")
 def test_a_call_that_fails_is_not_made_again() -> None:
     there, outcome = ran([UNAVAILABLE, "bug"])
     assert isinstance(outcome, GaveUp)
@@ -67,6 +70,7 @@ def test_untrusted_text_goes_to_the_quarantined_model_and_labels_the_reply() -> 
     assert HOSTILE not in str(outcome.trace)
 
 
+@holds("S1.3")
 def test_model_and_sampling_settings_are_stored_with_every_result(tmp_path: Path) -> None:
     with open_journal_at(tmp_path / "journal.db") as journal:
         there = table(["bug"], journal=journal)
@@ -79,6 +83,7 @@ def test_model_and_sampling_settings_are_stored_with_every_result(tmp_path: Path
         assert again.identical, again.differences
 
 
+@holds("S1.3")
 @pytest.mark.parametrize("other", [WARM, Role("Host", HOST.setup, temperature=0.1), Role("Host", HOST.setup)])
 def test_results_of_different_settings_make_no_baseline(other: Role) -> None:
     first, second = answered(ran(["bug"])[1]), answered(ran(["bug"], ZeroShot(other))[1])
@@ -88,6 +93,7 @@ def test_results_of_different_settings_make_no_baseline(other: Role) -> None:
     assert caught.value.code == "pattern.mixed-baseline"
 
 
+@holds("S1.3")
 def test_a_result_of_another_model_makes_no_baseline() -> None:
     trusted = answered(ran(["bug"])[1])
     there = table([], ["bug"])
@@ -97,6 +103,7 @@ def test_a_result_of_another_model_makes_no_baseline() -> None:
     assert caught.value.code == "pattern.mixed-baseline"
 
 
+@holds("S1.4")
 def test_a_declared_baseline_keeps_its_prompt() -> None:
     assert ZeroShot(WARM, declared=prompt_hash(WARM.setup)).host is WARM
     with pytest.raises(CatalogError) as caught:
