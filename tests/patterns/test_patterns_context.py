@@ -28,6 +28,7 @@ from bicameral.patterns.kernel import (
     Context,
     Pattern,
     PatternWork,
+    PromptText,
     Role,
     from_user,
     replay_pattern,
@@ -152,7 +153,7 @@ def test_a_check_cannot_change_the_value_that_it_passes() -> None:
 
 def test_a_choice_is_one_of_the_options(journal: Journal) -> None:
     async def choose(context: Context) -> Labelled[Any]:
-        options = {"billing": "Invoices.", "support": program_text("Defects.")}
+        options: dict[str, PromptText] = {"billing": "Invoices.", "support": program_text("Defects.")}
         return await context.choose(WRITER, "Where to?", options=options)
 
     there = table(['{"value": "sales"}', '{"value": "support"}'], journal=journal)

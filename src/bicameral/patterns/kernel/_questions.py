@@ -132,7 +132,8 @@ class Questions(ContextState):
             max_text: How many characters a free text in the form may have.
         """
         schema = _form_schema(wanted, max_text) if schema is None else schema
-        asked, rejected = parts, None
+        asked: tuple[PromptText, ...] = parts
+        rejected: _Rejection | None = None
         for left in range(retries, -1, -1):
             reply = await self._ask_again(role, asked, rejected, stable=stable, schema=schema, sample=sample)
             found = self._parse(reply, wanted, check)
@@ -195,9 +196,12 @@ class Questions(ContextState):
             raise RunError(
                 "pattern.bad-options", f"there are {len(names)} options", expected="one or more, each with its own name"
             )
-        told = options if isinstance(options, Mapping) else dict.fromkeys(names, "")
-        lines = [line for name in names for line in _option_line(name, told[name])]
-        asked: tuple[PromptText, ...] = (*parts, "\n\nChoose one of:", *lines)
+        empty: PromptText = ""
+        told: Mapping[str, PromptText] = options if isinstance(options, Mapping) else dict.fromkeys(names, empty)
+        asked: list[PromptText] = list(parts)
+        asked.append("\n\nChoose one of:")
+        for name in names:
+            asked += _option_line(name, told[name])
         return await self.fill(role, *asked, wanted=LiteralType(names), stable=stable, retries=retries, sample=sample)
 
     async def read_form(
