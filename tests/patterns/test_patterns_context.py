@@ -37,7 +37,7 @@ from bicameral.patterns.kernel import (
 )
 from bicameral.routing import Alias, Aliases, Router, Selection
 from bicameral.runs import Answers, ApprovalQuestion, Replayed, Suspend
-from bicameral.tools import call_key
+from bicameral.tools import Origin, call_key, tool
 from bicameral.types import STR, Field, IntType, RecordType
 
 WRITER = Role("Writer", "You write.")
@@ -469,9 +469,69 @@ def test_a_yes_to_a_part_that_was_cut_off_meanwhile_is_not_used(journal: Journal
     assert again.identical, again.differences
 
 
-def test_a_change_that_a_straggler_had_begun_is_finished_and_replayed(journal: Journal) -> None:
-    from bicameral.tools import Origin, tool
+def test_parts_make_their_own_calls_after_one_question(journal: Journal) -> None:
+    """The part that asks is cut off while the call of another one, which was in its question, is made."""
+    approver, signals = SlowApprover(), Signals("own", "sending")
+    approver.waits_for = signals["own"]
+    sent: list[str] = []
 
+    @tool(effect="send", purpose={"to": "directs", "body": "carries"}, origins=Origin("system"), receivers=("to",))
+    async def send(to: str, body: str) -> str:
+        """Send a mail."""
+        if to == "me@example.com":
+            signals["sending"].set()
+            await asyncio.sleep(0.05)
+        sent.append(to)
+        return "sent"
+
+    async def both(context: Context) -> Labelled[Any]:
+        async def asker(part: Context) -> Labelled[Any]:
+            given = await send_to(EVE)(part)
+            part.note("sent", length=len(part.read(given)))
+            await asyncio.sleep(30)
+            return given
+
+        async def race(part: Context) -> Labelled[Any]:
+            works = [("s", asker), ("f", ask_when(signals["sending"]))]
+            return part.derive(codes(await part.gather(works, width=2, quorum=1)))
+
+        async def own(part: Context) -> Labelled[Any]:
+            given = await send_to("me@example.com", after=approver.asked, sets=signals["own"])(part)
+            return part.derive(part.read(given))
+
+        found = await context.run_parallel([("race", race), ("own", own)], width=2)
+        return context.derive([context.read(each) for each in found if isinstance(each, Labelled)])
+
+    page = next(each for each in World().tools() if each.name == "read_page")
+    there = table(echo, echo, journal=journal, approver=approver, tools=[page, send])
+    outcome = answered(run(there, both))
+    assert outcome.value == [["pattern.not-needed", "ok"], "sent"]
+    assert sorted(sent) == [EVE, "me@example.com"], "the first was made before its part was cut off"
+    again = replayed(journal, outcome.run, there, both)
+    assert again.identical, again.differences
+
+
+def test_a_part_that_had_its_answer_before_it_was_cut_off_has_it_again(journal: Journal) -> None:
+    signals = Signals("answered")
+
+    async def straggler(part: Context) -> Labelled[Any]:
+        part.note("approved", yes=await part.approve("Go on?"))
+        await part.ask(WRITER, "one")
+        signals["answered"].set()
+        await asyncio.sleep(30)
+        return part.derive("late")
+
+    async def vote(context: Context) -> Labelled[Any]:
+        works = [("s", straggler), ("f", ask_when(signals["answered"]))]
+        return context.derive(codes(await context.gather(works, width=2, quorum=1)))
+
+    there = table(echo, journal=journal, approver=Inbox(True))
+    outcome = answered(run(there, vote))
+    again = replayed(journal, outcome.run, there, vote)
+    assert again.identical, again.differences
+
+
+def test_a_change_that_a_straggler_had_begun_is_finished_and_replayed(journal: Journal) -> None:
     done: list[str] = []
     signals = Signals("begun")
 

@@ -52,7 +52,7 @@ MUTANTS = (
     Mutant(
         "patterns.round-unread",
         STATE,
-        "ContextState.read_label",
+        "",
         "if self.reads_for is not None:",
         "if False:",
         "what a round reads would decide what comes after it, and no label would say so",
