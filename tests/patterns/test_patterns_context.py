@@ -1020,3 +1020,37 @@ def test_a_tier_chooses_the_model_where_the_configuration_has_one_for_it() -> No
     pair = replace(there.desk.models, chambers=replace(there.desk.models.chambers, privileged=router))
     answered(asyncio.run(run_work(replace(there.desk, models=pair), work)))
     assert {name: len(model.asked) for name, model in models.items()} == {"main": 2, "powerful": 2, "coder": 2}
+
+
+class Away(Inbox):
+    """An approver who is not there, and says when that was found out."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.asked = asyncio.Event()
+
+    async def approve(self, question: ApprovalQuestion) -> Answers:
+        self.asked.set()
+        return await super().approve(question)
+
+
+def test_a_run_that_waits_within_a_quorum_goes_on(journal: Journal) -> None:
+    """What was cut off in the attempt that ended with the question is decided again: nothing had come of it yet."""
+    away = Away()
+
+    async def vote(context: Context) -> Labelled[Any]:
+        works = [("s", send_to(EVE)), ("f", ask_when(away.asked)), ("g", ask_when(away.asked))]
+        found = await context.gather(works, width=3, quorum=3)
+        return context.derive(codes(found))
+
+    there = table(echo, journal=journal, approver=away)
+    waits = asyncio.run(run_pattern(PatternWork(Work(vote)), there.desk, run="r", may_wait=True))
+    assert isinstance(waits, GaveUp)
+    assert waits.error.code == "run.waits"
+    assert len(there.privileged.asked) == 2, "the others came to their end first"
+    later = table(journal=journal, approver=Inbox(True))
+    outcome = answered(asyncio.run(resume_pattern(journal, "r", later.desk, pattern=Work(vote))))
+    assert outcome.value == ["ok", "ok", "ok"]
+    assert [to for _, (to, _) in later.world.done] == [EVE]
+    again = replayed(journal, "r", later, vote)
+    assert again.identical, again.differences
