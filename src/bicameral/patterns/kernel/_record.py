@@ -241,7 +241,7 @@ class PatternWorkload:
     async def run(self) -> Any:
         runtime = self.runtime
         meter = Meter(runtime.bounds, before=LimitUsage(seconds=self.seconds))
-        gate = CallGate(self.decider, self.handler)
+        gate = CallGate(self.decider, self.handler, ordered=False)
         shared = SharedState(
             runtime.models,
             gate,
