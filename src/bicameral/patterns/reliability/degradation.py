@@ -233,7 +233,9 @@ class GracefulDegradation(Pattern[P, ServedAnswer], Generic[P]):
         context.note("served", fallback="template", cause=cause)
         return context.derive(_degraded_answer(last.answer, "template", cause, None))
 
-    async def _follow(self, part: Context, path: FallbackPath, cause: str, given: _Arguments) -> Labelled[ServedAnswer]:
+    async def _follow(
+        self, part: Context, path: SimplerPath | CachedPath | RulePath, cause: str, given: _Arguments
+    ) -> Labelled[ServedAnswer]:
         args, kwargs = given
         match path:
             case SimplerPath(by=Role() as role):
@@ -341,7 +343,7 @@ def _tools(folder: Path) -> Sequence[Tool]:
     @tool(effect="read", outbound=False, origins=Origin("system", "public"), purpose={"city": "selects"})
     def weather(city: str) -> str:
         """The weather of a city."""
-        raise ToolError("tools.unreachable", "the service cannot be reached")
+        raise ToolError("web.unreachable", "the service cannot be reached")
 
     return (weather,)
 
@@ -350,12 +352,12 @@ def _make(folder: Path) -> Pattern[..., Any]:
     from bicameral.patterns.integration.direct_call import DirectCall
 
     later = TemplatePath("The weather cannot be looked up now.")
-    return GracefulDegradation(DirectCall("weather"), ("tools",), {"tools": later}, later)
+    return GracefulDegradation(DirectCall("weather", max_attempts=1), ("web",), {"web": later}, later)
 
 
 def _is_correct(outcome: Answered[ServedAnswer]) -> bool:
     served = outcome.value
-    return served["degraded"] and (served["fallback"], served["cause"]) == ("template", "tools.unreachable")
+    return served["degraded"] and (served["fallback"], served["cause"]) == ("template", "web.unreachable")
 
 
 EXAMPLE = PatternExample(
