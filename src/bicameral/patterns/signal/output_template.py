@@ -7,13 +7,12 @@ still be wrong, so `check` can test it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Final, Literal, TypedDict
 
 from bicameral.errors import RunError
-from bicameral.patterns.kernel import Answered, Context, Labelled, Pattern, PatternExample, Role
+from bicameral.patterns.kernel import Answered, Context, Labelled, Pattern, PatternExample, Role, ValueCheck
 from bicameral.types import RecordType, Type, type_from_annotation
 
 HOST = Role("Host", "Reply with one JSON object of the wanted form and nothing else.", max_tokens=256)
@@ -23,8 +22,6 @@ REPAIR = Role(
     tier="small",
     max_tokens=256,
 )
-ValueCheck = Callable[[Any], str | None]
-"""Returns what is wrong with a value, in words that do not quote it, or None."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,9 @@ class OutputTemplate(Pattern[[Labelled[str]], dict[str, Any]]):
 async def _check_value(value: Labelled[dict[str, Any]], check: ValueCheck, part: Context) -> Labelled[dict[str, Any]]:
     problem = check(part.read(value))
     if problem is not None:
-        raise RunError("pattern.bad-value", f"the reply has the wanted form and a wrong value: {problem}")
+        # What is wrong may quote the value.
+        why = f": {problem}" if value.label.trusted else ""
+        raise RunError("pattern.bad-value", f"the reply has the wanted form and a wrong value{why}")
     return value
 
 
