@@ -33,6 +33,7 @@ from bicameral.evaluation._checks import (
     Fields as Fields,
     Judged as Judged,
     Near as Near,
+    hash_of as hash_of,
     normal_text as normal_text,
 )
 from bicameral.evaluation._comparison import (

@@ -1,6 +1,6 @@
 """Baselines: the results that were accepted, in a file that changes only by recorded promotions.
 
-    {"version": "evaluation-baseline/1", "promotions": [{"number": 0, "at": "…", "by": "…", "reason": "…", …, "seal": "…"}]}
+    {"version": "evaluation-baseline/1", "promotions": [{"number": 0, "by": "…", "reason": "…", …, "seal": "…"}]}
 
 Each promotion has a hash of itself and of the seal before it, so a score that was edited, and a promotion that was
 removed or inserted, is found. Hashes cannot show that the whole file was written anew: whoever must know this stores

@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 from bicameral.evaluation._checks import Check, Equals, Judged, bad_case_error, hash_of
 from bicameral.labels import TRUSTED_USER, Label, Labelled, make_labelled, vouched_value
 
-I = TypeVar("I")
-O = TypeVar("O")
+In = TypeVar("In")
+Out = TypeVar("Out")
 
 CRITICAL_CATEGORIES: frozenset[str] = frozenset({"hostile", "safety"})
 """Categories whose cases are critical, whatever a suite says of them."""
@@ -20,7 +20,7 @@ _MAX_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Case(Generic[I, O]):
+class Case(Generic[In, Out]):
     """One input, and what is right for it: either the `expected` output or a `check`.
 
     Args:
@@ -34,9 +34,9 @@ class Case(Generic[I, O]):
     """
 
     id: str
-    input: I
-    expected: O | None = None
-    check: Check[O] | Judged | None = None
+    input: In
+    expected: Out | None = None
+    check: Check[Out] | Judged | None = None
     category: str = "positive"
     tags: tuple[str, ...] = ()
     critical: bool = False
@@ -59,12 +59,12 @@ class Case(Generic[I, O]):
             vouched_value(self.input)
 
     @property
-    def criterion(self) -> Check[O] | Judged:
+    def criterion(self) -> Check[Out] | Judged:
         """The check."""
         return Equals(self.expected) if self.check is None else self.check
 
     @property
-    def labelled(self) -> Labelled[I]:
+    def labelled(self) -> Labelled[In]:
         """The input with its label."""
         return make_labelled(self.input, self.label)
 
@@ -77,7 +77,7 @@ class Case(Generic[I, O]):
 
 
 @dataclass(frozen=True)
-class Suite(Generic[I, O]):
+class Suite(Generic[In, Out]):
     """Cases with ids of their own.
 
     Example:
@@ -87,7 +87,7 @@ class Suite(Generic[I, O]):
     """
 
     name: str
-    cases: tuple[Case[I, O], ...]
+    cases: tuple[Case[In, Out], ...]
 
     def __post_init__(self) -> None:
         if not self.cases:
@@ -115,7 +115,7 @@ class Suite(Generic[I, O]):
         """The number of cases of each category."""
         return dict(Counter(case.category for case in self.cases))
 
-    def select(self, *, category: str | None = None, tag: str | None = None) -> Suite[I, O]:
+    def select(self, *, category: str | None = None, tag: str | None = None) -> Suite[In, Out]:
         """The cases of a category or with a tag, as a suite of its own with another hash."""
         found = tuple(
             case
@@ -196,6 +196,6 @@ def _word_runs(text: str, length: int) -> frozenset[str]:
     return frozenset(" ".join(said[at : at + length]) for at in range(len(said) - length + 1))
 
 
-def suite_of(cases: Suite[I, O] | Iterable[Case[I, O]]) -> Suite[I, O]:
+def suite_of(cases: Suite[In, Out] | Iterable[Case[In, Out]]) -> Suite[In, Out]:
     """A suite as it is; or one without a name from its cases."""
     return cases if isinstance(cases, Suite) else Suite("cases", tuple(cases))

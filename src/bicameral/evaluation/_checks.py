@@ -14,17 +14,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from functools import partial
-from types import CodeType
+from types import FunctionType
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from bicameral.errors import EvaluationError
 from bicameral.labels import Labelled
+from bicameral.tools import function_code_hash
 
-O = TypeVar("O")
-O_contra = TypeVar("O_contra", contravariant=True)
-I_contra = TypeVar("I_contra", contravariant=True)
+Out = TypeVar("Out")
+Out_contra = TypeVar("Out_contra", contravariant=True)
+In = TypeVar("In")
 
 MAX_CHECKED = 1_000_000
 """The characters of a text that a check reads; a longer one is wrong."""
@@ -65,22 +66,16 @@ def _plain(value: object) -> object:
 
 
 def code_hash(function: Callable[..., Any]) -> str:
-    """A hash of what a function does, as far as its own code, defaults and closed-over values say."""
+    """A hash of what a function does: its code, the functions of its module that it uses, and what it has captured."""
     if isinstance(function, partial):
         given = cast("partial[Any]", function)
-        return hash_of([code_hash(given.func), [repr(each) for each in given.args], repr(sorted(given.keywords))])
-    code = getattr(function, "__code__", None)
+        named = {name: _value_hash(each) for name, each in given.keywords.items()}
+        return hash_of([code_hash(given.func), [_value_hash(each) for each in given.args], named])
     name = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', type(function).__qualname__)}"
-    if not isinstance(code, CodeType):
+    if not isinstance(function, FunctionType):
         return hash_of([name])
-    cells = [_value_hash(cell.cell_contents) for cell in getattr(function, "__closure__", None) or ()]
-    defaults = [_value_hash(each) for each in getattr(function, "__defaults__", None) or ()]
-    return hash_of([name, _code_facts(code), cells, defaults])
-
-
-def _code_facts(code: CodeType) -> list[Any]:
-    constants = [_code_facts(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts]
-    return [code.co_code.hex(), constants, list(code.co_names)]
+    captured = [_value_hash(cell.cell_contents) for cell in function.__closure__ or ()]
+    return hash_of([name, function_code_hash(function)(), captured])
 
 
 def _value_hash(value: object) -> str:
@@ -92,11 +87,11 @@ def _value_hash(value: object) -> str:
         return type(value).__qualname__
 
 
-class Check(ABC, Generic[O_contra]):
+class Check(ABC, Generic[Out_contra]):
     """Says how right an output is. Subclasses are frozen dataclasses."""
 
     @abstractmethod
-    def score(self, output: O_contra) -> float:
+    def score(self, output: Out_contra) -> float:
         """0 to 1. Whatever it raises counts as an error of the check, and never as right."""
 
     @property
@@ -245,17 +240,17 @@ class AllOf(Check[object]):
 
 
 @dataclass(frozen=True, slots=True)
-class By(Check[O]):
+class By(Check[Out]):
     """A function of the program decides: true, false, or a score from 0 to 1.
 
     Args:
         version: To be changed when something changes that the function uses and its own code does not show.
     """
 
-    function: Callable[[O], bool | float]
+    function: Callable[[Out], bool | float]
     version: str = ""
 
-    def score(self, output: O) -> float:
+    def score(self, output: Out) -> float:
         return float(self.function(output))
 
     @property
@@ -272,7 +267,7 @@ class Judged:
         return hash_of({"judged": True})
 
 
-class CaseJudge(Protocol[I_contra, O_contra]):
+class CaseJudge(Protocol[In, Out]):
     """Scores outputs of cases that no code can check. V15 is one: `judge.as_judge(runtime)`."""
 
     @property
@@ -280,7 +275,7 @@ class CaseJudge(Protocol[I_contra, O_contra]):
         """Of its rubric, its prompt and its way of judging: another judge needs another baseline."""
         ...
 
-    async def score(self, input: Labelled[I_contra], output: Labelled[O_contra], /) -> float:
+    async def score(self, input: Labelled[In], output: Labelled[Out], /) -> float:
         """0 to 1; a `BicameralError` if there is no verdict."""
         ...
 

@@ -17,8 +17,8 @@ from bicameral.evaluation._report import Report, Summary, summarise
 from bicameral.evaluation._subject import Evaluable, Subject
 from bicameral.labels import Labelled
 
-I = TypeVar("I")
-O = TypeVar("O")
+In = TypeVar("In")
+Out = TypeVar("Out")
 RESAMPLES = 5_000
 _SIGNIFICANT = 0.05
 
@@ -34,7 +34,7 @@ def bootstrap_interval(
     """
     if not values:
         return None
-    draw = random.Random(seed)
+    draw = random.Random(seed)  # noqa: S311 a fixed seed, so that an interval can be computed again
     means = sorted(math.fsum(draw.choices(values, k=len(values))) / len(values) for _ in range(resamples))
     at = round(0.025 * (resamples - 1))
     return means[at], means[resamples - 1 - at]
@@ -150,16 +150,16 @@ def compare_reports(first: Report[Any], second: Report[Any], *, seed: int = 0) -
     )
 
 
-AnySubject = Subject[I, O] | Evaluable[Any, I, O] | Callable[[Labelled[I]], Awaitable[Labelled[O]]]
+AnySubject = Subject[In, Out] | Evaluable[Any, In, Out] | Callable[[Labelled[In]], Awaitable[Labelled[Out]]]
 
 
 async def compare(
-    first: AnySubject[I, O],
-    second: AnySubject[I, O],
-    cases: Suite[I, O] | Iterable[Case[I, O]],
+    first: AnySubject[In, Out],
+    second: AnySubject[In, Out],
+    cases: Suite[In, Out] | Iterable[Case[In, Out]],
     *,
     runtime: object = None,
-    judge: CaseJudge[I, O] | None = None,
+    judge: CaseJudge[In, Out] | None = None,
     repeats: int = 1,
     parallel: int = 1,
     seed: int = 0,

@@ -22,8 +22,8 @@ from bicameral.evaluation._subject import Evaluable, Subject, subject_of
 from bicameral.labels import Labelled, open_labelled, remember_released
 from bicameral.limits import BudgetSpent, Charge, collect_charges
 
-I = TypeVar("I")
-O = TypeVar("O")
+In = TypeVar("In")
+Out = TypeVar("Out")
 
 NOT_REACHED = "evaluation.not-reached"
 OVER_LIMIT = "evaluation.over-limit"
@@ -42,7 +42,7 @@ def _watch_nothing(_: Progress) -> None:
     """Nobody watches."""
 
 
-def score_value(case: Case[Any, O], output: Labelled[O]) -> float:
+def score_value(case: Case[Any, Out], output: Labelled[Out]) -> float:
     """The score of an output by the check of its case, which is code. The output counts as released to the program."""
     criterion = case.criterion
     if isinstance(criterion, Judged):
@@ -70,7 +70,7 @@ def _no_judge_error(case: str) -> EvaluationError:
 
 
 @dataclass
-class Evaluation(Generic[I, O]):
+class Evaluation(Generic[In, Out]):
     """An evaluation of one subject. `report` has what was measured so far, also after an interruption.
 
     Args:
@@ -87,9 +87,9 @@ class Evaluation(Generic[I, O]):
         clock: Seconds that pass.
     """
 
-    subject: Subject[I, O]
-    suite: Suite[I, O]
-    judge: CaseJudge[I, O] | None = None
+    subject: Subject[In, Out]
+    suite: Suite[In, Out]
+    judge: CaseJudge[In, Out] | None = None
     repeats: int = 1
     parallel: int = 1
     seed: int = 0
@@ -99,7 +99,7 @@ class Evaluation(Generic[I, O]):
     watch: Callable[[Progress], None] = _watch_nothing
     clock: Callable[[], float] = time.perf_counter
     _facts: SuiteFacts = field(init=False)
-    _found: dict[tuple[str, int], CaseResult[O]] = field(init=False, default_factory=dict[Any, Any])
+    _found: dict[tuple[str, int], CaseResult[Out]] = field(init=False, default_factory=dict[Any, Any])
     _stopped: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
@@ -112,14 +112,14 @@ class Evaluation(Generic[I, O]):
                 raise _no_judge_error(judged)
         self._facts = self.suite.facts
 
-    async def run(self) -> Report[O]:
-        """Run every case that has no result yet. `evaluation.suite-changed` if the cases are not the same at the end."""
+    async def run(self) -> Report[Out]:
+        """Run every case that has no result yet; `evaluation.suite-changed` if the cases are others at the end."""
         file = self._open_results()
         total = len(self._planned)
         waiting = [each for each in self._planned if (each[0].id, each[1]) not in self._found]
         room = asyncio.Semaphore(self.parallel)
 
-        async def one(case: Case[I, O], repeat: int) -> None:
+        async def one(case: Case[In, Out], repeat: int) -> None:
             async with room:
                 if self._stopped:
                     return
@@ -150,7 +150,7 @@ class Evaluation(Generic[I, O]):
         return self.report()
 
     @property
-    def _planned(self) -> list[tuple[Case[I, O], int]]:
+    def _planned(self) -> list[tuple[Case[In, Out], int]]:
         return [(case, repeat) for repeat in range(self.repeats) for case in self.suite.cases[: self.limit]]
 
     def _open_results(self) -> ResultsFile | None:
@@ -173,8 +173,8 @@ class Evaluation(Generic[I, O]):
         judged = any(isinstance(case.criterion, Judged) for case in self.suite.cases)
         return self.judge.fingerprint if self.judge is not None and judged else ""
 
-    async def _attempt(self, case: Case[I, O], repeat: int) -> CaseResult[O]:
-        result: CaseResult[O] = CaseResult(case.id, case.category, case.critical, repeat, "failed")
+    async def _attempt(self, case: Case[In, Out], repeat: int) -> CaseResult[Out]:
+        result: CaseResult[Out] = CaseResult(case.id, case.category, case.critical, repeat, "failed")
         begun = self.clock()
         with collect_charges() as charges:
             output, error = await self._ask(case, self.seed + repeat)
@@ -199,7 +199,7 @@ class Evaluation(Generic[I, O]):
             output=output,
         )
 
-    async def _ask(self, case: Case[I, O], seed: int) -> tuple[Labelled[O] | None, str | None]:
+    async def _ask(self, case: Case[In, Out], seed: int) -> tuple[Labelled[Out] | None, str | None]:
         """The output, or the code of the error."""
         try:
             async with asyncio.timeout(self.seconds):
@@ -215,7 +215,7 @@ class Evaluation(Generic[I, O]):
         # The subject is a function of somebody's own, whatever its type says.
         return (output, None) if isinstance(output, Labelled) else (None, "evaluation.naked-output")  # pyright: ignore[reportUnnecessaryIsInstance]
 
-    async def _score(self, case: Case[I, O], output: Labelled[O]) -> float:
+    async def _score(self, case: Case[In, Out], output: Labelled[Out]) -> float:
         if not isinstance(case.criterion, Judged):
             return score_value(case, output)
         if self.judge is None:
@@ -230,15 +230,15 @@ class Evaluation(Generic[I, O]):
             raise EvaluationError("evaluation.check-failed", "the judge gave no score", expected="0 to 1")
         return score
 
-    def report(self) -> Report[O]:
+    def report(self) -> Report[Out]:
         """What was measured so far; every case and repeat is in it."""
         reached = {case.id for case in self.suite.cases[: self.limit]}
-        results: list[CaseResult[O]] = []
+        results: list[CaseResult[Out]] = []
         for repeat in range(self.repeats):
             for id, facts in self._facts.cases.items():
                 found = self._found.get((id, repeat))
                 why = (self._stopped or NOT_REACHED) if id in reached else OVER_LIMIT
-                missing: CaseResult[O] = CaseResult(id, facts.category, facts.critical, repeat, "not-run", error=why)
+                missing: CaseResult[Out] = CaseResult(id, facts.category, facts.critical, repeat, "not-run", error=why)
                 results.append(found or missing)
         return Report(
             self._facts,
@@ -260,11 +260,11 @@ def usage_of(charges: Iterable[Charge], seconds: float, judge_tokens: int = 0) -
 
 
 async def evaluate(
-    subject: Subject[I, O] | Evaluable[Any, I, O] | Callable[[Labelled[I]], Awaitable[Labelled[O]]],
-    cases: Suite[I, O] | Iterable[Case[I, O]],
+    subject: Subject[In, Out] | Evaluable[Any, In, Out] | Callable[[Labelled[In]], Awaitable[Labelled[Out]]],
+    cases: Suite[In, Out] | Iterable[Case[In, Out]],
     *,
     runtime: object = None,
-    judge: CaseJudge[I, O] | None = None,
+    judge: CaseJudge[In, Out] | None = None,
     repeats: int = 1,
     parallel: int = 1,
     seed: int = 0,
@@ -272,11 +272,11 @@ async def evaluate(
     seconds: float | None = None,
     results: Path | None = None,
     watch: Callable[[Progress], None] = _watch_nothing,
-) -> Report[O]:
+) -> Report[Out]:
     """Put every case to a subject, and report what was right and what it took.
 
     Args:
-        subject: A pattern or a role (with a `runtime`), an agent, a `Subject`, or an async function of a labelled input.
+        subject: A pattern or a role (with a `runtime`), an agent, a `Subject`, or an async function.
         cases: A suite, or its cases.
         runtime: What a pattern or a role runs with.
         judge, repeats, parallel, seed, limit, seconds, results, watch: As of `Evaluation`.

@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, TypeVar
 from bicameral.evaluation._cases import SuiteFacts
 from bicameral.labels import Labelled
 
-O = TypeVar("O")
+Out = TypeVar("Out")
 
 Ending = Literal["answered", "failed", "not-run"]
 """`answered` is an output with a score; `failed` an error of the subject or of the check, which counts as wrong."""
@@ -67,7 +67,7 @@ class CaseUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class CaseResult(Generic[O]):
+class CaseResult(Generic[Out]):
     """What became of one attempt at one case.
 
     Args:
@@ -86,7 +86,7 @@ class CaseResult(Generic[O]):
     error: str | None = None
     taken: CaseUsage = CaseUsage()
     models: tuple[str, ...] = ()
-    output: Labelled[O] | None = None
+    output: Labelled[Out] | None = None
 
     @property
     def correct(self) -> bool:
@@ -170,7 +170,7 @@ def _by_case(results: Iterable[CaseResult[Any]]) -> dict[str, list[CaseResult[An
 
 
 @dataclass(frozen=True)
-class Report(Generic[O]):
+class Report(Generic[Out]):
     """The report of an evaluation: a result for each case and repeat of the suite, run or not.
 
     Args:
@@ -185,7 +185,7 @@ class Report(Generic[O]):
     judge: str
     repeats: int
     seed: int
-    results: tuple[CaseResult[O], ...]
+    results: tuple[CaseResult[Out], ...]
 
     @property
     def total(self) -> Summary:
@@ -214,7 +214,7 @@ class Report(Generic[O]):
         return frozenset(model for each in self.results for model in each.models)
 
     @property
-    def wrong(self) -> Sequence[CaseResult[O]]:
+    def wrong(self) -> Sequence[CaseResult[Out]]:
         """The results that are not right, with errors and without those that were not run."""
         return [each for each in self.results if not each.correct and each.ending != "not-run"]
 
