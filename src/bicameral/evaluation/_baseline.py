@@ -153,10 +153,12 @@ class Baseline:
                 f"the critical case {wrong!r} is not right", "critical cases that are right each time"
             )
         before = previous.accepted if previous else None
+        scores: dict[str, list[float]] = {id: [] for id in report.suite.cases}
+        for each in report.results:
+            scores[each.case].append(round(each.score, 6))
         cases = {
-            id: BaselineCase(category=facts.category, critical=facts.critical, hash=facts.hash, scores=scores)
+            id: BaselineCase(facts.category, facts.critical, facts.hash, scores[id])
             for id, facts in report.suite.cases.items()
-            for scores in ([round(each.score, 6) for each in report.results if each.case == id],)
         }
         made = Promotion(
             number=before.number + 1 if before else 0,
