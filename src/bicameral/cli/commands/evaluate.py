@@ -14,6 +14,7 @@ from bicameral.cli._options import CommonOptions, common_options, model_option
 from bicameral.cli._output import FAILED, GATE_FAILED, INTERRUPTED, OK, TERMINATED, Output, Terminated
 from bicameral.cli._plain_values import render_table, to_plain_json
 from bicameral.cli.commands.patterns import complete_pattern
+from bicameral.display import make_visible
 from bicameral.errors import EvaluationError
 
 if TYPE_CHECKING:
@@ -342,7 +343,8 @@ def _output_text(result: CaseResult[Any]) -> str | None:
         return None
     value = open_labelled(result.output)
     text = value if isinstance(value, str) else json.dumps(to_plain_json(value), ensure_ascii=False)
-    return text if len(text) <= _MAX_OUTPUT else f"{text[:_MAX_OUTPUT]}…"
+    # Somebody else may have written it, and a person reads it in a list.
+    return make_visible(text if len(text) <= _MAX_OUTPUT else f"{text[:_MAX_OUTPUT]}…")
 
 
 def render_report(report: Report[Any], width: int) -> str:
