@@ -72,7 +72,8 @@ def test_every_plain_value_equals_itself(value: Any) -> None:
 
 
 def test_a_case_has_exactly_one_criterion() -> None:
-    for options in ({}, {"expected": "a", "check": Equals("a")}):
+    both: dict[str, Any] = {"expected": "a", "check": Equals("a")}
+    for options in ({}, both):
         with pytest.raises(EvaluationError) as caught:
             Case("1", "a", **options)
         assert caught.value.code == "evaluation.bad-case"

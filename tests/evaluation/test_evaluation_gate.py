@@ -136,9 +136,9 @@ def test_another_subject_model_or_judge_and_fewer_repeats_need_another_baseline(
 
 
 @pytest.mark.parametrize("options", [{"by": " "}, {"reason": ""}, {"reason": "x" * 2001}])
-def test_a_promotion_says_who_and_why(options: dict[str, str]) -> None:
+def test_a_promotion_says_who_and_why(options: dict[str, Any]) -> None:
     with pytest.raises(EvaluationError) as caught:
-        Baseline.promote(report(), **{"by": "anna", "reason": "first", **options})
+        Baseline.promote(report(), by=options.get("by", "anna"), reason=options.get("reason", "first"))
     assert caught.value.code == "evaluation.cannot-promote"
 
 

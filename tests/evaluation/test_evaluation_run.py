@@ -12,7 +12,7 @@ import pytest
 from evaluation_suites import report, subject, suite
 
 from bicameral.errors import EvaluationError, RunError
-from bicameral.evaluation import By, Case, Evaluation, Judged, Progress, Subject, Suite, evaluate
+from bicameral.evaluation import By, Case, Evaluation, Judged, Progress, Subject, Suite, evaluate, plain_subject
 from bicameral.labels import UNKNOWN, Labelled, make_labelled, open_labelled
 from bicameral.limits import BudgetSpent
 
@@ -62,11 +62,20 @@ def test_a_spent_budget_ends_the_evaluation_and_is_not_held_against_the_subject(
     assert (found.total.correct, found.total.failed, found.total.not_run) == (8, 0, 12)
 
 
+def _divide(given: Any) -> Any:
+    return 1 / 0
+
+
+def _give_naked(given: Any) -> Any:
+    return "naked"
+
+
 @pytest.mark.parametrize(
     ("function", "code"),
     [
-        (lambda given: 1 / 0, "evaluation.subject-failed"),
-        (lambda given: "naked", "evaluation.naked-output"),
+        (_divide, "evaluation.subject-failed"),
+        (str, "labels.closed"),
+        (_give_naked, "evaluation.naked-output"),
     ],
 )
 def test_a_subject_that_breaks_is_counted_and_its_words_are_not_kept(function: Any, code: str) -> None:
@@ -102,7 +111,7 @@ def test_outputs_keep_their_labels_and_what_has_none_is_untrusted() -> None:
     async def foreign(text: str) -> str:
         return text.upper()
 
-    plain = asyncio.run(evaluate(Subject.plain(foreign), suite(1)))
+    plain = asyncio.run(evaluate(plain_subject(foreign), suite(1)))
     own = report(suite(1))
     assert plain.accuracy == own.accuracy == 1.0
     assert {each.output.label.trusted for each in plain.results if each.output is not None} == {False}
@@ -123,7 +132,11 @@ class Strict:
 
 
 def test_a_judge_scores_only_the_cases_that_are_for_one() -> None:
-    cases = (Case("a", "abc", check=Judged()), Case("b", "abcdef", check=Judged()), Case("c", "x", expected="X"))
+    cases: tuple[Case[str, str], ...] = (
+        Case("a", "abc", check=Judged()),
+        Case("b", "abcdef", check=Judged()),
+        Case("c", "x", expected="X"),
+    )
     judge = Strict()
     found = asyncio.run(evaluate(subject(), cases, judge=judge))
     assert [each.correct for each in found.results] == [True, False, True]
@@ -139,7 +152,10 @@ def test_without_a_judge_nothing_is_run() -> None:
 
 
 def test_a_suite_that_is_changed_while_it_runs_is_refused() -> None:
-    cases = (Case("a", {"n": 1}, check=By(bool)), Case("b", {"n": 2}, check=By(bool)))
+    cases: tuple[Case[dict[str, int], int], ...] = (
+        Case("a", {"n": 1}, check=By(bool)),
+        Case("b", {"n": 2}, check=By(bool)),
+    )
 
     async def attempt(given: Labelled[dict[str, int]], seed: int) -> Labelled[int]:
         inner = open_labelled(given)
@@ -154,7 +170,7 @@ def test_a_suite_that_is_changed_while_it_runs_is_refused() -> None:
 @pytest.mark.parametrize("option", ["repeats", "parallel", "limit"])
 def test_a_setting_below_one_is_refused(option: str) -> None:
     with pytest.raises(EvaluationError) as caught:
-        report(**{option: 0})
+        report(None, None, **{option: 0})
     assert caught.value.code == "evaluation.bad-setting"
 
 
@@ -208,7 +224,7 @@ def test_results_of_something_else_are_refused(tmp_path: Path) -> None:
         {"seed": 1},
     ]
     for other in others:
-        given = {"subject": subject(), "cases": suite(), **other}
+        given: dict[str, Any] = {"subject": subject(), "cases": suite(), **other}
         with pytest.raises(EvaluationError) as caught:
             asyncio.run(evaluate(**given, results=file))
         assert caught.value.code == "evaluation.other-results"

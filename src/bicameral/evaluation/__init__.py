@@ -65,5 +65,11 @@ from bicameral.evaluation._report import (
     summarise as summarise,
     wilson_interval as wilson_interval,
 )
-from bicameral.evaluation._subject import Evaluable as Evaluable, Subject as Subject, subject_of as subject_of
+from bicameral.evaluation._subject import (
+    Evaluable as Evaluable,
+    Subject as Subject,
+    function_subject as function_subject,
+    plain_subject as plain_subject,
+    subject_of as subject_of,
+)
 from bicameral.evaluation._suite_file import read_suite as read_suite, suite_schema as suite_schema

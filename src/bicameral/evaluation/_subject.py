@@ -24,7 +24,7 @@ class Subject(Generic[In, Out]):
         fingerprint: A hash of what decides its outputs, as far as that is known. Results resume only with the same.
 
     Example:
-        >>> subject = Subject.of(answer_question, name="answers")
+        >>> subject = Subject("answers", answer_question)
         >>> report = await evaluate(subject, suite)
     """
 
@@ -32,31 +32,31 @@ class Subject(Generic[In, Out]):
     attempt: Callable[[Labelled[In], int], Awaitable[Labelled[Out]]]
     fingerprint: str = ""
 
-    @staticmethod
-    def of(
-        function: Callable[[Labelled[In]], Awaitable[Labelled[Out]]], *, name: str | None = None, version: str = ""
-    ) -> Subject[In, Out]:
-        """An async function of a labelled input, with a labelled output.
 
-        Args:
-            version: To be changed when something changes that the function uses and its own code does not show.
-        """
+def function_subject(
+    function: Callable[[Labelled[In]], Awaitable[Labelled[Out]]], *, name: str | None = None, version: str = ""
+) -> Subject[In, Out]:
+    """An async function of a labelled input, with a labelled output.
 
-        async def attempt(given: Labelled[In], seed: int) -> Labelled[Out]:
-            return await function(given)
+    Args:
+        version: To be changed when something changes that the function uses and its own code does not show.
+    """
 
-        return Subject(name or _name_of(function), attempt, f"{code_hash(function)} {version}".strip())
+    async def attempt(given: Labelled[In], seed: int) -> Labelled[Out]:
+        return await function(given)
 
-    @staticmethod
-    def plain(
-        function: Callable[[In], Awaitable[Out]], *, name: str | None = None, version: str = ""
-    ) -> Subject[In, Out]:
-        """An async function without labels, such as a call of another system. What it gives is untrusted."""
+    return Subject(name or _name_of(function), attempt, f"{code_hash(function)} {version}".strip())
 
-        async def attempt(given: Labelled[In], seed: int) -> Labelled[Out]:
-            return make_labelled(await function(open_labelled(given)), join(given.label, UNKNOWN))
 
-        return Subject(name or _name_of(function), attempt, f"{code_hash(function)} {version}".strip())
+def plain_subject(
+    function: Callable[[In], Awaitable[Out]], *, name: str | None = None, version: str = ""
+) -> Subject[In, Out]:
+    """An async function without labels, such as a call of another system. What it gives is untrusted."""
+
+    async def attempt(given: Labelled[In], seed: int) -> Labelled[Out]:
+        return make_labelled(await function(open_labelled(given)), join(given.label, UNKNOWN))
+
+    return Subject(name or _name_of(function), attempt, f"{code_hash(function)} {version}".strip())
 
 
 class Evaluable(Protocol[R_contra, In, Out]):
@@ -76,7 +76,7 @@ def subject_of(
         return cast("Subject[In, Out]", subject)
     if hasattr(subject, "as_subject"):
         return cast("Evaluable[Any, In, Out]", subject).as_subject(runtime)
-    return Subject.of(cast("Callable[[Labelled[In]], Awaitable[Labelled[Out]]]", subject))
+    return function_subject(cast("Callable[[Labelled[In]], Awaitable[Labelled[Out]]]", subject))
 
 
 def _name_of(function: object) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -187,7 +187,7 @@ def _checked_subject(found: Any, named: str) -> Any:
     from bicameral.evaluation import Subject
 
     if isinstance(found, Subject) or hasattr(found, "as_subject") or callable(found):
-        return found
+        return cast("Any", found)
     raise EvaluationError(
         "evaluation.bad-subject",
         f"{named!r} cannot be evaluated",
