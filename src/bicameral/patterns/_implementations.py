@@ -22,6 +22,7 @@ IMPLEMENTED: Mapping[str, str] = {
     "O6": "orchestration.orchestrator_workers:OrchestratorWorkers",
     "V5": "reliability.guardrails:Guardrails",
     "V15": "reliability.judge:Judge",
+    "V16": "reliability.offline_eval:OfflineEval",
     "I2": "integration.tool_call:ToolCalling",
     "I4": "integration.command_line:CommandLine",
     "H1": "humanizer.identity:IdentityPersistence",
