@@ -17,7 +17,7 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -131,6 +131,8 @@ class ModelPair:
     max_tokens: int = MAX_TOKENS
     hint: str | None = None
     """What kind of work it is, for the routers."""
+    tier: str | None = None
+    """How capable a model it needs, for the routers."""
 
     def session(self, role: PlanningRole, *, trusted: bool) -> Session:
         """A session with the model that may read the conversation."""
@@ -161,7 +163,7 @@ class ModelPair:
         session = self.session(role, trusted=label.trusted or views_only)
         model = None if phase is None else self.params.phase_models.get(phase)
         hinted = {} if self.hint is None else {"hint": self.hint}
-        with call_context(phase=phase, **hinted), collect_charges() as charges:
+        with call_context(phase=phase, tier=self.tier, **hinted), collect_charges() as charges:
             reply = await session.converse(messages, job=role, tools=tools or (), model=model, **options)
         if tools is None and reply.calls:
             # It was shown none: whatever it asks for is no call of anything.
@@ -252,6 +254,9 @@ class ToolConversation:
     """Why the model that reads untrusted text in it sees more than one typed sub-task and the data."""
     changed: list[str] = field(default_factory=list[str])
     """The tools whose calls have changed something."""
+    temperature: float = 0.0
+    seed: int = 0
+    """Above a temperature of 0, another seed gives other replies."""
 
     @property
     def views_only(self) -> bool:
@@ -290,6 +295,8 @@ class ToolConversation:
         tools: bool = False,
         looking: bool = False,
         schema: dict[str, Any] | None = None,
+        only: Collection[str] | None = None,
+        must_call: bool = False,
     ) -> ModelReply:
         """The next reply, asked of the model that this phase and the conversation's label call for.
 
@@ -297,6 +304,8 @@ class ToolConversation:
             tools: Whether it may ask for tools.
             looking: With it, only for those that read.
             schema: The schema of the reply.
+            only: The names of the tools that it may ask for, by default all.
+            must_call: Whether it must ask for one.
         """
         role, read = role or PHASE_ROLES[phase], self.label
         if tools:
@@ -305,6 +314,9 @@ class ToolConversation:
             _notify_observer(self.audience.phase, phase, role if self.is_privileged else "quarantined")
         messages, privileged = self._prompt(), self.is_privileged
         shown = self._schemas(looking=looking) if tools or looking else None
+        if shown is not None and only is not None:
+            shown = tuple(each for each in shown if each.name in only)
+        options = self._sampling | ({"must_call": True} if must_call else {})
         facts: dict[str, Any] = {
             "turn": len(self.turns) + 1,
             "phase": phase,
@@ -312,7 +324,7 @@ class ToolConversation:
             "chamber": "privileged" if privileged else "quarantined",
             "trusted": read.trusted,
             "shade": label_tree_json(read),
-            "prompt": prompt_fingerprint(messages, shown or (), schema),
+            "prompt": prompt_fingerprint(messages, shown or (), schema, **options),
         }
         if not privileged and self.open_reason:
             facts |= {"rule_two": False, "open_reason": self.open_reason}
@@ -327,12 +339,18 @@ class ToolConversation:
                 views_only=self.views_only,
                 json_schema=schema,
                 hear=self.audience.text,
+                **options,
             )
 
         answer = await self.recorder.ask_model(f"{self.path}{facts['turn']}", facts, ask)
         self._add(Message("assistant", answer.reply.text, answer.reply.calls), read)
         self._note(phase, role, answer, read)
         return answer.reply
+
+    @property
+    def _sampling(self) -> dict[str, Any]:
+        """The options of sampling; none where the reply is the likeliest one, as in records of earlier versions."""
+        return {"temperature": self.temperature, "seed": self.seed} if self.temperature else {}
 
     def _prompt(self) -> tuple[Message, ...]:
         """The messages that the next model reads."""

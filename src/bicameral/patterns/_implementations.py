@@ -12,16 +12,23 @@ if TYPE_CHECKING:
     from bicameral.patterns.kernel import Pattern, PatternExample
 
 IMPLEMENTED: Mapping[str, str] = {
+    "S1": "signal.zero_shot:ZeroShot",
     "S2": "signal.few_shot:FewShot",
     "S6": "signal.output_template:OutputTemplate",
     "K1": "knowledge.retrieval:Retrieval",
     "K8": "knowledge.scratchpad:Scratchpad",
     "R4": "reasoning.react:ReAct",
     "R5": "reasoning.rewoo:ReWOO",
+    "O1": "orchestration.single_agent:SingleAgent",
+    "O2": "orchestration.chain:Chain",
     "O4": "orchestration.parallelization:Parallelization",
     "O6": "orchestration.orchestrator_workers:OrchestratorWorkers",
+    "O17": "orchestration.isolation:AgentIsolation",
     "V5": "reliability.guardrails:Guardrails",
     "V15": "reliability.judge:Judge",
+    "V19": "reliability.degradation:GracefulDegradation",
+    "V20": "reliability.schema_validation:SchemaValidation",
+    "I1": "integration.direct_call:DirectCall",
     "I2": "integration.tool_call:ToolCalling",
     "I4": "integration.command_line:CommandLine",
     "H1": "humanizer.identity:IdentityPersistence",

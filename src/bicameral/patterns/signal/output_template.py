@@ -56,7 +56,7 @@ class OutputTemplate(Pattern[[Labelled[str]], dict[str, Any]]):
 
     async def execute(self, context: Context, /, task: Labelled[str]) -> Labelled[dict[str, Any]]:
         # In the fixed beginning of the prompt, which can be cached for all tasks.
-        form = context.derive(_render_form(self.wanted))
+        form = context.derive(render_form(self.wanted))
         value = await context.fill(
             self.host, task, wanted=self.wanted, stable=[form], retries=self.retries, repair=self.repair
         )
@@ -96,10 +96,18 @@ def has_placeholder(value: Any, name: str = "value") -> bool:
     return False
 
 
-def _render_form(wanted: Type) -> str:
+def render_form(wanted: Type) -> str:
+    """The fields of a form with their types, as a model reads them."""
     if not isinstance(wanted, RecordType):
         return f"Fields:\n- value ({wanted})"
     return "Fields:\n" + "\n".join(f"- {each.name} ({each.type})" for each in wanted.fields)
+
+
+def name_fields(wanted: Type) -> str:
+    """What a form asks for, in an error. Without the names of types, which a recorded pattern no longer has."""
+    if not isinstance(wanted, RecordType):
+        return "one value of the declared type"
+    return f"the declared fields alone: {', '.join(each.name for each in wanted.fields)}"
 
 
 # An example ---------------------------------------------------------------------------------------------------------
@@ -125,7 +133,7 @@ EXAMPLE = PatternExample(
     _TASK,
     _is_correct,
     lambda folder: {
-        "setup": f"{HOST.setup}\n\n{_render_form(type_from_annotation(_Ticket))}",
+        "setup": f"{HOST.setup}\n\n{render_form(type_from_annotation(_Ticket))}",
         "input": _TASK,
         "output": 24,
     },
