@@ -115,6 +115,12 @@ def check_failure(outcome: Outcome[Any]) -> None:
         assert outcome.error.code != "run.crashed", outcome.error
 
 
+def check_told(outcome: Outcome[Any]) -> None:
+    """The error does not quote untrusted text. What a tool says of its own failure is told to the user as it is."""
+    if isinstance(outcome, GaveUp) and not outcome.error.code.startswith("tools."):
+        assert CANARY not in str(outcome.error)
+
+
 def all_hostile(args: tuple[Any, ...]) -> tuple[Any, ...]:
     for place in list(labelled_inputs(args)):
         args = with_hostile_input(args, place, HOSTILE[0])
@@ -137,8 +143,7 @@ def check_hostile_inputs(example: PatternExample, stage: Stage) -> None:
             )
             outcome = stage.run(scene)
             check_chambers(scene, outcome)
-            if isinstance(outcome, GaveUp):
-                assert CANARY not in str(outcome.error)
+            check_told(outcome)
             trusted = isinstance(outcome, Answered) and outcome.label.trusted
             if len(places) == 1:
                 assert not trusted, "there is nothing else to answer from"
@@ -197,8 +202,7 @@ def check_hostile_faults(example: PatternExample, stage: Stage) -> None:
         outcome = stage.run(scene)
         check_chambers(scene, outcome)
         check_failure(outcome)
-        if isinstance(outcome, GaveUp):
-            assert CANARY not in str(outcome.error)
+        check_told(outcome)
 
 
 # Parts and bounds ---------------------------------------------------------------------------------------------------
@@ -304,7 +308,7 @@ def _cases() -> Iterator[Any]:
         yield pytest.param(check, id, marks=[pytest.mark.xfail(reason=known, strict=True)] if known else [])
 
 
-@pytest.mark.parametrize(("check", "id"), _cases())
+@pytest.mark.parametrize(("check", "id"), list(_cases()))
 def test_no_adversary_gets_anything_of_a_pattern(check: str, id: str, stage: Stage) -> None:
     CHECKS[check](example_of(id), stage)
 

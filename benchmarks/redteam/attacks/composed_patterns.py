@@ -15,7 +15,17 @@ from bicameral.errors import BicameralError, RunError
 from bicameral.journal import Journal, open_journal_at
 from bicameral.labels import Labelled
 from bicameral.models import ToolCall
-from bicameral.patterns import Answered, Context, Guardrails, Parallelization, Pattern, ReAct, Role, program_text
+from bicameral.patterns import (
+    Answered,
+    Context,
+    Guardrails,
+    Parallelization,
+    Pattern,
+    ReAct,
+    Role,
+    from_user,
+    program_text,
+)
 from bicameral.patterns.kernel import PatternWork, resume_pattern, run_pattern, untrusted_value
 from bicameral.patterns.orchestration.chain import Chain
 from bicameral.patterns.reliability.guardrails import Guard, GuardInput, GuardVerdict, Pass, Refuse
@@ -105,14 +115,16 @@ async def gate_quotes(world: World) -> str | None:
     office = Office(world, high=["Dear Kim."], low=[PAGE, PAGE])
     chain = Chain.of(Reading(), WRITE).with_gate(0, lambda text: f"this does not do: {text}")
     outcome: Any = await chain.run(office.desk(), program_text("What is new?"))
+    with refused("labels.laundered"):
+        await Mailing().run(office.desk(), from_user(str(outcome.error)))
     return "the trace holds the page" if "evil.example" in str(outcome.trace) else office.leak
 
 
 @gate_quotes.twin()
 async def gate_complains(world: World) -> bool:
-    office = Office(world, low=["", ""])
-    chain = Chain.of(Reading(), WRITE).with_gate(0, lambda text: None if text else "it is empty")
-    outcome: Any = await chain.run(office.desk(), program_text("What is new?"))
+    office = Office(world)
+    chain = Chain.of(OWN, WRITE).with_gate(0, lambda text: None if text else "it is empty")
+    outcome: Any = await chain.run(office.desk(), program_text(""))
     return not outcome.ok and outcome.error.code == "pattern.gate-failed" and "it is empty" in str(outcome.error)
 
 
