@@ -83,6 +83,7 @@ from bicameral.routing import call_context
 from bicameral.runs import (
     ENGINE_VERSION,
     Approver,
+    Asker,
     CallDecision,
     CallGate,
     Decider,
@@ -131,6 +132,7 @@ class Runtime:
         careful: Whether a person is asked before every call that cannot be undone, also where policy allows it.
         caps: What the run may take, tools and models together.
         executor: Fills typed blanks in a strategy; by default with the quarantined model.
+        asker: Answers questions.
     """
 
     models: ModelPair
@@ -144,6 +146,13 @@ class Runtime:
     careful: bool = False
     caps: Limits = RUN_LIMITS
     executor: Executor | None = None
+    asker: Asker | None = None
+
+    @property
+    def extractor(self) -> Executor:
+        """Fills typed blanks."""
+        models = self.models
+        return self.executor or Extractor(models.chambers.quarantined, timeout=models.timeout, listener=models.listener)
 
 
 async def run_strategy(
@@ -229,7 +238,8 @@ async def run_recorded(
         run=run,
         may_wait=may_wait,
         leaving=leaving,
-        extractor=runtime.executor or _default_executor(runtime.models),
+        extractor=runtime.extractor,
+        asker=runtime.asker,
     )
     return outcome, made[0] if made else None
 
@@ -237,10 +247,6 @@ async def run_recorded(
 def run_decider(policy: Policy, *, careful: bool) -> Decider:
     """The decider of a run without a plan."""
     return CarefulDecider(policy) if careful else PolicyDecider(policy, "strict")
-
-
-def _default_executor(models: ModelPair) -> Executor:
-    return Extractor(models.chambers.quarantined, timeout=models.timeout, listener=models.listener)
 
 
 class CarefulDecider(PolicyDecider):

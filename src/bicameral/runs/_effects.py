@@ -83,6 +83,8 @@ class EffectHandler(Protocol):
     activity: Activity
     selections: SelectionLog
     citations: CitationLog
+    changes: ChangeHistory
+    """What the run has changed so far."""
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any: ...
 

@@ -189,6 +189,7 @@ class ResumingEffectHandler:
         recorded.effects = live.effects
         self.selections = recorded.selections = live.selections
         self.citations = recorded.citations = live.citations
+        self.changes = live.changes
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any:
         if self._has_ended(step, lambda: tool_call_facts(tool, bound), labels):

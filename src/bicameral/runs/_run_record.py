@@ -21,6 +21,7 @@ from bicameral.plans import Plan
 from bicameral.policy import Mode
 from bicameral.runs._approvals import ApprovalQuestion, ApprovalResult, PendingCall, Permit, refusal_error, shown_hash
 from bicameral.runs._call_policy import Grant, RecordedDecider, StepLabels, label_tree_json
+from bicameral.runs._changes import ChangeHistory
 from bicameral.runs._citations import CitationLog
 from bicameral.runs._doubts import SelectionLog
 from bicameral.runs._effects import extraction_facts, note_reading, note_result, question_facts, tool_call_facts
@@ -96,6 +97,7 @@ class RecordedEffectHandler:
         self.activity = Activity()
         self.selections = SelectionLog()
         self.citations = CitationLog()
+        self.changes = ChangeHistory()
         self.differences: list[str] = []
         self._started = record.started
         self._ended = record.finished
