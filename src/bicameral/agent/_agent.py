@@ -156,10 +156,11 @@ class Agent(AgentRunning):
         careful: bool = False,
         deterministic: bool = False,
     ) -> Outcome[Any]:
-        """Work on a request with a strategy: `native_react`, `plan_and_execute`, `spar`, `compiled`, `auto`, or a pattern.
+        """Work on a request with a strategy, by its name or as a pattern.
 
-        The first three are conversations in which models call tools; a call with consequences that untrusted text could
-        have caused needs approval or is refused. The outcome says what was done, however it ends.
+        `native_react`, `plan_and_execute` and `spar` are conversations in which models call tools; a call with
+        consequences that untrusted text could have caused needs approval or is refused. `compiled` writes a plan. The
+        outcome says what was done, however it ends.
 
         Args:
             request: The user's request.
@@ -290,9 +291,7 @@ class Agent(AgentRunning):
             return await resume_pattern_work(journal, run, runtime, pattern=strategy)
         people: dict[str, Any] = {"asker": asker, "approver": approver_from(approver)}
         options: dict[str, Any] = {**people, "observer": observer, "caps": caps}
-        return await resume_plan(
-            journal, run, self.registry, policy=self.policy, extractor=self._executor, **options
-        )
+        return await resume_plan(journal, run, self.registry, policy=self.policy, extractor=self._executor, **options)
 
     @property
     def _required_journal(self) -> Journal:

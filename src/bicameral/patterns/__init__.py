@@ -15,9 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from bicameral.patterns._implementations import (
     IMPLEMENTED as IMPLEMENTED,
+    MODEL_PREFIX as MODEL_PREFIX,
     PRODUCT as PRODUCT,
     example_of as example_of,
+    model_pattern as model_pattern,
     pattern_class as pattern_class,
+    text_pattern as text_pattern,
+    text_patterns as text_patterns,
 )
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from bicameral.errors import BicameralError, JournalError, RunError
+from bicameral.errors import CatalogError, JournalError, RunError
 from bicameral.journal import Event, Journal
 from bicameral.labels import Labelled, LabelTree, listen_for_escapes, open_labelled
 from bicameral.limits import STRATEGY, Limits, LimitUsage, Meter
@@ -88,26 +88,30 @@ class PatternWork:
             "named": {name: to_record(value) for name, value in self.named.items()},
         }
 
+    def to_portable_json(self) -> dict[str, Any]:
+        """As `portable_json`; `pattern.not-portable` if another process would not have the same pattern from it."""
+        facts = self.portable_json()
+        if PatternWork.from_json(facts).portable_json() != facts:
+            raise _unreadable_error(self.pattern.id)
+        return facts
+
     @classmethod
-    def from_event(cls, first: Event, journal: Journal, pattern: Pattern[..., Any] | None = None) -> PatternWork:
+    def from_event(cls, first: Event, pattern: Pattern[..., Any] | None = None) -> PatternWork:
         """What the first event of a run has; `pattern` instead of the recorded one, if only its program has it."""
-        try:
-            return cls.from_json(first.body, pattern)
-        except BicameralError:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise JournalError(
-                "journal.damaged", f"{journal.path}: run {first.run} cannot be read: {type(error).__name__}"
-            ) from None
+        return cls.from_json(first.body, pattern)
 
     @classmethod
     def from_json(cls, facts: Mapping[str, Any], pattern: Pattern[..., Any] | None = None) -> PatternWork:
-        """What `portable_json` wrote; `pattern.not-portable` if only the program that wrote it has a part of it."""
-        found = pattern or from_record(facts["spec"])
-        args = from_record(facts["arguments"])
-        named = {name: from_record(each) for name, each in facts["named"].items()}
+        """What `portable_json` wrote; `pattern.not-portable` if this process does not have all of it."""
+        try:
+            found = pattern or from_record(facts["spec"])
+            args = from_record(facts["arguments"])
+            named = {name: from_record(each) for name, each in facts["named"].items()}
+        except (KeyError, TypeError, ValueError, AttributeError):
+            # A class of another version has other fields.
+            raise _unreadable_error(str(facts.get("pattern"))) from None
         if not isinstance(found, Pattern):
-            raise TypeError("no pattern")
+            raise _unreadable_error(str(facts.get("pattern")))
         return cls(cast("Pattern[..., Any]", found), args, named)
 
     def difference(self, facts: Mapping[str, Any]) -> str | None:
@@ -115,6 +119,14 @@ class PatternWork:
         if fingerprint(to_record(self.pattern)) == facts.get("spec_hash"):
             return None
         return f"the pattern {self.pattern.id} has other settings or other code than the recorded one"
+
+
+def _unreadable_error(id: str) -> CatalogError:
+    return CatalogError(
+        "pattern.not-portable",
+        f"this program does not have the pattern {id[:20]!r} as it was written down",
+        fix="Use the version, or the program, that began the run.",
+    )
 
 
 def is_pattern_run(journal: Journal, run: str) -> bool:
@@ -226,7 +238,7 @@ async def _resume(
     journal: Journal, run: str, runtime: Runtime, pattern: Pattern[..., Any] | None, leaving: ShouldLeave | None
 ) -> tuple[PatternWork, RunOutcome, PatternWorkload | None]:
     first = journal.events(run)[0]
-    work = PatternWork.from_event(first, journal, pattern)
+    work = PatternWork.from_event(first, pattern)
     if (difference := work.difference(first.body)) is not None:
         raise RunError("run.other-code", f"run {run} cannot be resumed here: {difference}")
     bounds = Limits.from_json(first.body["bounds"], STRATEGY)
@@ -267,7 +279,7 @@ async def replay_pattern(
     record, to see what a change would have done differently.
     """
     events = journal.events(run)
-    work = PatternWork.from_event(events[0], journal, pattern)
+    work = PatternWork.from_event(events[0], pattern)
     # Time is not replayed: where it ran out, the record ends.
     bounds = replace(Limits.from_json(events[0].body["bounds"], STRATEGY), seconds=3600.0)
     runtime = Runtime(unasked_models(), registry, policy, bounds)
