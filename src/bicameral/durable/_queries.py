@@ -101,7 +101,13 @@ def run_view(row: sa.RowMapping, waits_for: tuple[str, ...] = ()) -> RunView:
         effects=tuple(outcome.get("effects", ())),
         waits_for=waits_for,
         usage=outcome.get("usage", {}),
+        pattern=_pattern_of(row["submission"]),
     )
+
+
+def _pattern_of(submission: str) -> str | None:
+    """The id of a submitted pattern. A text without the key as JSON writes it, such as a long plan, is not parsed."""
+    return None if '"work":{' not in submission else json.loads(submission)["work"]["pattern"]
 
 
 def has_long_answer(row: sa.RowMapping) -> bool:

@@ -145,6 +145,8 @@ class RunView(_View):
     usage: Mapping[str, Any] = field(default_factory=dict[str, Any])
     seconds: float | None = None
     key: str | None = None
+    pattern: str | None = None
+    """The id of the pattern, if it is the run of one."""
 
     @property
     def has_ended(self) -> bool:
