@@ -150,9 +150,10 @@ class Runtime:
 
     @property
     def extractor(self) -> Executor:
-        """Fills typed blanks."""
+        """What fills typed blanks: the executor, or the quarantined model."""
         models = self.models
-        return self.executor or Extractor(models.chambers.quarantined, timeout=models.timeout, listener=models.listener)
+        plain = Extractor(models.chambers.quarantined, timeout=models.timeout, listener=models.listener)
+        return self.executor or plain
 
 
 async def run_strategy(

@@ -23,11 +23,7 @@ from bicameral.patterns._outcome import (
     Trace as Trace,
     TraceEvent as TraceEvent,
 )
-from bicameral.patterns.kernel._context import (
-    CallGuard as CallGuard,
-    Context as Context,
-    guard_failed_error as guard_failed_error,
-)
+from bicameral.patterns.kernel._context import Context as Context
 from bicameral.patterns.kernel._conversation import (
     UNKNOWN_TOOL as UNKNOWN_TOOL,
     PromptText as PromptText,
@@ -41,6 +37,8 @@ from bicameral.patterns.kernel._conversation import (
     join_labelled as join_labelled,
     map_labelled as map_labelled,
 )
+from bicameral.patterns.kernel._guards import CallGuard as CallGuard, guard_failed_error as guard_failed_error
+from bicameral.patterns.kernel._parts import Round as Round, Rounds as Rounds
 from bicameral.patterns.kernel._pattern import (
     Pattern as Pattern,
     PatternExample as PatternExample,
@@ -48,6 +46,7 @@ from bicameral.patterns.kernel._pattern import (
     TextPattern as TextPattern,
     ask_responder as ask_responder,
 )
+from bicameral.patterns.kernel._questions import ValueCheck as ValueCheck
 from bicameral.patterns.kernel._record import (
     PatternWork as PatternWork,
     has_pattern as has_pattern,
