@@ -236,6 +236,7 @@ class Agent(AgentRunning):
             >>> await ReWOO().run(agent.runtime(), user_input("Which of the three is cheapest?"))
         """
         from bicameral.agent._architecture import configured_params
+        from bicameral.agent._pattern_plans import PatternPlanner
         from bicameral.patterns.strategies import ConversationObserver, ModelPair, Runtime
 
         models = ModelPair(
@@ -257,6 +258,7 @@ class Agent(AgentRunning):
             caps or self.config.caps,
             self._executor,
             asker,
+            PatternPlanner(self, self._delta, self._limits),
         )
 
     @within_budget

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from bicameral.errors import BicameralError, Place, RunError, ToolError
 from bicameral.labels import NOTHING, Label, LabelTree, taint
@@ -85,6 +85,27 @@ class _HeldCall:
         if self.pending is None:
             return None
         return AskedCall(self.pending, self.facts, call_hash(self.tool, self.bound))
+
+
+class CallPath(Protocol):
+    """Decides about a call and makes it: the call gate of the run, or a wrapper around it."""
+
+    @property
+    def failure(self) -> BaseException | None: ...
+
+    async def make_call(
+        self,
+        step: str,
+        tool: Tool,
+        arguments: dict[str, Any],
+        trees: Mapping[str, LabelTree],
+        pc: Label,
+        places: dict[str, LabelTree],
+        note: Callable[[dict[str, LabelTree]], None],
+        /,
+        *,
+        needed: bool,
+    ) -> tuple[Any, LabelTree] | None: ...
 
 
 class CallGate:

@@ -246,6 +246,9 @@ class ResumingEffectHandler:
         await wait_if_cut_off()
         return await self._live.ask_model(step, facts, ask)
 
+    def limit_steps(self, limits: Mapping[str, float]) -> None:
+        self._live.limit_steps(limits)
+
     def recorded_note(self, step: str) -> Mapping[str, Any] | None:
         return self._recorded.recorded_note(step)
 

@@ -275,6 +275,9 @@ class RecordedEffectHandler:
         """Whether the reply of a model, or its failure, is recorded."""
         return step in self._replies
 
+    def limit_steps(self, limits: Mapping[str, float]) -> None:
+        """Recorded steps take no time."""
+
     def recorded_note(self, step: str) -> Mapping[str, Any] | None:
         return self._notes.get(step)
 

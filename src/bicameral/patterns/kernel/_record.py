@@ -19,7 +19,7 @@ from bicameral.patterns._outcome import Outcome, outcome_of
 from bicameral.patterns.kernel._codec import fingerprint, from_record, to_record
 from bicameral.patterns.kernel._context import Context
 from bicameral.patterns.kernel._pattern import Pattern
-from bicameral.patterns.kernel._state import SharedState
+from bicameral.patterns.kernel._state import PlanServices, SharedState
 from bicameral.patterns.strategies import (
     Runtime,
     is_conversation,
@@ -330,6 +330,7 @@ class PatternWorkload:
             runtime.registry,
             written_labels=self.written_labels,
             audience=runtime.audience,
+            plans=PlanServices(runtime.planner, runtime.policy, self.decider, runtime.caps),
         )
         self.context = Context(shared, meter)
         async with meter.running():
