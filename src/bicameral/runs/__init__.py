@@ -112,6 +112,7 @@ from bicameral.runs._run import (
     run_plan as run_plan,
     run_workload as run_workload,
 )
+from bicameral.runs._run_parts import PartOfRun as PartOfRun, RunPart as RunPart
 from bicameral.runs._run_record import (
     RecordedEffectHandler as RecordedEffectHandler,
     RunRecord as RunRecord,

@@ -58,3 +58,4 @@ from bicameral.patterns.kernel._record import (
     run_pattern as run_pattern,
     run_pattern_work as run_pattern_work,
 )
+from bicameral.patterns.kernel._tools import pattern_tool as pattern_tool

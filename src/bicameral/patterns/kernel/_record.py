@@ -305,6 +305,16 @@ def _pattern_outcome(work: PatternWork, outcome: RunOutcome, workload: PatternWo
     )
 
 
+def replace_rule(request: Labelled[str], handler: EffectHandler, registry: Registry) -> ReplaceRule | None:
+    """Asks before files are replaced that were there before the run, where models choose the calls for a request."""
+    if isinstance(handler, RecordedEffectHandler):
+        # A replay decides as recorded.
+        return None
+    # Words that somebody else may have chosen do not say for the user that a file may be replaced.
+    said = open_labelled(request) if request.label.trusted else ""
+    return ReplaceRule.for_request(said, None, registry, handler.changes.touched)
+
+
 @dataclass(slots=True)
 class PatternWorkload:
     """The workload of one pattern."""
@@ -322,7 +332,9 @@ class PatternWorkload:
     async def run(self) -> Any:
         runtime = self.runtime
         meter = Meter(runtime.bounds, before=LimitUsage(seconds=self.seconds))
-        gate = CallGate(self.decider, self.handler, replacing=self._replace_rule())
+        request = self.work.request
+        rule = None if request is None else replace_rule(request, self.handler, runtime.registry)
+        gate = CallGate(self.decider, self.handler, replacing=rule)
         shared = SharedState(
             runtime.models,
             gate,
@@ -343,16 +355,6 @@ class PatternWorkload:
         # Whatever the pattern opened may have decided which value it returns, so its labels are joined to the answer.
         self.given = given.with_label(self.context.read_label)
         return open_labelled(self.given)
-
-    def _replace_rule(self) -> ReplaceRule | None:
-        """Asks before files are replaced that were there before the run, if models choose the calls for a request."""
-        request = self.work.request
-        if request is None or isinstance(self.handler, RecordedEffectHandler):
-            # A replay decides as recorded.
-            return None
-        # Words that somebody else may have chosen do not say for the user that a file may be replaced.
-        said = open_labelled(request) if request.label.trusted else ""
-        return ReplaceRule.for_request(said, None, self.runtime.registry, self.handler.changes.touched)
 
     @property
     def answer_labels(self) -> LabelTree | None:
