@@ -164,6 +164,6 @@ class _PatternRunner(PartOfRun):
         if mismatch(value, self.gives):
             # Without a word of the answer.
             raise ToolError(
-                "tools.wrong-result", f"{self.name!r} did not give what it declares", expected=str(self.gives)
+                "tools.bad-result", f"{self.name!r} did not give what it declares", expected=str(self.gives)
             )
         return value, answer.label_tree
