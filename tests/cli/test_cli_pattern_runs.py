@@ -47,6 +47,25 @@ def test_a_run_is_replayed_and_nobody_is_asked(world: World) -> None:
     assert (told["ok"], told["differences"]) == (True, [])
 
 
+def test_every_command_on_runs_knows_them(world: World) -> None:
+    world.write("note.txt", "hello")
+    plan = {
+        "tool": "write_text",
+        "arguments": [{"name": "path", "value": "new.txt"}, {"name": "text", "value": "Hello"}],
+    }
+    told = world.json("patterns", "run", "R5", "Write Hello into new.txt", script=[json.dumps({"calls": [plan]}), "ok"])
+    assert (told["ok"], told["value"]) == (True, "ok"), told
+    run = told["run"]
+    assert (world.folder / "new.txt").read_text() == "Hello"
+    assert world.json("runs", "verify", run)["breaks"] == []
+    assert world.call("runs", "watch", run).exit_code == 0
+    assert world.json("runs", "resume", run, script=[])["answer"] == "ok"
+    assert world.json("usage")["ok"]
+    assert world.call("undo", run, "--yes").exit_code == 0
+    assert not (world.folder / "new.txt").exists()
+    assert world.json("runs", "erase", run, "--yes")["ok"]
+
+
 def test_a_run_that_waits_is_resumed_where_its_record_ends(world: World) -> None:
     world.write("mail.txt", MAIL)
     world.write("copy.txt", "what was here before")
