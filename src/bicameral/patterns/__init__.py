@@ -15,9 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from bicameral.patterns._implementations import (
     IMPLEMENTED as IMPLEMENTED,
+    MODEL_PREFIX as MODEL_PREFIX,
     PRODUCT as PRODUCT,
     example_of as example_of,
+    model_pattern as model_pattern,
     pattern_class as pattern_class,
+    text_pattern as text_pattern,
+    text_patterns as text_patterns,
 )
 
 if TYPE_CHECKING:
@@ -56,13 +60,14 @@ if TYPE_CHECKING:
         format_text as format_text,
         from_user as from_user,
         join_labelled as join_labelled,
+        pattern_tool as pattern_tool,
         program_text as program_text,
         untrusted_value as untrusted_value,
     )
 
 _HOMES = {where.partition(":")[2]: where.partition(":")[0] for where in IMPLEMENTED.values()} | dict.fromkeys(
     "Answered Context Exhausted GaveUp Labelled Outcome Pattern PatternExample Role "
-    "format_text from_user join_labelled program_text untrusted_value".split(),
+    "format_text from_user join_labelled pattern_tool program_text untrusted_value".split(),
     "kernel",
 )
 

@@ -33,7 +33,7 @@ from bicameral.patterns._tool_messages import parse_arguments, read_arguments, r
 from bicameral.patterns.reasoner import describe_failure
 from bicameral.plans import labels_after_call
 from bicameral.routing import call_context
-from bicameral.runs import AskModel, ModelAnswer, StepLabels, label_tree_json
+from bicameral.runs import AskModel, CallPath, ModelAnswer, StepLabels, label_tree_json
 from bicameral.sessions import Chambers, Listener, Session
 from bicameral.telemetry import Fact, label_summary, span
 from bicameral.tools import Registry, Tool
@@ -169,27 +169,6 @@ class ModelPair:
             # It was shown none: whatever it asks for is no call of anything.
             reply = replace(reply, calls=())
         return ModelAnswer(reply, reply.model or session.provider.name, tuple(charges))
-
-
-class CallPath(Protocol):
-    """Decides about a call and makes it: the call gate of the run, or a wrapper around it."""
-
-    @property
-    def failure(self) -> BaseException | None: ...
-
-    async def make_call(
-        self,
-        step: str,
-        tool: Tool,
-        arguments: dict[str, Any],
-        trees: Mapping[str, LabelTree],
-        pc: Label,
-        places: dict[str, LabelTree],
-        note: Callable[[dict[str, LabelTree]], None],
-        /,
-        *,
-        needed: bool,
-    ) -> tuple[Any, LabelTree] | None: ...
 
 
 class ModelCalls(Protocol):
