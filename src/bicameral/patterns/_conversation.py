@@ -17,7 +17,7 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -33,7 +33,7 @@ from bicameral.patterns._tool_messages import parse_arguments, read_arguments, r
 from bicameral.patterns.reasoner import describe_failure
 from bicameral.plans import labels_after_call
 from bicameral.routing import call_context
-from bicameral.runs import AskModel, ModelAnswer, StepLabels, label_tree_json
+from bicameral.runs import AskModel, CallPath, ModelAnswer, StepLabels, label_tree_json
 from bicameral.sessions import Chambers, Listener, Session
 from bicameral.telemetry import Fact, label_summary, span
 from bicameral.tools import Registry, Tool
@@ -133,6 +133,8 @@ class ModelPair:
     """Added to the seed of every request: repeats of one run differ where the temperature is above 0."""
     hint: str | None = None
     """What kind of work it is, for the routers."""
+    tier: str | None = None
+    """How capable a model it needs, for the routers."""
 
     def session(self, role: PlanningRole, *, trusted: bool) -> Session:
         """A session with the model that may read the conversation."""
@@ -165,33 +167,12 @@ class ModelPair:
         session = self.session(role, trusted=label.trusted or views_only)
         model = None if phase is None else self.params.phase_models.get(phase)
         hinted = {} if self.hint is None else {"hint": self.hint}
-        with call_context(phase=phase, **hinted), collect_charges() as charges:
+        with call_context(phase=phase, tier=self.tier, **hinted), collect_charges() as charges:
             reply = await session.converse(messages, job=role, tools=tools or (), model=model, **options)
         if tools is None and reply.calls:
             # It was shown none: whatever it asks for is no call of anything.
             reply = replace(reply, calls=())
         return ModelAnswer(reply, reply.model or session.provider.name, tuple(charges))
-
-
-class CallPath(Protocol):
-    """Decides about a call and makes it: the call gate of the run, or a wrapper around it."""
-
-    @property
-    def failure(self) -> BaseException | None: ...
-
-    async def make_call(
-        self,
-        step: str,
-        tool: Tool,
-        arguments: dict[str, Any],
-        trees: Mapping[str, LabelTree],
-        pc: Label,
-        places: dict[str, LabelTree],
-        note: Callable[[dict[str, LabelTree]], None],
-        /,
-        *,
-        needed: bool,
-    ) -> tuple[Any, LabelTree] | None: ...
 
 
 class ModelCalls(Protocol):
@@ -256,6 +237,9 @@ class ToolConversation:
     """Why the model that reads untrusted text in it sees more than one typed sub-task and the data."""
     changed: list[str] = field(default_factory=list[str])
     """The tools whose calls have changed something."""
+    temperature: float = 0.0
+    seed: int = 0
+    """Above a temperature of 0, another seed gives other replies."""
 
     @property
     def views_only(self) -> bool:
@@ -294,6 +278,8 @@ class ToolConversation:
         tools: bool = False,
         looking: bool = False,
         schema: dict[str, Any] | None = None,
+        only: Collection[str] | None = None,
+        must_call: bool = False,
     ) -> ModelReply:
         """The next reply, asked of the model that this phase and the conversation's label call for.
 
@@ -301,6 +287,8 @@ class ToolConversation:
             tools: Whether it may ask for tools.
             looking: With it, only for those that read.
             schema: The schema of the reply.
+            only: The names of the tools that it may ask for, by default all.
+            must_call: Whether it must ask for one.
         """
         role, read = role or PHASE_ROLES[phase], self.label
         if tools:
@@ -309,6 +297,9 @@ class ToolConversation:
             _notify_observer(self.audience.phase, phase, role if self.is_privileged else "quarantined")
         messages, privileged = self._prompt(), self.is_privileged
         shown = self._schemas(looking=looking) if tools or looking else None
+        if shown is not None and only is not None:
+            shown = tuple(each for each in shown if each.name in only)
+        options = self._sampling | ({"must_call": True} if must_call else {})
         facts: dict[str, Any] = {
             "turn": len(self.turns) + 1,
             "phase": phase,
@@ -316,7 +307,7 @@ class ToolConversation:
             "chamber": "privileged" if privileged else "quarantined",
             "trusted": read.trusted,
             "shade": label_tree_json(read),
-            "prompt": prompt_fingerprint(messages, shown or (), schema),
+            "prompt": prompt_fingerprint(messages, shown or (), schema, **options),
         }
         if not privileged and self.open_reason:
             facts |= {"rule_two": False, "open_reason": self.open_reason}
@@ -331,12 +322,18 @@ class ToolConversation:
                 views_only=self.views_only,
                 json_schema=schema,
                 hear=self.audience.text,
+                **options,
             )
 
         answer = await self.recorder.ask_model(f"{self.path}{facts['turn']}", facts, ask)
         self._add(Message("assistant", answer.reply.text, answer.reply.calls), read)
         self._note(phase, role, answer, read)
         return answer.reply
+
+    @property
+    def _sampling(self) -> dict[str, Any]:
+        """The options of sampling; none where the reply is the likeliest one, as in records of earlier versions."""
+        return {"temperature": self.temperature, "seed": self.seed} if self.temperature else {}
 
     def _prompt(self) -> tuple[Message, ...]:
         """The messages that the next model reads."""

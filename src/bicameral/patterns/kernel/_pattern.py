@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, LiteralString, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, LiteralString, ParamSpec, TypeAlias, TypeVar, cast
 
 from bicameral.errors import CatalogError, LabelError
 from bicameral.labels import Labelled, program_text
@@ -134,7 +134,9 @@ def _patterns_in(place: str, value: object) -> Mapping[str, Pattern[..., Any]]:
     return {name: child for at, each in named for name, child in _patterns_in(at, each).items()}
 
 
-Responder = Role | Pattern[[Labelled[str]], Any]
+TextPattern: TypeAlias = Pattern[[Labelled[str]], Any]
+"""A pattern that takes one text: it can be a strategy of an agent, a submitted run, a model of the server, a tool."""
+Responder = Role | TextPattern
 
 
 async def ask_responder(context: Context, responder: Responder, text: Labelled[str]) -> Labelled[Any]:

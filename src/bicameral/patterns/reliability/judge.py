@@ -293,12 +293,13 @@ def _uncalibrated_error(why: str, expected: str | None = None) -> RunError:
 
 
 class PairVerdict(TypedDict):
-    """Which of two outputs is better; `orders` has the verdict of each order."""
+    """Which of two outputs is better; `orders` has the verdict of each order, `judge` the version of the judge."""
 
     winner: Winner
     orders: list[Winner]
     leads: list[float]
     rubric: str
+    judge: str
     models: list[str]
 
 
@@ -310,6 +311,7 @@ class ScoreVerdict(TypedDict):
     met: dict[str, bool]
     reason: str
     rubric: str
+    judge: str
     models: list[str]
 
 
@@ -350,7 +352,14 @@ class Judge(CalibratedJudge[[Labelled[str], Labelled[str], Labelled[str]], PairV
         winner: Winner = orders[0] if len(set(orders)) == 1 else "tie"
         context.note("compared", winner=winner, agreed=len(set(orders)) == 1, orders=len(orders))
         return context.derive(
-            PairVerdict(winner=winner, orders=orders, leads=leads, rubric=self.rubric.hash, models=models),
+            PairVerdict(
+                winner=winner,
+                orders=orders,
+                leads=leads,
+                rubric=self.rubric.hash,
+                judge=self.version,
+                models=models,
+            ),
             task,
             first,
             second,
@@ -361,6 +370,26 @@ class Judge(CalibratedJudge[[Labelled[str], Labelled[str], Labelled[str]], PairV
 
     def ruling(self, verdict: PairVerdict) -> Ruling:
         return verdict["winner"]
+
+
+def compare_scores(first: ScoreVerdict, second: ScoreVerdict) -> Winner:
+    """Which of two scores is higher. Scores by another rubric, judge or model are not compared.
+
+    Example:
+        >>> compare_scores(yesterday, today)
+        'second'
+    """
+    for name in ("rubric", "judge", "models"):
+        if first[name] != second[name]:
+            raise RunError(
+                "pattern.unlike-scores",
+                f"these scores cannot be compared: {name} differs",
+                expected="scores of one rubric by one version of a judge with one model",
+                fix="Score both again with the same judge.",
+            )
+    if first["share"] == second["share"]:
+        return "tie"
+    return "first" if first["share"] > second["share"] else "second"
 
 
 @dataclass(frozen=True)
@@ -388,6 +417,7 @@ class SingleJudge(CalibratedJudge[[Labelled[str], Labelled[str]], ScoreVerdict])
             met={each.name: judged[each.name] == "yes" for each in rubric.dimensions},
             reason=judged["reason"],
             rubric=rubric.hash,
+            judge=self.version,
             models=[judged["model"]],
         )
 
