@@ -33,7 +33,7 @@ from bicameral.patterns._tool_messages import parse_arguments, read_arguments, r
 from bicameral.patterns.reasoner import describe_failure
 from bicameral.plans import labels_after_call
 from bicameral.routing import call_context
-from bicameral.runs import AskModel, ModelAnswer, StepLabels, label_tree_json
+from bicameral.runs import AskModel, CallPath, ModelAnswer, StepLabels, label_tree_json
 from bicameral.sessions import Chambers, Listener, Session
 from bicameral.telemetry import Fact, label_summary, span
 from bicameral.tools import Registry, Tool
@@ -129,6 +129,8 @@ class ModelPair:
     listener: Listener | None = None
     timeout: float | None = None
     max_tokens: int = MAX_TOKENS
+    seed: int = 0
+    """Added to the seed of every request: repeats of one run differ where the temperature is above 0."""
     hint: str | None = None
     """What kind of work it is, for the routers."""
     tier: str | None = None
@@ -160,6 +162,8 @@ class ModelPair:
                 privileged model may read.
             options: Those of `Session.converse`.
         """
+        if self.seed:
+            options["seed"] = options.get("seed", 0) + self.seed
         session = self.session(role, trusted=label.trusted or views_only)
         model = None if phase is None else self.params.phase_models.get(phase)
         hinted = {} if self.hint is None else {"hint": self.hint}
@@ -169,27 +173,6 @@ class ModelPair:
             # It was shown none: whatever it asks for is no call of anything.
             reply = replace(reply, calls=())
         return ModelAnswer(reply, reply.model or session.provider.name, tuple(charges))
-
-
-class CallPath(Protocol):
-    """Decides about a call and makes it: the call gate of the run, or a wrapper around it."""
-
-    @property
-    def failure(self) -> BaseException | None: ...
-
-    async def make_call(
-        self,
-        step: str,
-        tool: Tool,
-        arguments: dict[str, Any],
-        trees: Mapping[str, LabelTree],
-        pc: Label,
-        places: dict[str, LabelTree],
-        note: Callable[[dict[str, LabelTree]], None],
-        /,
-        *,
-        needed: bool,
-    ) -> tuple[Any, LabelTree] | None: ...
 
 
 class ModelCalls(Protocol):

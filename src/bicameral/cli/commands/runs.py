@@ -158,17 +158,25 @@ async def _retry_submitted(chosen: CommonOptions, runs: Runs, view: RunView) -> 
 
 
 async def _resume_here(chosen: CommonOptions, config: Config, found: FoundRun) -> RunOutcome:
+    from bicameral.patterns.kernel import has_pattern, resume_pattern_work
     from bicameral.runs import resume_plan
 
     out = chosen.out
     journal = found.recorded_journal()
-    if _has_extracts(journal.events(found.run)):
+    events = journal.events(found.run)
+    if has_pattern(events):
+        fetch_missing_weights(out, config, ["privileged", "quarantined"])
+    elif _has_extracts(events):
         fetch_missing_weights(out, config, ["quarantined"])
     async with open_agent(config) as agent:
         with open_display(out) as shown:
             shown.phase("going on")
-            request = str(journal.events(found.run)[0].body.get("request", ""))
+            request = str(events[0].body.get("request", ""))
             asker, approver = terminal_people(out, agent.registry, shown.quiet, request)
+            if has_pattern(events):
+                runtime = agent.runtime(asker=asker, approver=approver, observer=shown.step)
+                with agent.spending():
+                    return await resume_pattern_work(journal, found.run, runtime)
             return await resume_plan(
                 journal,
                 found.run,

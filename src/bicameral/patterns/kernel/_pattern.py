@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, LiteralString, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, LiteralString, ParamSpec, TypeAlias, TypeVar, cast
 
 from bicameral.errors import CatalogError, LabelError
 from bicameral.labels import Labelled, program_text
@@ -18,10 +18,12 @@ from bicameral.tools import Tool
 
 if TYPE_CHECKING:
     from bicameral.catalog import PatternFacts
+    from bicameral.evaluation import Subject
 
 
 T = TypeVar("T")
 U = TypeVar("U")
+V = TypeVar("V")
 
 
 P = ParamSpec("P")
@@ -65,6 +67,12 @@ class Pattern(ABC, Generic[P, T]):
 
     def __or__(self, following: Pattern[[Labelled[T]], U]) -> Pattern[P, U]:
         return self.then(following)
+
+    def as_subject(self: Pattern[[Labelled[V]], T], runtime: Runtime, /) -> Subject[V, T]:
+        """This pattern as the subject of an evaluation, with a run of its own for each case."""
+        from bicameral.patterns.kernel._subject import pattern_subject
+
+        return pattern_subject(self, runtime)
 
     @property
     def children(self) -> Mapping[str, Pattern[..., Any]]:
@@ -126,7 +134,9 @@ def _patterns_in(place: str, value: object) -> Mapping[str, Pattern[..., Any]]:
     return {name: child for at, each in named for name, child in _patterns_in(at, each).items()}
 
 
-Responder = Role | Pattern[[Labelled[str]], Any]
+TextPattern: TypeAlias = Pattern[[Labelled[str]], Any]
+"""A pattern that takes one text: it can be a strategy of an agent, a submitted run, a model of the server, a tool."""
+Responder = Role | TextPattern
 
 
 async def ask_responder(context: Context, responder: Responder, text: Labelled[str]) -> Labelled[Any]:

@@ -112,6 +112,7 @@ class Questions(ContextState):
         retries: int = 1,
         sample: int = 0,
         repair: Role | None = None,
+        repair_sees_question: bool = False,
         max_text: int | None = None,
     ) -> Labelled[Any]:
         """What a participant fills into a typed form. Nothing is coerced: what does not fit is asked for again.
@@ -128,7 +129,8 @@ class Questions(ContextState):
             stable: As in `ask`.
             retries: How often it is asked again.
             sample: As in `ask`.
-            repair: Who is asked again instead: it sees the reply and the reason, and not the question.
+            repair: Who is asked again instead, from the beginning: it sees the reply and the reason.
+            repair_sees_question: Whether it sees the question before them.
             max_text: How many characters a free text in the form may have.
         """
         schema = _form_schema(wanted, max_text) if schema is None else schema
@@ -147,7 +149,8 @@ class Questions(ContextState):
                 rejected = found
             else:
                 why = make_labelled(found.why, reply.label)
-                role, asked = repair, ("This does not fit the form:\n", reply, "\n\nWhat is wrong: ", why)
+                seen: tuple[PromptText, ...] = (*parts, "\n\n") if repair_sees_question else ()
+                role, asked = repair, (*seen, "This does not fit the form:\n", reply, "\n\nWhat is wrong: ", why)
         raise ModelError("models.bad-reply", f"{role.name} was not asked", expected="retries of 0 or more")
 
     def _parse(self, reply: Labelled[str], wanted: Type, check: ValueCheck | None) -> Labelled[Any] | _Rejection:

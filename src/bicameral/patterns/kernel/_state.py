@@ -1,7 +1,7 @@
 """The state of a context: labels of what was opened, tools, guards, prompts, notes, and the places of its steps.
 
-Everything else that a context does is built on it: questions (`_questions`), calls and approvals (`_actions`), parts
-(`_parts`).
+Everything else that a context does is built on it: questions (`_questions`), calls and approvals (`_actions`), plans
+(`_plans`), parts (`_parts`).
 """
 
 from __future__ import annotations
@@ -23,15 +23,26 @@ from bicameral.labels import (
     make_labelled,
     open_labelled,
 )
-from bicameral.limits import Meter
+from bicameral.limits import Limits, Meter
 from bicameral.patterns._outcome import NoteEvent, TraceEvent
 from bicameral.patterns.kernel._conversation import PromptText, Role, part_text
 from bicameral.patterns.kernel._guards import CallGuard, GuardedCallGate
-from bicameral.patterns.strategies import ConversationObserver, ModelPair
-from bicameral.runs import CallGate, EffectHandler
+from bicameral.patterns.strategies import ConversationObserver, ModelPair, RequestPlanner
+from bicameral.policy import Policy
+from bicameral.runs import CallGate, Decider, EffectHandler
 from bicameral.tools import Registry, Tool
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanServices:
+    """What plans inside of a pattern are written, checked and decided with; nobody plans in a replay."""
+
+    planner: RequestPlanner | None
+    policy: Policy
+    decider: Decider
+    caps: Limits
 
 
 @dataclass(slots=True)
@@ -46,6 +57,7 @@ class SharedState:
     places: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
     written_labels: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
     audience: ConversationObserver = field(default_factory=ConversationObserver)
+    plans: PlanServices | None = None
     escaped_label: Label = NOTHING
     """The join of all labels of values that were opened other than by `read`: any part may have them."""
 
