@@ -35,7 +35,7 @@ from patterns_adversary import (
 from bicameral.catalog.costs import estimate, estimate_tokens
 from bicameral.errors import BicameralError, ModelError
 from bicameral.journal import Journal, open_journal_at
-from bicameral.labels import TRUSTED_USER, make_labelled, open_labelled
+from bicameral.labels import TRUSTED_USER, forget_released, make_labelled, open_labelled
 from bicameral.patterns import IMPLEMENTED, Answered, GaveUp, Outcome, example_of
 from bicameral.patterns.kernel import (
     Context,
@@ -75,6 +75,8 @@ class Stage:
         outcome = scene.run()
         asked, effects = len(scene.questions.asked), list(scene.world.effects)
         restore_folder(scene.folder, before)
+        # As in another process, which does not know what this one has handed out.
+        forget_released()
         desk = scene.desk
         with watched_calls(scene.world):
             again = asyncio.run(
