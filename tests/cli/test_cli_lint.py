@@ -168,8 +168,8 @@ def test_another_folder_can_be_named(world: World) -> None:
 def test_rules_and_facts_are_listed_and_explained(world: World) -> None:
     listed = world.call("lint", "--rules")
     assert listed.exit_code == 0
-    assert len(listed.stdout.splitlines()) == 246
-    assert len(world.json("lint", "--rules")["rules"]) == 246
+    assert len(listed.stdout.splitlines()) == 247
+    assert len(world.json("lint", "--rules")["rules"]) == 247
     assert "facts.calls_independent" in world.call("lint", "--facts").stdout
     assert any(fact["name"] == "cache_ttl" for fact in world.json("lint", "--facts")["facts"])
     explained = world.call("lint", "--explain", "conn_j").stdout

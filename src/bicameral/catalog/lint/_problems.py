@@ -196,7 +196,7 @@ def pattern_title(id: str) -> str:
     return f"{id} ({catalog().pattern(id).name})" if id in IDS else id
 
 
-_SARIF_PROPERTIES = ("reason", "patterns", "also", "wants", "undecided")
+_SARIF_PROPERTIES = ("reason", "patterns", "also", "wants", "undecided", "basis", "evidence")
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -248,6 +248,9 @@ def _sarif_rule(id: str, rule: LintRule | None) -> dict[str, Any]:
 
 def _sarif_result(report: LintReport, finding: LintFinding, numbers: Mapping[str, int]) -> dict[str, Any]:
     logical = [{"fullyQualifiedName": finding.path or report.name, "kind": "member"}]
+    if finding.place.step is not None:
+        # A step of a trace is a span, which has no line of its own where a file holds everything in one.
+        logical.append({"name": finding.place.step, "kind": "span"})
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": numbers[finding.rule],
