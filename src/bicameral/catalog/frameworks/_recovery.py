@@ -1,12 +1,13 @@
 """A stack that was recovered from code or from a trace, with the evidence for every part of it.
 
-A reader collects what it finds in an `ArchitectureDraft`. Each statement has a place (file, line, span), and says whether it was
-seen or is inferred. The linter judges the stack like any other; `lint_recovered` adds the evidence to its findings.
-Names come from untrusted text: they are shortened and made visible before they get into a stack.
+A reader collects what it finds in an `ArchitectureDraft`. Each statement has a place (file, line, span), and says
+whether it was seen or is inferred. The linter judges the stack like any other; `lint_recovered` adds the evidence to
+its findings. Names come from untrusted text: they are shortened and made visible before they get into a stack.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
@@ -33,6 +34,19 @@ def safe_name(text: str, otherwise: str = "unnamed") -> str:
     shown = make_visible(" ".join(text[:500].split()), strict=True)
     shown = shown if len(shown) <= MAX_NAME else f"{shown[: MAX_NAME - 1]}…"
     return shown or otherwise
+
+
+def key_name(text: str) -> str:
+    """A name from untrusted text as a key of a stack: without the signs that divide a path."""
+    return re.sub(r"[.\[\]]", "_", safe_name(text))
+
+
+_JUDGE = re.compile(r"judge|critic|evaluat|grader|reviewer|verifier", re.IGNORECASE)
+
+
+def is_judge_name(name: str) -> bool:
+    """Whether a name is that of somebody who judges."""
+    return bool(_JUDGE.search(name[:200]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,34 +158,54 @@ def lint_recovered(recovered: RecoveredStack) -> LintReport:
     A missing pattern that a source of this kind would not show is no error, but a warning: it may be there.
     """
     report = lint(recovered.stack)
-    by_path: dict[str, list[Evidence]] = {}
+    found: dict[str, list[Evidence]] = {}
     for each in recovered.evidence:
-        by_path.setdefault(each.path, []).append(each)
+        found.setdefault(each.path, []).append(each)
+        section = each.path.rpartition(".")[0]
+        if section.endswith(".legs"):
+            # Rules speak of the legs as a whole.
+            found.setdefault(section, []).append(each)
     judged = sorted(
-        (_judge_finding(recovered, each, _nearest_evidence(by_path, each.path)) for each in report.findings),
+        (_judge_finding(recovered, each, found) for each in report.findings),
         key=lambda each: ("error", "warning", "note").index(each.severity),
     )
     return replace(report, findings=tuple(judged))
 
 
-def _nearest_evidence(by_path: Mapping[str, Sequence[Evidence]], path: str) -> Sequence[Evidence]:
-    """The evidence for a path of the stack, or for the nearest part that contains it."""
-    while path and path not in by_path:
-        path = path[: max(path.rfind("."), path.rfind("["), 0)]
-    return by_path.get(path, ())
+_RESTS_ON = {"L6": "legs.untrusted_content", "V5": "legs.untrusted_content", "V1": "actions"}
+"""What else a rule, or the lack of a pattern, rests on in the same agent."""
 
 
-def _judge_finding(recovered: RecoveredStack, finding: LintFinding, evidence: Sequence[Evidence]) -> LintFinding:
+def _judge_finding(
+    recovered: RecoveredStack, finding: LintFinding, found: Mapping[str, Sequence[Evidence]]
+) -> LintFinding:
     if finding.undecided:
         return finding
-    lines = tuple(f"{each.basis}: {each.what}" for each in evidence[:MAX_EVIDENCE])
+    near = _nearest_evidence(found, finding.path)
     missing = {id for want in finding.wants for id in want.split("|") if id in IDS}
+    agent = ".".join(finding.path.split(".")[:2])
+    sections = sorted({_RESTS_ON[id] for id in (finding.rule, *missing) if id in _RESTS_ON})
+    others = [each for each in (_evidence_below(found, f"{agent}.{section}") for section in sections) if each]
+    shown = [*near, *(each for group in others for each in group)]
+    lines = tuple(dict.fromkeys(f"{each.basis}: {each.what}" for each in shown))[:MAX_EVIDENCE]
     if missing and not recovered.is_visible(missing, finding.path):
-        shown = f"{finding.message} (or the {recovered.source} does not show it)"
+        message = f"{finding.message} (or the {recovered.source} does not show it)"
         severity = "warning" if finding.severity == "error" else finding.severity
-        return replace(finding, severity=severity, message=shown, basis="inferred", evidence=lines)
-    certain = bool(evidence) and all(each.certain for each in evidence)
+        return replace(finding, severity=severity, message=message, basis="inferred", evidence=lines)
+    certain = bool(near) and all(each.certain for each in near)
+    certain = certain and all(any(each.certain for each in group) for group in others)
     return replace(finding, basis="seen" if certain else "inferred", evidence=lines)
+
+
+def _nearest_evidence(found: Mapping[str, Sequence[Evidence]], path: str) -> Sequence[Evidence]:
+    """The evidence for a path of the stack, or for the nearest part that contains it."""
+    while path and path not in found:
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+    return found.get(path, ())
+
+
+def _evidence_below(found: Mapping[str, Sequence[Evidence]], path: str) -> list[Evidence]:
+    return [each for at, group in found.items() if at == path or at.startswith(f"{path}.") for each in group]
 
 
 @dataclass(slots=True)
@@ -201,9 +235,14 @@ class AgentDraft:
 
     def add_leg(self, leg: str, place: Place, what: str, *, certain: bool = False) -> None:
         """Note one of the three legs."""
-        if leg not in self._sections.setdefault("legs", {}):
-            self._sections["legs"][leg] = True
-            self._note(("legs",), place, what, certain)
+        legs = self._sections.setdefault("legs", {})
+        if leg not in legs or (certain and not legs[leg]):
+            legs[leg] = certain
+            self._note(("legs", leg), place, what, certain)
+
+    def leg(self, leg: str) -> bool | None:
+        """Whether a leg is certain; None if it does not have it."""
+        return self._sections.get("legs", {}).get(leg)
 
     def add_action(self, name: str, place: Place, what: str, *, certain: bool, reversible: bool, gate: str) -> None:
         """Note an action with an effect, and its gate."""
@@ -239,7 +278,7 @@ class AgentDraft:
 
     def add_tool_effects(self, name: str, effects: ToolEffects, place: Place, *, gate: str, why: str) -> None:
         """Note the legs and the action that a tool brings."""
-        shown = safe_name(name)
+        shown = key_name(name)
         if effects.reads_untrusted:
             self.add_leg("untrusted_content", place, f"tool {shown!r} {why}", certain=effects.certain)
         if effects.reads_private:
@@ -288,7 +327,7 @@ class ArchitectureDraft:
             raise CatalogError(
                 "stack.too-large", f"there are more than {MAX_AGENTS} agents", fix="Check a smaller part of it."
             )
-        first = shown = safe_name(name)
+        first = shown = key_name(name)
         number = 1
         while shown in self.agents:
             number += 1
@@ -319,6 +358,8 @@ class ArchitectureDraft:
             for path, place, what, certain in agent.all_evidence():
                 full = ("agents", name, *path)
                 places.setdefault(full, place)
+                if path[:1] == ("legs",):
+                    places.setdefault(full[:-1], place)
                 evidence.append(Evidence(dotted_path(full), place, what, certain))
         described = {"name": self.name, "agents": {name: agent.describe() for name, agent in self.agents.items()}}
 

@@ -53,9 +53,8 @@ class Span:
 
     @property
     def input_tokens(self) -> int:
-        return _count(
-            self.attributes, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"
-        )
+        names = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt")
+        return _count(self.attributes, *names)
 
     @property
     def output_tokens(self) -> int:
@@ -160,7 +159,7 @@ class TraceFile:
 
 
 def read_trace_file(path: Path) -> TraceFile:
-    """The spans of a file; `stack.cannot-read` if there is none to read, `stack.not-a-trace` if it is something else."""
+    """The spans of a file; `stack.cannot-read` if it cannot be read, `stack.not-a-trace` if it has no spans."""
     place = Place(file=str(path))
     try:
         if not path.is_file():

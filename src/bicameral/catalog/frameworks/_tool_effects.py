@@ -88,11 +88,20 @@ def effects_of_name(name: str) -> ToolEffects:
 
 
 _READERS = (
-    *("requests.get", "httpx.get", "urllib.request.urlopen", "aiohttp.ClientSession.get", "httpx.stream"),
+    *("requests.get", "httpx.get", "urllib.request.urlopen", "aiohttp.get", "httpx.stream"),
     *("feedparser.parse", "imaplib.IMAP4", "imaplib.IMAP4_SSL", "playwright", "selenium", "bs4"),
 )
 _SENDERS = (
-    *("requests.post", "requests.put", "requests.patch", "httpx.post", "httpx.put", "httpx.patch", "smtplib"),
+    *(
+        "requests.post",
+        "requests.put",
+        "requests.patch",
+        "httpx.post",
+        "httpx.put",
+        "httpx.patch",
+        "smtplib",
+        "aiohttp.post",
+    ),
     *("boto3", "twilio", "slack_sdk", "sendgrid"),
 )
 _DESTROYERS = (
@@ -101,17 +110,19 @@ _DESTROYERS = (
 )
 _RUNNERS = ("subprocess", "os.system", "os.popen", "asyncio.create_subprocess_shell", "asyncio.create_subprocess_exec")
 _EVALUATORS = ("exec", "eval", "builtins.exec", "builtins.eval")
+_CLIENT = re.compile(r"^(requests|httpx|aiohttp)\.(?:AsyncClient|Client|Session|ClientSession)\.")
+"""A method of a client does what the function of the same name does."""
 _STORES = ("sqlite3", "psycopg", "psycopg2", "sqlalchemy", "pymongo", "asyncpg", "mysql")
 
 
 def effects_of_calls(calls: Iterable[str], *, writes_files: bool = False) -> ToolEffects:
     """What the qualified names of the calls in a body say."""
-    names = [*calls]
+    names = [_CLIENT.sub(r"\1.", name) for name in calls]
 
     def any_of(known: tuple[str, ...]) -> bool:
         return any(name == each or name.startswith(f"{each}.") for name in names for each in known)
 
-    found = ToolEffects(
+    return ToolEffects(
         reads_untrusted=any_of(_READERS),
         reads_private=any_of(_STORES),
         sends=any_of(_SENDERS),
@@ -121,7 +132,6 @@ def effects_of_calls(calls: Iterable[str], *, writes_files: bool = False) -> Too
         runs_commands=any_of(_RUNNERS),
         certain=True,
     )
-    return found
 
 
 HOSTED_TOOLS: Mapping[str, ToolEffects] = {

@@ -13,18 +13,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from bicameral.catalog.frameworks._recovery import AgentDraft, ArchitectureDraft, Counts, RecoveredStack, safe_name
+from bicameral.catalog.frameworks._recovery import (
+    AgentDraft,
+    ArchitectureDraft,
+    Counts,
+    RecoveredStack,
+    is_judge_name,
+    key_name,
+    safe_name,
+)
 from bicameral.catalog.frameworks._spans import Span, TraceFile, read_trace_file
 from bicameral.catalog.frameworks._tool_effects import effects_of_name
 
 MAX_TOOLS = 200
-_JUDGE = re.compile(r"judge|critic|evaluat|grader|reviewer|verifier", re.IGNORECASE)
 _HANDOFF = re.compile(r"^(?:transfer_to_|handoff|hand_off|delegate_to_)", re.IGNORECASE)
-
-
-def is_judge_name(name: str) -> bool:
-    """Whether a name is that of somebody who judges."""
-    return bool(_JUDGE.search(name[:200]))
 
 
 @dataclass(slots=True)
@@ -38,6 +40,8 @@ class Invocation:
     inner: list[Invocation] = field(default_factory=list["Invocation"])
     untrusted: Span | None = None
     """The call, its own or of an agent below it, that was the first to return untrusted text."""
+    handoff: Span | None = None
+    """The call with which an agent below it handed the conversation on."""
 
     def of_kind(self, *kinds: str) -> list[Span]:
         return [span for span in self.calls if span.kind in kinds]
@@ -111,6 +115,8 @@ def _list_invocations(roots: Sequence[Span]) -> tuple[list[Invocation], dict[int
         own = [span for span in each.of_kind("tool") if effects_of_name(span.subject).reads_untrusted]
         reads = [*own, *(inner.untrusted for inner in each.inner if inner.untrusted is not None)]
         each.untrusted = min(reads, key=lambda span: span.end, default=None)
+        tools = (span for inner in each.inner for span in inner.of_kind("tool"))
+        each.handoff = next((span for span in tools if _HANDOFF.search(span.subject)), None)
     return every, parents
 
 
@@ -135,11 +141,6 @@ def _find_invocations(root: Span) -> Invocation:
 
 def _root_name(root: Span) -> str:
     return root.subject if root.kind in ("agent", "workflow") else root.name or "root"
-
-
-def _find_handoff(run: Invocation) -> Span | None:
-    """The call with which one of the agents below a run handed the conversation on."""
-    return next((span for each in run.inner for span in each.of_kind("tool") if _HANDOFF.search(span.subject)), None)
 
 
 def _describe_run(agent: AgentDraft, run: Invocation, above: Invocation | None) -> None:
@@ -194,9 +195,8 @@ def _describe_inner(agent: AgentDraft, run: Invocation) -> None:
         agent.use("O17", inner[0].span.place, "each ran in a span of its own", certain=False)
     if (pair := _overlap([each.span for each in inner])) is not None:
         agent.use("O4", pair.place, "agents ran at the same time")
-    handoff = _find_handoff(run)
-    if handoff is not None:
-        agent.use("O15", handoff.place, "a tool handed the conversation to another agent", certain=False)
+    if run.handoff is not None:
+        agent.use("O15", run.handoff.place, "a tool handed the conversation to another agent", certain=False)
     elif len(inner) > 1 and not run.of_kind("model") and _overlap([each.span for each in inner]) is None:
         agent.use("O2", inner[0].span.place, "agents ran one after another", certain=False)
     judges = [each for each in inner if is_judge_name(each.name)]
@@ -212,7 +212,7 @@ def _add_judging(agent: AgentDraft, writer: Invocation, judge: Invocation) -> No
     for run, facts in ((writer, {"writes": ["draft"]}), (judge, {"judges": ["draft"]})):
         models = [span.model for span in run.of_kind("model") if span.model]
         model = safe_name(models[0]) if models else None
-        agent.add_session(safe_name(run.name), run.span.place, "an agent below it", certain=False, model=model, **facts)
+        agent.add_session(key_name(run.name), run.span.place, "an agent below it", certain=False, model=model, **facts)
 
 
 def _overlap(spans: Sequence[Span]) -> Span | None:
@@ -239,7 +239,7 @@ def _describe_retries(agent: AgentDraft, calls: Sequence[Span]) -> None:
 def _describe_flow(agent: AgentDraft, run: Invocation, above: Invocation | None) -> None:
     """Untrusted text that a model has read: a result of an earlier call of this run, or before a handoff to it."""
     reads = [run.untrusted]
-    if above is not None and above.untrusted is not run.untrusted and _find_handoff(above) is not None:
+    if above is not None and above.untrusted is not run.untrusted and above.handoff is not None:
         reads.append(above.untrusted)
     read = min((each for each in reads if each is not None), key=lambda each: each.end, default=None)
     if read is not None and any(model.start >= read.end for model in run.of_kind("model")):
