@@ -88,7 +88,7 @@ def test_python_objects_are_linted(world: World) -> None:
         ("own_agents:describd", "Did you mean 'described'? [stack.cannot-read]"),
         ("no_such_module:x", "[stack.cannot-read]"),
         ("none.yaml", "there is no such file"),
-        (".", "this is a folder"),
+        (".", "no agent is found in this code"),
         ("EX99", "there is no such file"),
     ],
 )

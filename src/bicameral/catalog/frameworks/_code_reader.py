@@ -197,9 +197,9 @@ class CodeReader:
     def tool_by_name(self, name: str, place: Place) -> FoundTool:
         """A tool of which no more than its name is known."""
         if name in HOSTED_TOOLS:
-            why = f"is known to do this in {self.framework}"
+            why = f"{self.framework} says so"
             return FoundTool(name, place, HOSTED_TOOLS[name], why, sandboxed=name in SANDBOXED_TOOLS)
-        return FoundTool(name, place, effects_of_name(name), "is judged by its name")
+        return FoundTool(name, place, effects_of_name(name), "judged by its name")
 
     def asks_first(self, call: ast.Call, scope: Scope) -> bool:
         """Whether a call declares that a person is asked before the tool is called."""
@@ -227,7 +227,7 @@ class CodeReader:
         effects = effects_of_calls(names, writes_files=writes)
         by_body = effects.known
         effects = effects if by_body else effects_of_name(function.name)
-        why = "does this in its body" if by_body else "is judged by its name"
+        why = "seen in its body" if by_body else "judged by its name"
         place = scope.module.place(function)
         return FoundTool(function.name, place, effects, why, gated, shell_line=shell_line)
 

@@ -77,7 +77,7 @@ class OpenAIAgentsReader(CodeReader):
                 name: Any = self.project.literal(given, scope) if given is not None else other.name
                 gated = self.asks_first(call, scope)
                 name = name if isinstance(name, str) else other.name
-                return FoundTool(name, place, ToolEffects(certain=True), "is an agent", gated, delegates_to=other)
+                return FoundTool(name, place, ToolEffects(certain=True), "it is an agent", gated, delegates_to=other)
         if self.call_name(call, scope).endswith(".HostedMCPTool"):
             agent.use("I3", place, "tools of an MCP server that the provider calls")
             self.miss(agent, place, "the tools of an MCP server are not in the code")

@@ -279,16 +279,12 @@ class AgentDraft:
     def add_tool_effects(self, name: str, effects: ToolEffects, place: Place, *, gate: str, why: str) -> None:
         """Note the legs and the action that a tool brings."""
         shown = key_name(name)
-        if effects.reads_untrusted:
-            self.add_leg("untrusted_content", place, f"tool {shown!r} {why}", certain=effects.certain)
-        if effects.reads_private:
-            self.add_leg("private_data", place, f"tool {shown!r} {why}", certain=effects.certain)
-        if effects.sends:
-            self.add_leg("external_comms", place, f"tool {shown!r} {why}", certain=effects.certain)
+        what = f"tool {shown!r} {effects.describe()}; {why}"
+        for leg, has in effects.legs.items():
+            if has:
+                self.add_leg(leg, place, what, certain=effects.certain)
         if effects.acts:
-            self.add_action(
-                shown, place, f"tool {shown!r} {why}", certain=effects.certain, reversible=effects.reversible, gate=gate
-            )
+            self.add_action(shown, place, what, certain=effects.certain, reversible=effects.reversible, gate=gate)
 
     def _note(self, path: StackPath, place: Place, what: str, certain: bool) -> None:
         self._evidence.append((path, place, what, certain))

@@ -328,7 +328,7 @@ def _otlp_value(value: Mapping[str, Any]) -> Any:
 def _whole_number(value: Any) -> int | None:
     if isinstance(value, int):
         return value
-    return int(value) if isinstance(value, str) and re.fullmatch(r"-?\d{1,18}", value) else None
+    return int(value) if isinstance(value, str) and re.fullmatch(r"-?\d{1,19}", value) else None
 
 
 def _nanoseconds(value: Any) -> int:

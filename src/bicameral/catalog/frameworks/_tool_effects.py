@@ -58,6 +58,28 @@ class ToolEffects:
         return not (self.sends or self.destroys or self.runs_code or self.runs_commands)
 
     @property
+    def legs(self) -> Mapping[str, bool]:
+        """Which of the three legs it brings."""
+        return {
+            "untrusted_content": self.reads_untrusted,
+            "private_data": self.reads_private,
+            "external_comms": self.sends,
+        }
+
+    def describe(self) -> str:
+        """What it does, in words."""
+        said = {
+            "reads text from outside": self.reads_untrusted,
+            "reads private data": self.reads_private,
+            "sends something out": self.sends,
+            "changes something": self.changes,
+            "does what cannot be taken back": self.destroys,
+            "runs code": self.runs_code,
+            "runs commands": self.runs_commands,
+        }
+        return " and ".join(words for words, does in said.items() if does) or "has no effect"
+
+    @property
     def known(self) -> bool:
         """Whether anything is known about it."""
         return self.acts or self.reads_untrusted or self.reads_private

@@ -65,7 +65,7 @@ def recover_trace(trace: TraceFile, file: str) -> RecoveredStack:
     every, parents = _list_invocations(trace.spans)
     by_name: dict[str, list[Invocation]] = {}
     for each in every:
-        if each.named or each.of_kind("model", "tool", "retrieval"):
+        if each.named or len(each.inner) > 1 or each.of_kind("model", "tool", "retrieval"):
             by_name.setdefault(each.name, []).append(each)
     for name, runs in by_name.items():
         agent = draft.agent(name, runs[0].span.place, f"{_times(len(runs), 'run')} in the trace", certain=runs[0].named)
@@ -243,7 +243,7 @@ def _describe_flow(agent: AgentDraft, run: Invocation, above: Invocation | None)
         reads.append(above.untrusted)
     read = min((each for each in reads if each is not None), key=lambda each: each.end, default=None)
     if read is not None and any(model.start >= read.end for model in run.of_kind("model")):
-        what = f"the model was called after tool {safe_name(read.subject)!r} had returned, and its name says untrusted"
+        what = f"a model was called after tool {safe_name(read.subject)!r}, which by its name reads text from outside"
         agent.add_leg("untrusted_content", read.place, what)
 
 
@@ -285,8 +285,8 @@ def _read_before(run: Invocation, span: Span) -> Span | None:
 def _describe_order(run: Invocation, span: Span) -> str:
     read = _read_before(run, span)
     if read is None:
-        return "was called; what it does is judged by its name"
-    return f"was called after {safe_name(read.subject)!r} (span {read.id}) had returned; both are judged by their names"
+        return "judged by its name"
+    return f"called after {safe_name(read.subject)!r} (span {read.id}) had returned; both are judged by their names"
 
 
 def _was_approved(run: Invocation, span: Span) -> bool:
