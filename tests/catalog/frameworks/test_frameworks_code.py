@@ -39,7 +39,8 @@ def test_pydantic_ai_tools_output_and_default_limits_are_read(folder: Path) -> N
     agent = member(recovered, "support")
     assert agent.model == "openai:gpt-4o"
     assert agent.patterns == {"R4", "I2", "S6", "V20", "V9"}
-    assert agent.tools is not None and agent.tools.count == 2
+    assert agent.tools is not None
+    assert agent.tools.count == 2
     assert agent.legs == ("untrusted_content",)
     assert [(loop.steps, loop.tokens, loop.exit is not None) for loop in agent.loops or ()] == [(50, None, True)]
     (finding,) = found(recovered, "L6")
@@ -62,6 +63,20 @@ def test_a_limit_that_is_switched_off_is_an_error_that_was_seen(folder: Path, li
     recovered = recover(folder, ("app.py", PYDANTIC_AI_SAFE.replace("request_limit=8", limit)))
     missing = [each for each in found(recovered, "LAW1") if "V9" in each.wants]
     assert [(each.severity, each.basis) for each in missing] == ([] if ok else [("error", "seen")])
+
+
+def test_capabilities_are_tools_tracing_or_nothing(folder: Path) -> None:
+    program = """\
+from pydantic_ai import Agent
+from pydantic_ai.capabilities import Instrumentation, Thinking, WebSearch
+
+helper = Agent("openai:gpt-4o", capabilities=[WebSearch(), Instrumentation(), Thinking()])
+"""
+    agent = member(recover(folder, ("app.py", program)), "helper")
+    assert "V14" in agent.patterns
+    assert agent.legs == ("untrusted_content",)
+    assert agent.tools is not None
+    assert agent.tools.count == 1
 
 
 def test_delegation_carries_untrusted_text_to_the_agent_that_asks(folder: Path) -> None:
@@ -92,7 +107,8 @@ def test_langgraph_nodes_edges_and_tools_are_read(folder: Path) -> None:
     recovered = recover(folder, ("app.py", LANGGRAPH))
     agent = member(recovered, "assistant")
     assert agent.model == "gpt-4o-mini"
-    assert {"R4", "I2"} <= agent.patterns and "V9" not in agent.patterns
+    assert {"R4", "I2"} <= agent.patterns
+    assert "V9" not in agent.patterns
     assert agent.legs == ("untrusted_content", "external_comms")
     (limits,) = [each for each in found(recovered, "LAW1") if "V9" in each.wants]
     assert (limits.severity, limits.basis) == ("error", "seen")
@@ -109,7 +125,8 @@ def test_langgraph_limit_checkpoint_and_interrupt_are_read(folder: Path) -> None
     assert {"V9", "V10", "V1"} <= agent.patterns
     assert [loop.steps for loop in agent.loops or ()] == [12]
     assert [action.gate for action in agent.actions or ()] == ["V1"]
-    assert not found(recovered, "L6") and not found(recovered, "LAW2")
+    assert not found(recovered, "L6")
+    assert not found(recovered, "LAW2")
 
 
 def test_langgraph_shapes_are_told_apart(folder: Path) -> None:
@@ -186,7 +203,8 @@ def test_openai_agents_handoffs_tools_and_turns_are_read(folder: Path) -> None:
     assert {"O15", "O3"} <= member(recovered, "Triage").patterns
     fixer = member(recovered, "Fixer")
     assert fixer.model == "gpt-4.1"
-    assert {"I4", "R4", "V14"} <= fixer.patterns and "V9" not in fixer.patterns
+    assert {"I4", "R4", "V14"} <= fixer.patterns
+    assert "V9" not in fixer.patterns
     assert found(recovered, "IA2")
     (limits,) = [each for each in found(recovered, "LAW1") if "V9" in each.wants]
     assert (limits.severity, limits.basis) == ("error", "seen")
@@ -213,7 +231,8 @@ Runner.run_sync(boss, "Help.", max_turns=4)
     recovered = recover(folder, ("app.py", program))
     helper = member(recovered, "Helper")
     assert helper.guards == ("input",)
-    assert {"V5", "V1", "V20", "V9"} <= helper.patterns and "V14" not in helper.patterns
+    assert {"V5", "V1", "V20", "V9"} <= helper.patterns
+    assert "V14" not in helper.patterns
     assert [(action.name, action.gate) for action in helper.actions or ()] == [("refund", "V1")]
     boss = member(recovered, "Boss")
     assert {"O6", "O17", "V9"} <= boss.patterns
@@ -228,7 +247,8 @@ def test_names_are_followed_across_modules_and_aliases(folder: Path) -> None:
         ("shop/__init__.py", ""),
         (
             "shop/tools.py",
-            "import requests as web\n\ndef look(url):\n    return _get(url)\n\ndef _get(url):\n    return web.get(url).text\n",
+            "import requests as web\n\ndef look(url):\n    return _get(url)\n\n"
+            "def _get(url):\n    return web.get(url).text\n",
         ),
         (
             "shop/settings.py",
@@ -338,7 +358,7 @@ def act(x: int = Path({str(witness)!r}).touch()) -> int:
     assert not witness.exists()
     # The same text does write the file where it is run.
     with pytest.raises(Exception):  # noqa: B017, PT011 - whatever it raises, it was run
-        exec(compile(program.replace("from pydantic_ai", "raise SystemError\nfrom pydantic_ai"), "app", "exec"), {})  # noqa: S102
+        exec(compile(program.replace("from pydantic_ai", "raise SystemError\nfrom pydantic_ai"), "app", "exec"), {})
     assert witness.exists()
 
 

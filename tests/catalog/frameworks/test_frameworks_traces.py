@@ -10,6 +10,10 @@ import pytest
 from framework_traces import TraceMaker, mail_assistant
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+from pydantic_ai import Agent
+from pydantic_ai.capabilities import Instrumentation
+from pydantic_ai.models.instrumented import InstrumentationSettings
+from pydantic_ai.models.test import TestModel
 
 from bicameral.catalog.frameworks import RecoveredStack, lint_recovered, read_trace
 from bicameral.catalog.frameworks._spans import parse_trace
@@ -190,11 +194,42 @@ def test_the_console_exporter_of_the_sdk_is_read(tmp_path: Path) -> None:
     assert {"R4", "I2"} <= patterns(recovered, "assistant")
 
 
+async def test_a_trace_that_pydantic_ai_writes_is_read(tmp_path: Path) -> None:
+    out = io.StringIO()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=out)))
+    traced = Instrumentation(settings=InstrumentationSettings(tracer_provider=provider))
+    agent = Agent(TestModel(), name="assistant", capabilities=[traced])
+
+    @agent.tool_plain
+    def fetch_page(url: str) -> str:
+        return url
+
+    @agent.tool_plain
+    def send_email(to: str) -> str:
+        return to
+
+    await agent.run("Tell them what the page says.")
+    file = tmp_path / "console.json"
+    file.write_text(out.getvalue(), encoding="utf-8")
+    recovered = read_trace(file)
+    (found,) = recovered.stack.agents
+    assert (found.name, found.model) == ("assistant", "test")
+    assert found.patterns == {"R4", "I2", "V14"}
+    assert found.tools is not None
+    assert found.tools.count == 2
+    assert [action.name for action in found.actions or ()] == ["send_email"]
+    assert recovered.counts is not None
+    assert (recovered.counts.model_calls, recovered.counts.tool_calls) == (2, 2)
+    assert recovered.counts.input_tokens > 0
+
+
 def test_broken_lines_are_left_out_and_said() -> None:
     lines = mail_assistant().lines().splitlines()
     text = "\n".join([lines[0], '{"resourceSpans": [', *lines[1:], "not json"])
     recovered = recover(text)
-    assert recovered.counts is not None and recovered.counts.spans == 6
+    assert recovered.counts is not None
+    assert recovered.counts.spans == 6
     assert [each.place.line for each in recovered.unresolved] == [2, 8]
 
 
@@ -249,7 +284,8 @@ def test_a_circle_of_parents_and_a_long_chain_end() -> None:
     for number in range(3_000):
         parent = trace.agent("assistant", parent=parent) if number % 2 else trace.tool("fetch_page", parent, number)
     recovered = recover("\n".join(map(json.dumps, [*circle, *trace.spans])))
-    assert recovered.counts is not None and recovered.counts.spans == 3_002
+    assert recovered.counts is not None
+    assert recovered.counts.spans == 3_002
 
 
 def test_names_in_a_trace_are_made_visible_and_short() -> None:

@@ -9,9 +9,11 @@ from typing import Any
 from bicameral.catalog.frameworks._code_reader import CodeReader, FoundTool
 from bicameral.catalog.frameworks._modules import Defined, FunctionNode, Scope, argument
 from bicameral.catalog.frameworks._recovery import AgentDraft
+from bicameral.catalog.frameworks._tool_effects import HOSTED_TOOLS
 from bicameral.errors import Place
 
 _RUNS = frozenset({"run", "run_sync", "run_stream", "run_stream_events", "iter", "to_cli", "to_cli_sync"})
+_TOOL_CAPABILITIES = frozenset({"Toolset", "NativeTool", "LocalWorkspace", "Capability"})
 _DEFAULT_REQUESTS = 50
 """`UsageLimits.request_limit` where nobody sets it, since 0.0.20."""
 
@@ -38,8 +40,9 @@ class PydanticAIReader(CodeReader):
 
     def _read_arguments(self, agent: AgentDraft, call: ast.Call, scope: Scope) -> None:
         self.set_model(agent, argument(call, "model", 0), scope)
-        for name in ("tools", "builtin_tools", "capabilities"):
+        for name in ("tools", "builtin_tools"):
             self.add_tools(agent, argument(call, name), scope)
+        self._read_capabilities(agent, argument(call, "capabilities"), scope)
         for name in ("toolsets", "mcp_servers"):
             self._read_toolsets(agent, argument(call, name), scope)
         output = argument(call, "output_type") or argument(call, "result_type")
@@ -49,6 +52,30 @@ class PydanticAIReader(CodeReader):
             agent.use("V20", place, "the output is validated, and the model is asked again where it does not fit")
         if (given := argument(call, "instrument")) is not None and self.project.literal(given, scope) is not False:
             agent.use("V14", scope.module.place(given), "runs are traced")
+
+    def _read_capabilities(self, agent: AgentDraft, node: ast.expr | None, scope: Scope) -> None:
+        """Capabilities bring tools, tracing or other models; those that do none of this are left out."""
+        for item in self.project.items(node, scope) if node is not None else ():
+            if isinstance(item, Place):
+                self.miss(agent, item, "which capabilities these are is only known when the program runs")
+                continue
+            found = self.project.resolve(*item)
+            place = item[1].module.place(item[0])
+            if not isinstance(found, Defined) or not isinstance(found.node, ast.Call):
+                self.miss(agent, place, "which capability this is is only known when the program runs")
+                continue
+            name = self.call_name(found.node, found.scope).rpartition(".")[2]
+            if name == "Instrumentation":
+                agent.use("V14", place, "runs are traced")
+            elif name == "ModelFallback":
+                agent.use("V19", place, "another model answers where the first fails")
+            elif name in HOSTED_TOOLS:
+                self.add_tool(agent, self.tool_by_name(name, place))
+            elif name == "MCP":
+                agent.use("I3", place, "tools of an MCP server")
+                self.miss(agent, place, "the tools of an MCP server are not in the code")
+            elif name in _TOOL_CAPABILITIES or not name:
+                self.miss(agent, place, "the tools of this capability are not followed")
 
     def _read_toolsets(self, agent: AgentDraft, node: ast.expr | None, scope: Scope) -> None:
         for item in self.project.items(node, scope) if node is not None else ():

@@ -161,6 +161,7 @@ HOSTED_TOOLS: Mapping[str, ToolEffects] = {
     "WebSearch": ToolEffects(reads_untrusted=True, certain=True),
     "WebFetchTool": ToolEffects(reads_untrusted=True, certain=True),
     "WebFetch": ToolEffects(reads_untrusted=True, certain=True),
+    "XSearch": ToolEffects(reads_untrusted=True, certain=True),
     "UrlContextTool": ToolEffects(reads_untrusted=True, certain=True),
     "FileSearchTool": ToolEffects(reads_private=True, certain=True),
     "CodeInterpreterTool": ToolEffects(runs_code=True, certain=True),
