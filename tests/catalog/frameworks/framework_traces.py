@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,8 +68,9 @@ class TraceMaker:
     def openinference(self) -> str:
         """The same trace by the conventions of OpenInference."""
         kinds = {"invoke_agent": "AGENT", "chat": "LLM", "execute_tool": "TOOL"}
-        return self._renamed(
-            lambda old: {
+
+        def rename(old: Mapping[str, Any]) -> dict[str, Any]:
+            return {
                 "openinference.span.kind": kinds[old["gen_ai.operation.name"]],
                 "agent.name": old.get("gen_ai.agent.name"),
                 "tool.name": old.get("gen_ai.tool.name"),
@@ -77,13 +78,15 @@ class TraceMaker:
                 "llm.token_count.prompt": old.get("gen_ai.usage.input_tokens"),
                 "llm.token_count.completion": old.get("gen_ai.usage.output_tokens"),
             }
-        )
+
+        return self._renamed(rename)
 
     def traceloop(self) -> str:
         """The same trace by the conventions of OpenLLMetry."""
         kinds = {"invoke_agent": "agent", "execute_tool": "tool"}
-        return self._renamed(
-            lambda old: {
+
+        def rename(old: Mapping[str, Any]) -> dict[str, Any]:
+            return {
                 "traceloop.span.kind": kinds.get(old["gen_ai.operation.name"]),
                 "traceloop.entity.name": old.get("gen_ai.agent.name") or old.get("gen_ai.tool.name"),
                 "llm.request.type": "chat" if old["gen_ai.operation.name"] == "chat" else None,
@@ -91,9 +94,10 @@ class TraceMaker:
                 "gen_ai.usage.prompt_tokens": old.get("gen_ai.usage.input_tokens"),
                 "gen_ai.usage.completion_tokens": old.get("gen_ai.usage.output_tokens"),
             }
-        )
 
-    def _renamed(self, rename: Any) -> str:
+        return self._renamed(rename)
+
+    def _renamed(self, rename: Callable[[Mapping[str, Any]], dict[str, Any]]) -> str:
         spans: list[dict[str, Any]] = []
         for span in self.spans:
             old = {each["key"]: _plain(each["value"]) for each in span["attributes"]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from framework_traces import TraceMaker, mail_assistant
@@ -275,7 +276,7 @@ def test_values_of_wrong_types_are_survived() -> None:
 
 
 def test_a_circle_of_parents_and_a_long_chain_end() -> None:
-    circle = [
+    circle: list[dict[str, Any]] = [
         {"spanId": "a", "parentSpanId": "b", "name": "x", "attributes": []},
         {"spanId": "b", "parentSpanId": "a", "name": "y", "attributes": []},
     ]

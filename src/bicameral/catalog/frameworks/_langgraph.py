@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from bicameral.catalog.frameworks._code_reader import CodeReader
 from bicameral.catalog.frameworks._modules import Defined, External, FunctionNode, Project, Scope, argument, nodes_in
@@ -171,12 +171,10 @@ class LangGraphReader(CodeReader):
         call, scope = found.node, found.scope
         match self.call_name(call, scope).rpartition(".")[2]:
             case "HumanInTheLoopMiddleware":
-                given = argument(call, "interrupt_on")
-                asked: Any = self.project.literal(given, scope) if given is not None else {}
-                if given is not None and isinstance(whole := self.project.resolve(given, scope), Defined):
-                    asked = _dictionary_keys(whole.node, asked)
-                if isinstance(asked, Mapping):
-                    self._gate_tools(agent, [str(name) for name, value in asked.items() if value is not False])
+                given = argument(call, "interrupt_on", 0)
+                asked = self.project.resolve(given, scope) if given is not None else None
+                if isinstance(asked, Defined) and isinstance(asked.node, ast.Dict):
+                    self._gate_tools(agent, _keys_switched_on(asked.node))
                 else:
                     self.miss(agent, found.place, "which tools are asked about is only known when the program runs")
             case "ModelCallLimitMiddleware":
@@ -290,9 +288,10 @@ class LangGraphReader(CodeReader):
         if isinstance(found, External) and found.name.rpartition(".")[2] in ("START", "END"):
             return [_START if found.name.endswith("START") else _END]
         value: Any = self.project.literal(node, scope)
-        names = value if isinstance(value, list | tuple) else [value]
-        if all(isinstance(each, str) for each in names):
-            return list(names)
+        given = cast("list[object]", [*value] if isinstance(value, list | tuple) else [value])
+        names = [each for each in given if isinstance(each, str)]
+        if len(names) == len(given):
+            return names
         self.miss(graph.agent, scope.module.place(node), "which node this is is only known when the program runs")
         return []
 
@@ -521,13 +520,12 @@ def _dictionary_value(node: ast.Dict, name: str) -> ast.expr | None:
     return None
 
 
-def _dictionary_keys(node: ast.AST, otherwise: Any) -> Any:
-    """The keys of a mapping whose values are not all constants; what is not a constant is not False."""
-    if not isinstance(node, ast.Dict) or isinstance(otherwise, Mapping):
-        return otherwise
+def _keys_switched_on(node: ast.Dict) -> list[str]:
+    """The keys of a mapping whose values are not False; what is no constant is not."""
     pairs = zip(node.keys, node.values, strict=True)
-    return {
-        key.value: value.value if isinstance(value, ast.Constant) else True
-        for key, value in pairs
-        if isinstance(key, ast.Constant)
-    }
+    off = [key for key, value in pairs if isinstance(value, ast.Constant) and value.value is False]
+    return [
+        key.value
+        for key in node.keys
+        if isinstance(key, ast.Constant) and isinstance(key.value, str) and all(key is not each for each in off)
+    ]

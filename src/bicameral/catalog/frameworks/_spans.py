@@ -72,7 +72,7 @@ class Span:
 
     def walk(self) -> Iterator[Span]:
         """The span and all below it, in the order of their start."""
-        waiting = [self]
+        waiting: list[Span] = [self]
         while waiting:
             span = waiting.pop()
             yield span
