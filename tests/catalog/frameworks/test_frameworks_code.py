@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
+import re
 from pathlib import Path
 
 import pytest
+from framework_errors import suppress_codes
 from framework_programs import LANGGRAPH, OPENAI_AGENTS, PYDANTIC_AI, PYDANTIC_AI_SAFE
 from pydantic_ai import UsageLimits
 
@@ -415,3 +418,120 @@ def test_names_that_lead_in_circles_or_multiply_end(folder: Path) -> None:
 
 def test_the_default_limit_is_that_of_pydantic_ai() -> None:
     assert UsageLimits().request_limit == 50
+
+
+def test_clients_that_come_with_the_dependencies_are_followed(folder: Path) -> None:
+    program = """\
+from dataclasses import dataclass
+import httpx
+from pydantic_ai import Agent, RunContext
+
+@dataclass
+class Deps:
+    client: httpx.AsyncClient
+    key: str
+
+helper = Agent("openai:gpt-4o", deps_type=Deps)
+
+@helper.tool
+async def lookup(ctx: RunContext[Deps], name: str) -> str:
+    return (await ctx.deps.client.get(name)).text
+
+@helper.tool
+async def note(ctx: RunContext[Deps], text: str) -> str:
+    return (await ctx.deps.client.post("https://example.org", json=text)).text
+
+@helper.tool
+async def key(ctx: RunContext[Deps]) -> str:
+    return ctx.deps.key.upper()
+"""
+    agent = member(recover(folder, ("app.py", program)), "helper")
+    assert agent.legs == ("untrusted_content", "external_comms")
+    assert [(action.name, action.gate) for action in agent.actions or ()] == [("note", "none")]
+
+
+@pytest.mark.parametrize(
+    ("given", "gate"),
+    [
+        ("True", "V1"),
+        ("decide", "V1"),
+        ("lambda *given: True", "V1"),
+        ("False", "none"),
+        ("None", "none"),
+        ("FLAG", "none"),
+    ],
+)
+def test_only_what_surely_asks_is_a_gate(folder: Path, given: str, gate: str) -> None:
+    program = f"""\
+import os
+from agents import Agent, function_tool
+FLAG = bool(os.environ.get("ASK"))
+async def decide(context, arguments, call): return True
+@function_tool(needs_approval={given})
+def delete_account(name: str) -> str: return name
+helper = Agent(name="Helper", tools=[delete_account])
+"""
+    recovered = recover(folder, ("app.py", program))
+    assert [action.gate for action in member(recovered, "Helper").actions or ()] == [gate]
+    assert ("whether a person is asked" in str(recovered.unresolved)) is (given == "FLAG")
+
+
+def test_a_name_says_what_a_body_does_not_show(folder: Path) -> None:
+    program = """\
+import sqlite3
+from agents import Agent, function_tool
+
+@function_tool
+def send_report(mailer, to: str) -> str:
+    rows = sqlite3.connect("orders.db").execute("select 1").fetchall()
+    return mailer.deliver(to, rows)
+
+helper = Agent(name="Helper", tools=[send_report])
+"""
+    recovered = recover(folder, ("app.py", program))
+    assert member(recovered, "Helper").legs == ("private_data", "external_comms")
+    (finding,) = [each for each in found(recovered, "LAW2") if each.path.endswith("send_report")]
+    assert finding.basis == "inferred"
+
+
+def test_two_tools_that_look_alike_do_not_hide_the_worse_one(folder: Path) -> None:
+    program = """\
+from agents import Agent, function_tool
+@function_tool(name_override="delete.account")
+def first(name: str) -> str: ...
+@function_tool(name_override="delete_account", needs_approval=True)
+def second(name: str) -> str: ...
+"""
+    for order in ("first, second", "second, first"):
+        text = f"{program}helper = Agent(name='Helper', tools=[{order}])\n"
+        agent = member(recover(folder, ("app.py", text)), "Helper")
+        assert [(action.name, action.gate) for action in agent.actions or ()] == [("delete_account", "none")]
+
+
+@pytest.mark.parametrize("turns", ["0", "-1", "True", "1" + "0" * 400, "2.5e300"])
+def test_a_number_that_is_no_limit_is_not_taken_for_one(folder: Path, turns: str) -> None:
+    program = "from agents import Agent, Runner\nhelper = Agent(name='Helper')\n"
+    recovered = recover(folder, ("app.py", f"{program}Runner.run_sync(helper, 'x', max_turns={turns})\n"))
+    assert "V9" not in member(recovered, "Helper").patterns
+    assert [each.place.line for each in recovered.unresolved] == [3]
+
+
+def test_a_relative_import_is_not_taken_for_a_package_outside(folder: Path) -> None:
+    (folder / "app.py").write_text("from .agents import Agent\nclerk = Agent(name='Clerk')\n", encoding="utf-8")
+    for what in (folder, folder / "app.py"):
+        with pytest.raises(CatalogError) as caught:
+            read_code(what)
+        assert caught.value.code == "stack.no-agent"
+
+
+def test_broken_programs_end_in_a_stack_or_an_error(folder: Path) -> None:
+    chance = random.Random(7)
+    for program in (PYDANTIC_AI, PYDANTIC_AI_SAFE, LANGGRAPH, OPENAI_AGENTS):
+        for _ in range(25):
+            words = re.split(r"(\W)", program)
+            for _ in range(chance.randint(1, 12)):
+                at, other = chance.randrange(len(words)), chance.randrange(len(words))
+                words[at] = chance.choice([words[other], "", "None", "*", "self.x", "[]", "lambda: 0"])
+            (folder / "app.py").write_text("".join(words), encoding="utf-8")
+            with suppress_codes("stack.no-agent", "stack.cannot-read"):
+                lint_recovered(read_code(folder))

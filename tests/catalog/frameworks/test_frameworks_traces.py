@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
+from framework_errors import suppress_codes
 from framework_traces import TraceMaker, mail_assistant
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
@@ -301,3 +303,32 @@ def test_names_in_a_trace_are_made_visible_and_short() -> None:
         assert character not in shown
     assert len(agent.name) <= 60
     assert not set(".[]") & set(agent.name)
+
+
+def test_broken_traces_end_in_a_stack_or_an_error() -> None:
+    chance = random.Random(7)
+    text = mail_assistant().otlp(indent=1)
+    values = ["null", "[]", "{}", "-1", '"x"', "1e400", '"\\ud800"', "true"]
+    for _ in range(60):
+        lines = text.splitlines()
+        for _ in range(chance.randint(1, 6)):
+            at = chance.randrange(len(lines))
+            head, colon, _ = lines[at].partition(": ")
+            changed = f"{head}: {chance.choice(values)}," if colon else lines[chance.randrange(len(lines))]
+            lines[at] = chance.choice([changed, changed, ""])
+        with suppress_codes("stack.no-agent", "stack.not-a-trace"):
+            lint_recovered(recover("\n".join(lines)))
+
+
+def test_fields_of_every_kind_are_survived_in_otlp() -> None:
+    chance = random.Random(7)
+    values: list[Any] = [None, [], {}, -1, "x", 1e300, "\ud800", True, [[1]], {"key": {}}, "9" * 30]
+    for _ in range(100):
+        trace = mail_assistant()
+        for _ in range(chance.randint(1, 5)):
+            span = chance.choice(trace.spans)
+            held = chance.choice([span, *span["attributes"], *(each["value"] for each in span["attributes"])])
+            if isinstance(held, dict):
+                held[chance.choice(list(held) or ["x"])] = chance.choice(values)
+        with suppress_codes("stack.no-agent", "stack.not-a-trace"):
+            lint_recovered(recover(json.dumps(trace.spans)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from bicameral.catalog.frameworks._tool_effects import (
 from bicameral.errors import Place
 
 MAX_TOOLS = 200
+_BY_NAME = "judged by its name"
 _MAX_BODIES = 40
 """Functions of the folder that are looked into for one tool."""
 _APPROVAL_CALLS = frozenset(
@@ -41,9 +42,8 @@ class FoundTool:
 
     name: str
     place: Place
-    effects: ToolEffects
-    why: str
-    """On what the effects rest."""
+    claims: tuple[tuple[ToolEffects, str], ...] = ()
+    """What it does, and on what that rests."""
     gated: bool = False
     sandboxed: bool = False
     delegates_to: AgentDraft | None = None
@@ -54,6 +54,8 @@ class CodeReader:
     """The base of a reader: agents are the calls that make them."""
 
     framework = ""
+    packages: frozenset[str] = frozenset()
+    """The packages without which there is nothing to read."""
     agent_calls: frozenset[str] = frozenset()
     """The qualified names of what makes an agent."""
 
@@ -73,6 +75,8 @@ class CodeReader:
 
     def find_agents(self) -> None:
         """Start an agent for each call that makes one."""
+        if not any(self.packages & module.packages for module in self.project.modules.values()):
+            return
         for call, scope in self.project.calls():
             if self.call_name(call, scope) in self.agent_calls:
                 self.start_agent(call, scope, self._agent_name(call, scope))
@@ -96,7 +100,7 @@ class CodeReader:
 
     def call_name(self, call: ast.Call, scope: Scope) -> str:
         """The qualified name of what is called."""
-        return self.project.qualified_name(call.func, scope)
+        return self.project.call_name(call, scope)
 
     def _agent_name(self, call: ast.Call, scope: Scope) -> str:
         given = argument(call, "name")
@@ -198,21 +202,29 @@ class CodeReader:
         """A tool of which no more than its name is known."""
         if name in HOSTED_TOOLS:
             why = f"{self.framework} says so"
-            return FoundTool(name, place, HOSTED_TOOLS[name], why, sandboxed=name in SANDBOXED_TOOLS)
-        return FoundTool(name, place, effects_of_name(name), "judged by its name")
+            return FoundTool(name, place, ((HOSTED_TOOLS[name], why),), sandboxed=name in SANDBOXED_TOOLS)
+        return FoundTool(name, place, ((effects_of_name(name), _BY_NAME),))
 
     def asks_first(self, call: ast.Call, scope: Scope) -> bool:
         """Whether a call declares that a person is asked before the tool is called."""
-        for name in ("requires_approval", "needs_approval"):
-            given = argument(call, name)
-            if given is not None:
-                value: Any = self.project.literal(given, scope)
-                # A function that decides for each call is a gate, too; False is none.
-                return value is not False and value is not None
-        return False
+        given = argument(call, "requires_approval") or argument(call, "needs_approval")
+        if given is None:
+            return False
+        found = self.project.resolve(given, scope)
+        decides = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+        if isinstance(found, Defined) and isinstance(found.node, decides):
+            # A function that decides for each call is a gate, too.
+            return True
+        value: Any = self.project.literal(given, scope)
+        if value is ...:
+            self.draft.miss(scope.module.place(given), "whether a person is asked is only known when the program runs")
+        return value is True
 
     def tool_of_function(self, function: FunctionNode, scope: Scope) -> FoundTool:
-        """A tool that is a function of the folder, judged by what its body calls, or else by its name."""
+        """A tool that is a function of the folder, judged by what its body calls, and by its name.
+
+        The name counts where the body shows no effect: a call that cannot be followed may have one.
+        """
         gated, shell_line, writes = False, False, False
         names: list[str] = []
         for call, inner in self._calls_below(function, scope):
@@ -225,11 +237,15 @@ class CodeReader:
             if isinstance(decorator, ast.Call):
                 gated = gated or self.asks_first(decorator, scope)
         effects = effects_of_calls(names, writes_files=writes)
-        by_body = effects.known
-        effects = effects if by_body else effects_of_name(function.name)
-        why = "seen in its body" if by_body else "judged by its name"
+        claims = [(effects, "seen in its body")] if effects.known else []
+        if not effects.acts:
+            claims += [(effects_of_name(name), _BY_NAME) for name in self.tool_names(function, scope)]
         place = scope.module.place(function)
-        return FoundTool(function.name, place, effects, why, gated, shell_line=shell_line)
+        return FoundTool(self.tool_names(function, scope)[0], place, tuple(claims), gated, shell_line=shell_line)
+
+    def tool_names(self, function: FunctionNode, scope: Scope) -> Sequence[str]:
+        """The name by which the model knows a tool, and others that it has."""
+        return (function.name,)
 
     def _calls_below(self, function: FunctionNode, scope: Scope) -> Iterator[tuple[ast.Call, Scope]]:
         """The calls in a function, and in the functions of the folder that it calls."""
@@ -276,18 +292,19 @@ class CodeReader:
         if tool.delegates_to is not None:
             agent.use("O6", tool.place, f"the agent {tool.delegates_to.name!r} is one of its tools")
             agent.use("O17", tool.place, "an agent that is a tool begins with a context of its own")
-        agent.add_tool_effects(tool.name, tool.effects, tool.place, gate="V1" if tool.gated else "none", why=tool.why)
+        for effects, why in tool.claims:
+            agent.add_tool_effects(tool.name, effects, tool.place, gate="V1" if tool.gated else "none", why=why)
         if tool.gated:
             agent.use("V1", tool.place, f"a person is asked before {safe_name(tool.name)!r} is called")
-        certain = tool.effects.certain
-        if tool.effects.runs_code:
-            agent.use("R13", tool.place, f"tool {safe_name(tool.name)!r} runs code", certain=certain)
-            if tool.sandboxed:
-                agent.use("V8", tool.place, "the provider runs the code apart from the agent")
-        if tool.effects.runs_commands:
-            agent.use("I4", tool.place, f"tool {safe_name(tool.name)!r} runs commands", certain=certain)
-            if tool.shell_line:
-                agent.add_fact("shell_strings", True, tool.place, "a shell reads the line that the tool makes")
+        for effects, _ in tool.claims:
+            if effects.runs_code:
+                agent.use("R13", tool.place, f"tool {safe_name(tool.name)!r} runs code", certain=effects.certain)
+            if effects.runs_commands:
+                agent.use("I4", tool.place, f"tool {safe_name(tool.name)!r} runs commands", certain=effects.certain)
+        if tool.sandboxed:
+            agent.use("V8", tool.place, "the provider runs the code apart from the agent")
+        if tool.shell_line:
+            agent.add_fact("shell_strings", True, tool.place, "a shell reads the line that the tool makes")
 
     def spread_untrusted(self, flows: Iterable[tuple[AgentDraft, AgentDraft, Place]]) -> None:
         """Carry untrusted text from agents that read it to agents that read what those wrote."""

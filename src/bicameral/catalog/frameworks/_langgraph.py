@@ -71,6 +71,7 @@ class LangGraphReader(CodeReader):
     """Reads graphs and agents of LangGraph and LangChain."""
 
     framework = "LangGraph"
+    packages = frozenset({"langgraph", "langchain", "langgraph_supervisor", "langgraph_swarm"})
     agent_calls = _GRAPHS | _REACT | _TEAMS
 
     def __init__(self, project: Project, draft: ArchitectureDraft) -> None:

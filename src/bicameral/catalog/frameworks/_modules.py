@@ -37,8 +37,11 @@ class Imported:
     name: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class Opaque:
-    """A name that is bound to something that only the run of the program decides."""
+    """A name that is bound to something that only the run of the program decides; its type may be known."""
+
+    annotation: ast.expr | None = None
 
 
 Binding: TypeAlias = ast.expr | FunctionNode | ast.ClassDef | Imported | Opaque
@@ -82,6 +85,8 @@ class Module:
     """The scope of each function and class, by its node."""
     stars: list[str] = field(default_factory=list[str])
     """Modules of which everything is imported."""
+    packages: set[str] = field(default_factory=set[str])
+    """The packages that it imports from."""
 
     def __post_init__(self) -> None:
         self.scope = Scope(self, self.tree)
@@ -114,7 +119,7 @@ def _index_module(module: Module) -> None:
                 given = node.args
                 for each in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
                     if each is not None:
-                        inner.bind(each.arg, Opaque())
+                        inner.bind(each.arg, Opaque(each.annotation))
         elif isinstance(node, ast.Call):
             module.calls.append((node, scope))
         outside = {id(each) for each in getattr(node, "decorator_list", ())}
@@ -128,9 +133,11 @@ def _bind_names(module: Module, node: ast.AST, scope: Scope) -> None:
     match node:
         case ast.Import():
             for each in node.names:
+                module.packages.add(each.name.partition(".")[0])
                 scope.bind(each.asname or each.name.partition(".")[0], Imported(_alias_module(each)))
         case ast.ImportFrom():
             source = _import_source(module, node)
+            module.packages.add(source.partition(".")[0])
             for each in node.names:
                 if each.name == "*":
                     module.stars.append(source)
@@ -158,12 +165,12 @@ def _alias_module(alias: ast.alias) -> str:
 
 
 def _import_source(module: Module, node: ast.ImportFrom) -> str:
-    """The module of a `from … import`, with a relative one made absolute."""
+    """The module of a `from … import`. A relative one is counted from the folder, and begins with a dot."""
     if not node.level:
         return node.module or ""
     package = module.name.split(".") if module.is_package else module.name.split(".")[:-1]
     base = package[: max(0, len(package) - node.level + 1)]
-    return ".".join([*base, *([node.module] if node.module else [])])
+    return "." + ".".join([*base, *([node.module] if node.module else [])])
 
 
 def _bind_target(scope: Scope, target: ast.expr, value: Binding) -> None:
@@ -211,6 +218,7 @@ class Project:
         self.root = root
         self.modules: dict[Path, Module] = {}
         self.unreadable: list[tuple[Place, str]] = []
+        self._call_names: dict[int, str] = {}
         files = [root] if root.is_file() else list(self._list_files())
         self._folder = root.parent if root.is_file() else root
         size = 0
@@ -278,12 +286,13 @@ class Project:
 
     def find_module(self, name: str, importer: Module) -> Module | None:
         """The module of the folder that an import in another one means."""
-        parts = name.split(".") if name else []
-        roots = [self._folder, self._folder / "src"]
-        if not (importer.file.parent / "__init__.py").is_file():
+        relative = name.startswith(".")
+        parts = [part for part in name.split(".") if part]
+        roots = [self._folder] if relative else [self._folder, self._folder / "src"]
+        if not relative and importer.file.parent / "__init__.py" not in self.modules:
             # A script finds the modules beside it.
             roots.insert(0, importer.file.parent)
-        if (self._folder / "__init__.py").is_file() and parts[:1] == [self._folder.name]:
+        if self._folder / "__init__.py" in self.modules and parts[:1] == [self._folder.name]:
             roots.append(self._folder.parent)
         for root in roots:
             path = root.joinpath(*parts)
@@ -348,7 +357,7 @@ class Project:
     def _module_member(self, module: Module, name: str, hops: int) -> Resolved:
         if name in module.scope.bindings:
             return self._follow(module.scope.bindings[name], module.scope, hops)
-        inner = self.find_module(f"{module.name}.{name}".removeprefix("."), module)
+        inner = self.find_module(f".{module.name}.{name}", module)
         if inner is not None:
             return Defined(inner.tree, inner.scope)
         return self._resolve_name(name, module.scope, hops - 1) if module.stars else None
@@ -396,7 +405,51 @@ class Project:
             if isinstance(owner, Defined) and isinstance(owner.node, ast.Call):
                 made = self.resolve(owner.node.func, owner.scope)
                 return f"{made.name}.{node.attr}" if isinstance(made, External) else ""
+            kind = self.type_of(node.value, scope) if owner is None else None
+            made = self.resolve(kind[0], kind[1]) if kind is not None else None
+            return f"{made.name}.{node.attr}" if isinstance(made, External) else ""
         return ""
+
+    def call_name(self, call: ast.Call, scope: Scope) -> str:
+        """The qualified name of what is called."""
+        if id(call) not in self._call_names:
+            self._call_names[id(call)] = self.qualified_name(call.func, scope)
+        return self._call_names[id(call)]
+
+    def type_of(self, node: ast.AST, scope: Scope, hops: int = MAX_HOPS) -> tuple[ast.expr, Scope] | None:
+        """The annotation of what an expression stands for: of a parameter, or of a field of an annotated object."""
+        if hops <= 0:
+            return None
+        if isinstance(node, ast.Name):
+            each: Scope | None = scope
+            while each is not None and node.id not in each.bindings:
+                each = each.parent
+            bound = each.bindings[node.id] if each is not None else []
+            if (
+                len(bound) == 1
+                and isinstance(bound[0], Opaque)
+                and bound[0].annotation is not None
+                and each is not None
+            ):
+                return bound[0].annotation, each
+            return None
+        if not isinstance(node, ast.Attribute):
+            return None
+        owner = self.type_of(node.value, scope, hops - 1)
+        if owner is None:
+            return None
+        annotation, at = owner
+        if isinstance(annotation, ast.Subscript) and node.attr in ("deps", "context"):
+            # `RunContext[Deps].deps` of pydantic-ai, `RunContextWrapper[Context].context` of the OpenAI Agents SDK.
+            first = annotation.slice.elts[0] if isinstance(annotation.slice, ast.Tuple) else annotation.slice
+            return first, at
+        made = self.resolve(annotation, at)
+        if isinstance(made, Defined) and isinstance(made.node, ast.ClassDef):
+            inner = made.scope.module.scopes[id(made.node)]
+            fields = [each for each in made.node.body if isinstance(each, ast.AnnAssign)]
+            named = [each for each in fields if isinstance(each.target, ast.Name) and each.target.id == node.attr]
+            return (named[0].annotation, inner) if len(named) == 1 else None
+        return None
 
     def literal(self, node: ast.AST, scope: Scope) -> Any:
         """The value of a constant, a list or a mapping of them; `Ellipsis` if it cannot be told."""

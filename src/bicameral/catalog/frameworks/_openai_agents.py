@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bicameral.catalog.frameworks._code_reader import CodeReader, FoundTool
-from bicameral.catalog.frameworks._modules import Defined, Scope, argument
+from bicameral.catalog.frameworks._modules import Defined, FunctionNode, Scope, argument
 from bicameral.catalog.frameworks._recovery import AgentDraft
-from bicameral.catalog.frameworks._tool_effects import ToolEffects
 from bicameral.errors import Place
 
 _RUNNERS = frozenset(
@@ -26,6 +24,7 @@ class OpenAIAgentsReader(CodeReader):
     """Reads agents of the OpenAI Agents SDK."""
 
     framework = "the OpenAI Agents SDK"
+    packages = frozenset({"agents"})
     agent_calls = frozenset({"agents.Agent", "agents.agent.Agent", "agents.SandboxAgent"})
 
     def read(self) -> None:
@@ -77,7 +76,7 @@ class OpenAIAgentsReader(CodeReader):
                 name: Any = self.project.literal(given, scope) if given is not None else other.name
                 gated = self.asks_first(call, scope)
                 name = name if isinstance(name, str) else other.name
-                return FoundTool(name, place, ToolEffects(certain=True), "it is an agent", gated, delegates_to=other)
+                return FoundTool(name, place, gated=gated, delegates_to=other)
         if self.call_name(call, scope).endswith(".HostedMCPTool"):
             agent.use("I3", place, "tools of an MCP server that the provider calls")
             self.miss(agent, place, "the tools of an MCP server are not in the code")
@@ -188,9 +187,9 @@ class OpenAIAgentsReader(CodeReader):
             what = f"no max_turns: the default of {_DEFAULT_TURNS} holds"
             agent.add_loop("run", place, what, certain=False, steps=_DEFAULT_TURNS, seconds=seconds, exit=exit)
             agent.use("V9", place, what, certain=False)
-        elif isinstance(value, int):
+        elif (turns := self.number(given, scope)) is not None:
             agent.visible.add("V9")
-            agent.add_loop("run", place, "max_turns is given", steps=value, seconds=seconds, exit=exit)
+            agent.add_loop("run", place, "max_turns is given", steps=turns, seconds=seconds, exit=exit)
             agent.use("V9", place, "max_turns is given")
         elif value is None:
             agent.visible.add("V9")
@@ -220,11 +219,10 @@ class OpenAIAgentsReader(CodeReader):
             else:
                 agent.visible.add("V14")
 
-    def tool_of_function(self, function: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> FoundTool:
-        tool = super().tool_of_function(function, scope)
+    def tool_names(self, function: FunctionNode, scope: Scope) -> Sequence[str]:
         for decorator in function.decorator_list:
             given = argument(decorator, "name_override") if isinstance(decorator, ast.Call) else None
             name: Any = self.project.literal(given, scope) if given is not None else None
             if isinstance(name, str) and name:
-                return replace(tool, name=name)
-        return tool
+                return name, function.name
+        return super().tool_names(function, scope)

@@ -22,6 +22,7 @@ class PydanticAIReader(CodeReader):
     """Reads agents of pydantic-ai."""
 
     framework = "pydantic-ai"
+    packages = frozenset({"pydantic_ai"})
     agent_calls = frozenset({"pydantic_ai.Agent", "pydantic_ai.agent.Agent"})
 
     def read(self) -> None:
@@ -194,13 +195,14 @@ class PydanticAIReader(CodeReader):
         agent.visible.add("V9")
         steps = argument(limits, "request_limit")
         value: Any = self.project.literal(steps, found.scope) if steps is not None else _DEFAULT_REQUESTS
+        most = self.number(steps, found.scope) if steps is not None else _DEFAULT_REQUESTS
         names = ("total_tokens_limit", "output_tokens_limit", "input_tokens_limit", "response_tokens_limit")
         tokens = next((cap for name in names if (cap := self.number(argument(limits, name), found.scope))), None)
         if value is None:
             agent.add_loop("run", place, "request_limit is None", tokens=tokens, seconds=seconds, exit=exit)
-        elif isinstance(value, int):
+        elif most is not None:
             agent.add_loop(
-                "run", place, "usage_limits are given", steps=value, tokens=tokens, seconds=seconds, exit=exit
+                "run", place, "usage_limits are given", steps=most, tokens=tokens, seconds=seconds, exit=exit
             )
             agent.use("V9", place, "usage_limits are given")
         else:

@@ -246,8 +246,11 @@ class AgentDraft:
 
     def add_action(self, name: str, place: Place, what: str, *, certain: bool, reversible: bool, gate: str) -> None:
         """Note an action with an effect, and its gate."""
+        actions = self._sections.setdefault("actions", {})
         facts: dict[str, Any] = {"gate": gate} if reversible else {"reversible": False, "gate": gate}
-        self._sections.setdefault("actions", {})[name] = facts
+        # Two tools may look alike as keys. What is worse about either counts.
+        gates = {gate, actions.get(name, facts)["gate"]}
+        actions[name] = {**actions.get(name, {}), **facts, "gate": "none" if "none" in gates else gate}
         self._note(("actions", name), place, what, certain)
 
     def add_loop(self, name: str, place: Place, what: str, *, certain: bool = True, **caps: Any) -> None:
