@@ -344,6 +344,17 @@ def three_legs(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
 
 
 @section_check()
+def untrusted_actions(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """An agent that reads untrusted text has no action without a gate, unless V4 or V6 stands between them."""
+    if "untrusted_content" not in (scope.legs or ()) or scope.present & {"V4", "V6"}:
+        return
+    for action in scope.actions or ():
+        if action.gate == "none":
+            message = f"the agent reads untrusted text and calls the action {action.name!r} without asking"
+            yield problem_at("untrusted action", action.path, message, "V4", "V6", "V1")
+
+
+@section_check()
 def guards_before_output(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """Guards are not at the output alone. If it is not declared where they are, they count as complete."""
     guards = scope.guards
