@@ -120,6 +120,10 @@ class Parallelization(Pattern[[PartsRequest], Any]):
         if self.mode == "sections" and not self.parts:
             raise CatalogError("pattern.bad-knob", f"{self.id}: there are no parts", expected="one part or more")
 
+    @property
+    def known_sizes(self) -> Mapping[str, float | str]:
+        return super().known_sizes if self.mode == "sections" else {**super().known_sizes, "items": self.n}
+
     async def execute(self, context: Context, /, request: PartsRequest) -> Labelled[Any]:
         if self.mode == "votes":
             if not isinstance(request, Labelled):
