@@ -109,7 +109,7 @@ def _inner_contexts(
     """The patterns inside of another, each with its surroundings."""
     main = member.main_session
     values = member.values(around.sizes(agent), main.role if main is not None else "")
-    inner = replace(around, patterns=(*around.patterns, member.id))
+    inner = replace(around, patterns=(*around.patterns, member.id), given=values["input"])
     if main is None:
         for number, child in enumerate(member.inner):
             is_fallback = member.nesting.inside == "ladder" and number > 0

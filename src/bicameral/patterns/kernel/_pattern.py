@@ -181,10 +181,18 @@ def _describe_use(pattern: Pattern[..., Any], at: str, sizes: Mapping[str, Mappi
     return {pattern.id: described}
 
 
+CHAT_TOKENS = 12
+"""The marks of a chat format around a setup, a message and the beginning of a reply, in every call."""
+
+
 def _count_sizes(sizes: Mapping[str, float | str]) -> dict[str, float]:
+    """Sizes as numbers. A setup that is given as a text begins a prompt, and is counted with the marks of its chat."""
     from bicameral.catalog.costs import estimate_tokens
 
-    return {name: estimate_tokens(size) if isinstance(size, str) else size for name, size in sizes.items()}
+    return {
+        name: estimate_tokens(size) + CHAT_TOKENS * name.endswith("setup") if isinstance(size, str) else size
+        for name, size in sizes.items()
+    }
 
 
 async def ask_responder(context: Context, responder: Responder, text: Labelled[str]) -> Labelled[Any]:
