@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from bicameral.models import ModelReply, ModelRequest, ToolCall, Usage
 from bicameral.patterns import (
     IMPLEMENTED,
     Guardrails,
-    OrchestratorWorkers,
     OutputTemplate,
     Parallelization,
     ReAct,
@@ -31,8 +29,6 @@ from bicameral.patterns import (
     example_of,
 )
 from bicameral.patterns.kernel import Pattern, Role, replay_pattern
-from bicameral.patterns.kernel._pattern import CHAT_TOKENS
-from bicameral.patterns.orchestration.orchestrator_workers import WorkerSpec
 from bicameral.patterns.reliability.guardrails import length_guard
 from bicameral.types import type_from_annotation
 

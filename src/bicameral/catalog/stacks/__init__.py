@@ -16,6 +16,7 @@ from bicameral.catalog.stacks._sources import (
     parse_stack as parse_stack,
     read_stack as read_stack,
     stack_of as stack_of,
+    stack_yaml as stack_yaml,
 )
 from bicameral.catalog.stacks._stack import (
     FACTS as FACTS,

@@ -113,7 +113,8 @@ def show_rule(out: Output, rule: LintRule) -> None:
     out.print_lines(lines)
 
 
-def _report_lines(source: str, report: LintReport, *, quiet: bool) -> Iterator[StyledLine]:
+def report_lines(source: str, report: LintReport, *, quiet: bool) -> Iterator[StyledLine]:
+    """The findings of a report as lines, and how many there are of each severity."""
     for finding in report.findings:
         if not finding.undecided and not (quiet and finding.severity == "note"):
             yield from _finding_lines(source, finding)
@@ -207,7 +208,7 @@ def _show_results(out: Output, linted: list[LintResult], *, sarif: bool, quiet: 
         return
     for each in linted:
         if each.report is not None:
-            out.print_lines(_report_lines(each.what, each.report, quiet=quiet))
+            out.print_lines(report_lines(each.what, each.report, quiet=quiet))
         elif each.error is not None and not out.as_json:
             out.error(each.error.to_json(), str(each.error))
     reports = [each.report for each in linted if each.report is not None]
