@@ -113,8 +113,11 @@ def _arrange_member(stack: Stack, member: StackMember, present: frozenset[str], 
 
 
 def _is_brought(id: str, present: frozenset[str]) -> bool:
+    """Whether the runtime brings a pattern that is listed. A listed form is that of the answer, which nothing brings."""
+    if id == FORM:
+        return False
     found = runtime_guarantees().get(id)
-    return found is not None and (not found.with_any or not present.isdisjoint({*found.with_any} - {id}))
+    return found is not None and found.holds_for(present - {id})
 
 
 def _arrange_list(stack: Stack, uses: Sequence[PatternUse], brought: list[str]) -> BuildNode:

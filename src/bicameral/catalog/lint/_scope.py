@@ -275,11 +275,7 @@ def _brought(stack: Stack, present: frozenset[str]) -> Mapping[str, RuntimeGuara
     """What the runtime of a stack brings to an agent with these patterns."""
     if stack.runtime == "other":
         return {}
-    return {
-        id: each
-        for id, each in runtime_guarantees().items()
-        if not each.with_any or not present.isdisjoint(each.with_any)
-    }
+    return {id: each for id, each in runtime_guarantees().items() if each.holds_for(present)}
 
 
 def _first(values: Iterable[T | None]) -> T | None:

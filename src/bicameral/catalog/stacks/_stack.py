@@ -314,6 +314,10 @@ class RuntimeGuarantee:
     with_any: tuple[str, ...] = ()
     value: bool | str | None = None
 
+    def holds_for(self, patterns: frozenset[str]) -> bool:
+        """Whether it holds for a stack with these patterns."""
+        return not self.with_any or not patterns.isdisjoint(self.with_any)
+
 
 @cache
 def runtime_guarantees() -> Mapping[str, RuntimeGuarantee]:
