@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import inspect
 import json
 import subprocess
 import sys
@@ -53,11 +54,9 @@ def load(source: str) -> ModuleType:
 def build(source: str) -> Pattern[..., Any]:
     """The pattern of a module: each parameter gets the value for its kind, by the beginning of its name."""
     function = load(source).build
-    wanted = [*function.__kwdefaults__] if function.__kwdefaults__ else []
-    names = [
-        name for name in function.__code__.co_varnames[: function.__code__.co_kwonlyargcount] if name not in wanted
-    ]
-    return function(**{name: known.get(name) or _value_for(name, function.__annotations__[name]) for name in names})
+    parameters = inspect.signature(function).parameters.values()
+    needed = [each for each in parameters if each.default is inspect.Parameter.empty]
+    return function(**{each.name: _value_for(each.name, each.annotation) for each in needed})
 
 
 def _value_for(name: str, annotation: str) -> Any:
@@ -153,14 +152,12 @@ def test_what_cannot_be_built_is_refused_with_its_reason(text: str, code: str, s
 def test_a_name_in_a_stack_never_becomes_code() -> None:
     """Names of stacks and parts are texts of somebody's file, and stand in the source as such."""
     hostile = 'x"""\nimport os; os.system("touch owned")\n"""\u202e'
+    inner = {f"parts.{hostile}": "S1", "parts.b": {"R4": {"task": hostile}}}
     described = {
         "name": hostile,
-        "patterns": [
-            {"O4": {"mode": hostile, "inner": {f"parts.{hostile}": "S1", "parts.b": {"R4": {"task": hostile}}}}}
-        ],
+        "patterns": [{"O4": {"mode": hostile, "inner": inner}}],
         "runtime": "bicameral",
     }
-    described["patterns"][0]["O4"].pop("mode")
     source = stack_to_python(stack_of(described))
     assert source.isascii()
     tree = ast.parse(source)
