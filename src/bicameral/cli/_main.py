@@ -63,6 +63,7 @@ COMMANDS = {
     "advise": "The smallest stack of patterns that is enough for what you know of a task.",
     "patterns": "The catalogue of patterns for agents: what each is, needs and costs.",
     "lint": "Hold an architecture of agents against the rules of the catalogue.",
+    "build": "Write typed Python for a stack of patterns.",
     "doctor": "Check the configuration and the machine, and say what to mend.",
     "init": "Write a commented bicameral.toml.",
     "config": "The configuration that counts here, and whether you have accepted it.",

@@ -117,8 +117,10 @@ def show_rule(out: Output, rule: LintRule) -> None:
     out.print_lines(lines)
 
 
-def _report_lines(result: LintResult, report: LintReport, *, quiet: bool) -> Iterator[StyledLine]:
-    source = result.what
+def report_lines(
+    source: str, report: LintReport, *, quiet: bool, recovered: RecoveredStack | None = None
+) -> Iterator[StyledLine]:
+    """The findings of a report as lines, and how many there are of each severity."""
     for finding in report.findings:
         if not finding.undecided and not (quiet and finding.severity == "note"):
             yield from _finding_lines(source, finding)
@@ -129,8 +131,8 @@ def _report_lines(result: LintResult, report: LintReport, *, quiet: bool) -> Ite
         for finding in undecided:
             what = finding.message.partition("`: ")[2]
             yield f"    {finding.wants[0]:<{wide}}  {what}  [{', '.join(finding.rules)}]", ""
-    if result.recovered is not None and not quiet:
-        yield from _recovered_lines(result.recovered)
+    if recovered is not None and not quiet:
+        yield from _recovered_lines(recovered)
     for finding in report.waived:
         yield f"waived: {finding.message}  [{', '.join(finding.rules)}]: {finding.waived}", "dim"
     yield f"{source}: {findings_summary([report])}", "bold" if report.ok else "bold red"
@@ -258,7 +260,7 @@ def _show_results(out: Output, linted: list[LintResult], *, sarif: bool, quiet: 
         return
     for each in linted:
         if each.report is not None:
-            out.print_lines(_report_lines(each, each.report, quiet=quiet))
+            out.print_lines(report_lines(each.what, each.report, quiet=quiet, recovered=each.recovered))
         elif each.error is not None and not out.as_json:
             out.error(each.error.to_json(), str(each.error))
     reports = [each.report for each in linted if each.report is not None]
