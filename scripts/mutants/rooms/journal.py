@@ -116,7 +116,7 @@ MUTANTS = (
     ),
     Mutant(
         "journal.readable-by-others",
-        SQLITE,
+        "sqlite.py",
         "_create_file",
         "0o600",
         "0o644",
