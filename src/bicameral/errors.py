@@ -12,6 +12,7 @@
     ├── PlanError        a plan does not parse, does not check, or could not be written
     ├── RunError         a run failed or was stopped
     ├── JournalError     the record of a run cannot be read or written
+    ├── RecordError      a stored record cannot be read, written or accepted
     ├── CatalogError     the catalogue has no such pattern, or a file of it is wrong
     ├── DurableError     a submitted run, a worker or a question is not as it must be
     └── ServerError      what was asked of the server cannot be answered, or it cannot be started
@@ -159,6 +160,10 @@ class RunError(BicameralError):
 
 class JournalError(BicameralError):
     """The record of a run cannot be read or written."""
+
+
+class RecordError(BicameralError):
+    """A stored record cannot be read, written or accepted."""
 
 
 class CatalogError(BicameralError):

@@ -10,8 +10,10 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, LiteralString, TypeVar
 from urllib.parse import unquote
 
 from bicameral.errors import BicameralError
@@ -134,6 +136,51 @@ def retry(
         # Jitter: all clients lose a restarting server at the same moment and should not return together.
         time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
         pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionedTables:
+    """The tables of one room, and a table with one row that says which version of them it is.
+
+    Args:
+        marker: The table with the version.
+        create: Creates the tables and the marker.
+        lock: The number of an advisory lock for creating them.
+    """
+
+    schema: LiteralString
+    marker: LiteralString
+    version: int
+    create: LiteralString
+    lock: int
+
+    def ensure(self, db: Connection[Any]) -> int | None:
+        """Create the tables unless there are some; the version of those that are there, 0 if it is not recorded."""
+        from psycopg.errors import UniqueViolation
+
+        for _ in range(5):
+            # The advisory lock does not cover other users of the schema, who may create it at the same moment.
+            with suppress(UniqueViolation):
+                if self._found_version(db) is None:
+                    self._create(db)
+                return self._found_version(db)
+        return None
+
+    def _create(self, db: Connection[Any]) -> None:
+        with db.transaction():
+            db.execute("SELECT pg_advisory_xact_lock(%s)", (self.lock,))
+            if self._found_version(db) is None:
+                db.execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
+                db.execute(self.create)
+
+    def _found_version(self, db: Connection[Any]) -> int | None:
+        """The version of the tables; None if there are none, 0 if it is not recorded."""
+        # Queried in the catalogue: name resolution uses a cache that does not see tables another session just created.
+        query = "SELECT FROM pg_catalog.pg_tables WHERE schemaname = %s AND tablename = %s"
+        if db.execute(query, (self.schema, self.marker)).fetchone() is None:
+            return None
+        row = db.execute(f"SELECT format FROM {self.marker}").fetchone()  # noqa: S608
+        return row[0] if row else 0
 
 
 class PostgresConnection:

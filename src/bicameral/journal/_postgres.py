@@ -7,13 +7,12 @@ it is repeated, it is searched for by its seal, which is unique.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
 
 from bicameral.errors import JournalError
 from bicameral.journal._events import EventRow, NumberTaken, compress_blob
-from bicameral.postgres import PostgresConnection, PostgresFault
+from bicameral.postgres import PostgresConnection, PostgresFault, VersionedTables
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -94,40 +93,13 @@ _CODES: dict[PostgresFault, str] = {
 
 
 def _ensure_tables(db: Connection[Any]) -> None:
-    from psycopg.errors import UniqueViolation
-
-    for _ in range(5):
-        # The advisory lock does not cover other users of the schema, who may create it at the same moment.
-        with suppress(UniqueViolation):
-            _create_or_check_tables(db)
-            return
-
-
-def _create_or_check_tables(db: Connection[Any]) -> None:
-    if _tables_format(db) == TABLES_FORMAT:
-        return
-    with db.transaction():
-        db.execute("SELECT pg_advisory_xact_lock(%s)", (ADVISORY_LOCK,))
-        version = _tables_format(db)
-        if version is None:
-            db.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-            db.execute(CREATE_TABLES)
-        elif version != TABLES_FORMAT:
-            raise JournalError(
-                "journal.unknown-version",
-                f"the database was written by another version (journal {version}, this one reads {TABLES_FORMAT})",
-                fix="Use another database, or the version that wrote it.",
-            )
-
-
-def _tables_format(db: Connection[Any]) -> int | None:
-    """The version of the tables; None if there are none, 0 if it is not recorded."""
-    # Queried in the catalogue: name resolution uses a cache that does not see tables another session just created.
-    query = "SELECT FROM pg_catalog.pg_tables WHERE schemaname = %s AND tablename = 'journal'"
-    if db.execute(query, (SCHEMA,)).fetchone() is None:
-        return None
-    row = db.execute("SELECT format FROM journal").fetchone()
-    return row[0] if row else 0
+    tables = VersionedTables(SCHEMA, "journal", TABLES_FORMAT, CREATE_TABLES, ADVISORY_LOCK)
+    if (version := tables.ensure(db)) != TABLES_FORMAT:
+        raise JournalError(
+            "journal.unknown-version",
+            f"the database was written by another version (journal {version}, this one reads {TABLES_FORMAT})",
+            fix="Use another database, or the version that wrote it.",
+        )
 
 
 _VALUES = "(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
