@@ -157,6 +157,8 @@ class PostgresEntries:
                     raise in_use_error(self.name)
                 time.sleep(_POLL_SECONDS)
             yield
+            # Otherwise the server ends the lock some time after the connection.
+            own.run(lambda db: db.execute("SELECT pg_advisory_unlock_all()"))
         finally:
             own.close()
 
