@@ -131,6 +131,8 @@ class ModelPair:
     max_tokens: int = MAX_TOKENS
     hint: str | None = None
     """What kind of work it is, for the routers."""
+    tier: str | None = None
+    """How capable a model it needs, for the routers."""
 
     def session(self, role: PlanningRole, *, trusted: bool) -> Session:
         """A session with the model that may read the conversation."""
@@ -161,7 +163,7 @@ class ModelPair:
         session = self.session(role, trusted=label.trusted or views_only)
         model = None if phase is None else self.params.phase_models.get(phase)
         hinted = {} if self.hint is None else {"hint": self.hint}
-        with call_context(phase=phase, **hinted), collect_charges() as charges:
+        with call_context(phase=phase, tier=self.tier, **hinted), collect_charges() as charges:
             reply = await session.converse(messages, job=role, tools=tools or (), model=model, **options)
         if tools is None and reply.calls:
             # It was shown none: whatever it asks for is no call of anything.
@@ -252,6 +254,9 @@ class ToolConversation:
     """Why the model that reads untrusted text in it sees more than one typed sub-task and the data."""
     changed: list[str] = field(default_factory=list[str])
     """The tools whose calls have changed something."""
+    temperature: float = 0.0
+    seed: int = 0
+    """Above a temperature of 0, another seed gives other replies."""
 
     @property
     def views_only(self) -> bool:
@@ -312,7 +317,7 @@ class ToolConversation:
             "chamber": "privileged" if privileged else "quarantined",
             "trusted": read.trusted,
             "shade": label_tree_json(read),
-            "prompt": prompt_fingerprint(messages, shown or (), schema),
+            "prompt": prompt_fingerprint(messages, shown or (), schema, **self._sampling),
         }
         if not privileged and self.open_reason:
             facts |= {"rule_two": False, "open_reason": self.open_reason}
@@ -327,12 +332,18 @@ class ToolConversation:
                 views_only=self.views_only,
                 json_schema=schema,
                 hear=self.audience.text,
+                **self._sampling,
             )
 
         answer = await self.recorder.ask_model(f"{self.path}{facts['turn']}", facts, ask)
         self._add(Message("assistant", answer.reply.text, answer.reply.calls), read)
         self._note(phase, role, answer, read)
         return answer.reply
+
+    @property
+    def _sampling(self) -> dict[str, Any]:
+        """The options of sampling; none where the reply is the likeliest one, as in records of earlier versions."""
+        return {"temperature": self.temperature, "seed": self.seed} if self.temperature else {}
 
     def _prompt(self) -> tuple[Message, ...]:
         """The messages that the next model reads."""

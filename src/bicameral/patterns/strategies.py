@@ -145,6 +145,13 @@ class Runtime:
     caps: Limits = RUN_LIMITS
     executor: Executor | None = None
 
+    @property
+    def extractor(self) -> Executor:
+        """What fills typed blanks: the executor, or the quarantined model."""
+        models = self.models
+        plain = Extractor(models.chambers.quarantined, timeout=models.timeout, listener=models.listener)
+        return self.executor or plain
+
 
 async def run_strategy(
     request: str | Labelled[str], strategy: StrategyName, runtime: Runtime, *, choice: StrategyChoice | None = None
@@ -229,7 +236,7 @@ async def run_recorded(
         run=run,
         may_wait=may_wait,
         leaving=leaving,
-        extractor=runtime.executor or _default_executor(runtime.models),
+        extractor=runtime.extractor,
     )
     return outcome, made[0] if made else None
 
@@ -237,10 +244,6 @@ async def run_recorded(
 def run_decider(policy: Policy, *, careful: bool) -> Decider:
     """The decider of a run without a plan."""
     return CarefulDecider(policy) if careful else PolicyDecider(policy, "strict")
-
-
-def _default_executor(models: ModelPair) -> Executor:
-    return Extractor(models.chambers.quarantined, timeout=models.timeout, listener=models.listener)
 
 
 class CarefulDecider(PolicyDecider):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bicameral.errors import BicameralError, Place, RunError, ToolError
 from bicameral.labels import NOTHING, Label, LabelTree, taint
+from bicameral.limits import STRATEGY, Meter, meters_in_force, pause_meters
 from bicameral.plans import (
     call_facts,
     labels_after_call,
@@ -20,6 +21,7 @@ from bicameral.plans import (
 )
 from bicameral.policy import Allowed, Ask, CallFacts, Denied, Mode
 from bicameral.runs._approvals import (
+    ApprovalQuestion,
     AskedCall,
     PendingCall,
     Permits,
@@ -39,6 +41,7 @@ from bicameral.runs._call_policy import (
     decision_json,
     possible_grant,
 )
+from bicameral.runs._effect_execution import finish_despite_cancel
 from bicameral.runs._effects import EffectHandler
 from bicameral.runs._lookahead import CallRequest, FutureCallVisitor
 from bicameral.runs._observability import record_decision
@@ -71,6 +74,11 @@ class _HeldCall:
     pending: PendingCall | None = None
     refused: bool = False
     result: CallResult | None = None
+    begun: bool = False
+    withdrawn: bool = False
+    """Whether the part that asked for it was cancelled."""
+    meters: tuple[Meter, ...] = field(default_factory=lambda: meters_in_force(STRATEGY))
+    """The meters of the part that asks for it: their time stands still while a person is asked."""
 
     def to_asked_call(self) -> AskedCall | None:
         """The call as a person is asked about it; None if it needs no approval."""
@@ -215,6 +223,11 @@ class CallGate:
             waiting, self._waiting, self._settled = self._waiting, [], self._waiting
             try:
                 await self._settle_held(waiting)
+            except asyncio.CancelledError:
+                # The part that asks was cancelled. The calls of others still wait, and the next one asks about them.
+                self._waiting = [each for each in waiting if not (each.begun or each.withdrawn)] + self._waiting
+                self._settled = []
+                raise
             except (BicameralError, Suspend) as error:
                 # Concurrent steps must not continue as if these calls had been made.
                 self._failure = error
@@ -280,32 +293,62 @@ class CallGate:
 
     async def _hold(self, held: _HeldCall, needed: bool) -> CallResult | None:
         self._handler.record_held_call(held.step, "call-waits", held.tool, held.bound, held.labels)
+        # Before others see it: a call that was withdrawn is in no question of the record.
+        await self._handler.wait_if_unrecorded(held.step)
         self._waiting.append(held)
         if held.tool.changes and not needed:
             return None
-        await self.flush()
+        try:
+            await self.flush()
+        except asyncio.CancelledError:
+            # A part that was cancelled does not act any more, also where another part asks the person.
+            if held in self._waiting:
+                self._waiting.remove(held)
+            held.withdrawn = True
+            raise
         if held.refused:
             raise refusal_error(held.step, held.tool.name)
         if held.result is None:
+            if held.begun:
+                # It was begun in the flush of another part, which was cancelled and did not wait for its end.
+                raise _approval_mismatch(held)
             held.result = await self._make_held_call(held, self._lock)
         return held.result
+
+    async def ask_person(self, call: PendingCall) -> bool:
+        """Whether a person says yes to a question of a pattern; one question is asked at a time."""
+        await self._handler.wait_if_unrecorded(call.step)
+        async with self._lock:
+            if self._failure is not None:
+                raise self._failure
+            try:
+                result = await self._handler.approve(ApprovalQuestion((call,)))
+            except (BicameralError, Suspend) as error:
+                self._failure = error
+                raise
+        return result.permits[call.step, call.hash] > 0
 
     async def _settle_held(self, waiting: list[_HeldCall]) -> None:
         """Ask about these calls and make the approved changes, in their order."""
         due = [(each, asked) for each in waiting if (asked := each.to_asked_call()) is not None]
-        await self._ask_open([asked for _, asked in due])
+        with pause_meters(dict.fromkeys(meter for each, _ in due for meter in each.meters)):
+            await self._ask_open([asked for _, asked in due])
         for each, asked in due:
             each.refused = self._permits.answer(asked) is not True
         refused: _HeldCall | None = None
         for each in waiting:
-            if not each.tool.changes:
-                # The step that waits for its result makes this call itself (see `_hold`).
+            if not each.tool.changes or each.withdrawn:
+                # The step that waits for its result makes this call itself (see `_hold`), or nobody waits for it.
                 continue
             if each.refused:
                 refused = refused or each
             elif refused is None or each.pending is not None:
                 # After a refusal only what a person approved is made: the run will fail. The lock is held by `flush`.
-                each.result = await self._make_held_call(each, nullcontext())
+                each.begun = True
+                task, stopped = await finish_despite_cancel(self._make_held_call(each, nullcontext()))
+                each.result = task.result()
+                if stopped:
+                    raise asyncio.CancelledError
         if refused is not None:
             raise refusal_error(refused.step, refused.tool.name)
 

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from bicameral.errors import BicameralError, JournalError
 from bicameral.journal import END_KINDS, Event, EventKind, Journal
+from bicameral.labels import UNKNOWN, Label, Labelled, label_tree_from_json, make_labelled
 from bicameral.limits import BUDGET, RUN, RUN_LIMITS, STRATEGY, Limits
 from bicameral.plans import Plan
 from bicameral.policy import Mode
@@ -23,7 +24,16 @@ from bicameral.runs._approvals import ApprovalQuestion, ApprovalResult, PendingC
 from bicameral.runs._call_policy import Grant, RecordedDecider, StepLabels, label_tree_json
 from bicameral.runs._citations import CitationLog
 from bicameral.runs._doubts import SelectionLog
-from bicameral.runs._effects import extraction_facts, note_reading, note_result, question_facts, tool_call_facts
+from bicameral.runs._effects import (
+    ONCE_EFFECT,
+    OnceWork,
+    extraction_facts,
+    note_reading,
+    note_result,
+    once_facts,
+    question_facts,
+    tool_call_facts,
+)
 from bicameral.runs._inputs import StartState
 from bicameral.runs._lookups import Lookups, restore_lookups
 from bicameral.runs._model_calls import (
@@ -111,13 +121,31 @@ class RecordedEffectHandler:
         self._answered: set[tuple[int, str]] = set()
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any:
-        if step not in self._ended:
-            await wait_if_cut_off()
+        await self.wait_if_unrecorded(step)
         value = self._recorded_result(step, tool_call_facts(tool, bound), labels)
         note_result((self.selections, self.citations), step, value, self._ended[step].body, labels)
         if tool.changes:
             self.effects.append(EffectDone(step, tool.name, tool.effect))
+        await self._wait_if_stopped(step)
         return value
+
+    async def do_once(self, step: str, name: str, work: OnceWork, read: Label, *, repeatable: bool) -> Labelled[Any]:
+        await self.wait_if_unrecorded(step)
+        ended = self._ended.get(step)
+        tree = label_tree_from_json(ended.body["shade"]) if ended is not None and "shade" in ended.body else UNKNOWN
+        value = self._recorded_result(step, once_facts(name), StepLabels({}, read, lambda _: tree))
+        self.effects.append(EffectDone(step, name, ONCE_EFFECT))
+        await self._wait_if_stopped(step)
+        return make_labelled(value, tree)
+
+    async def wait_if_unrecorded(self, step: str) -> None:
+        if step not in self._ended:
+            await wait_if_cut_off()
+
+    async def _wait_if_stopped(self, step: str) -> None:
+        """A change that had begun was finished although its part was cancelled, and the part did not get its result."""
+        if self._ended[step].body.get("stopped"):
+            await wait_if_cut_off()
 
     async def extract(
         self,
@@ -128,6 +156,7 @@ class RecordedEffectHandler:
         labels: StepLabels | None = None,
         lookups: Lookups | None = None,
     ) -> Any:
+        await self.wait_if_unrecorded(step)
         if labels is not None and step in self._ended:
             restore_lookups(labels, self._ended[step].body)
         value = self._recorded_result(step, extraction_facts(source, instruction, wanted), labels)
@@ -135,6 +164,7 @@ class RecordedEffectHandler:
         return value
 
     async def ask(self, step: str, question: str, wanted: Type, labels: StepLabels | None = None) -> Any:
+        await self.wait_if_unrecorded(step)
         return self._recorded_result(step, question_facts(question, wanted), labels)
 
     async def approve(self, question: ApprovalQuestion) -> ApprovalResult:
@@ -145,6 +175,7 @@ class RecordedEffectHandler:
             for step in call.steps:
                 approval = self._approval(step, call.hash)
                 if approval is None:
+                    await wait_if_cut_off()
                     self.in_flight.add(step)
                     raise JournalError("journal.not-recorded", f"the record holds no approval for step {step!r}")
                 if approval.error is not None:

@@ -28,7 +28,6 @@ from bicameral.labels import (
 from bicameral.limits import PlanningRole
 from bicameral.models import ModelReply
 from bicameral.patterns.strategies import PhaseName, ToolConversation
-from bicameral.routing import call_context
 
 if TYPE_CHECKING:
     from bicameral.patterns.kernel._context import Context
@@ -201,12 +200,12 @@ class RoleConversation:
 
     async def ask(self, *, tools: bool = True) -> ModelReply:
         """The next reply. With `tools` it may ask for calls, which are made only by `make_calls`."""
+        self._context.life.require()
         self._join_labels()
         if self._role.reads == "trusted" and not self._talk.label.trusted:
             raise must_not_read_error(self._role)
         try:
-            with call_context(hint=self._role.hint):
-                return await self._talk.ask(self._role.phase or "act", role=self._role.job, tools=tools)
+            return await self._talk.ask(self._role.phase or "act", role=self._role.job, tools=tools)
         finally:
             self._join_labels()
 

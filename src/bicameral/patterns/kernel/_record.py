@@ -17,8 +17,9 @@ from bicameral.labels import Labelled, LabelTree, listen_for_escapes, open_label
 from bicameral.limits import STRATEGY, Limits, LimitUsage, Meter
 from bicameral.patterns._outcome import Outcome, outcome_of
 from bicameral.patterns.kernel._codec import fingerprint, from_record, to_record
-from bicameral.patterns.kernel._context import Context, SharedState
+from bicameral.patterns.kernel._context import Context
 from bicameral.patterns.kernel._pattern import Pattern
+from bicameral.patterns.kernel._state import SharedState
 from bicameral.patterns.strategies import (
     Runtime,
     is_conversation,
@@ -178,6 +179,7 @@ async def resume_pattern(
         leaving=leaving,
         observer=runtime.observer,
         approver=runtime.approver,
+        extractor=runtime.extractor,
     )
     return _pattern_outcome(work, outcome, made[0] if made else None)
 
@@ -251,7 +253,11 @@ class PatternWorkload:
         self.context = Context(shared, meter)
         async with meter.running():
             with listen_for_escapes(shared.note_escape):
-                given = await self.work.pattern.execute(self.context, *self.work.args, **self.work.named)
+                try:
+                    given = await self.work.pattern.execute(self.context, *self.work.args, **self.work.named)
+                finally:
+                    # A task that the pattern started and did not wait for can do nothing any more.
+                    self.context.life.end()
         # Whatever the pattern opened may have decided which value it returns, so its labels are joined to the answer.
         self.given = given.with_label(self.context.read_label)
         return open_labelled(self.given)
