@@ -69,8 +69,12 @@ class EntryStore(Protocol):
         """Every ledger in the store, for the person whose store it is."""
         ...
 
-    def change_mark(self) -> object | None:
-        """A value that differs once another connection has written; None if that cannot be known."""
+    def change_mark(self, ledger: Ledger) -> object:
+        """A value that differs once another connection has written to a ledger."""
+        ...
+
+    def mark_after(self, mark: object, rows: Sequence[EventRow]) -> object:
+        """The mark after rows that this connection has appended, given the one before them."""
         ...
 
     def hold(self, ledger: Ledger, *, wait: float) -> AbstractContextManager[None]:
@@ -154,12 +158,23 @@ class LedgerState:
             before, number = rows[-1].seal, number + 1
         return rows
 
+    def extended(self, rows: Sequence[EventRow]) -> LedgerState:
+        """The state after more entries. This one stays as it is: other threads may be reading it."""
+        after = LedgerState(
+            self.ledger, dict(self.versions), dict(self.counts), list(self.tombstones), list(self.seals)
+        )
+        for id in {row.step for row in rows} & after.versions.keys():
+            after.versions[id] = list(after.versions[id])
+        after._apply(rows)
+        return after
+
     # Reading --------------------------------------------------------------------------------------------------------
 
-    def apply(self, rows: Sequence[EventRow]) -> None:
+    def _apply(self, rows: Sequence[EventRow]) -> None:
         """Add what entries say; `LedgerDamage` if they are not as a store writes them."""
         marked = {row.step: row.number for row in rows if row.kind == "erased"}
-        for row, fault in check_chain(rows):
+        before = self.seals[-1] if self.seals else ""
+        for row, fault in check_chain(rows, before, len(self.seals)):
             if fault is not None or len(row.digest) != _DIGEST_BYTES or row.run != self.ledger.key:
                 raise LedgerDamage(f"entry {row.number} is not what was written, or the one before it is missing")
             if row.is_erased:

@@ -141,8 +141,14 @@ class PostgresEntries:
         query: LiteralString = "SELECT DISTINCT owner, collection FROM record_entries ORDER BY owner, collection"
         return [Ledger(*values) for values in self._connection.run(lambda db: db.execute(query).fetchall())]
 
-    def change_mark(self) -> object | None:
-        return None
+    def change_mark(self, ledger: Ledger) -> object:
+        query: LiteralString = (
+            "SELECT number, seal FROM record_entries WHERE owner = %s AND collection = %s ORDER BY number DESC LIMIT 1"
+        )
+        return self._connection.run(lambda db: db.execute(query, ledger).fetchone())
+
+    def mark_after(self, mark: object, rows: Sequence[EventRow]) -> object:
+        return rows[-1].number, rows[-1].seal
 
     @contextmanager
     def hold(self, ledger: Ledger, *, wait: float) -> Generator[None]:

@@ -391,18 +391,21 @@ class Records(Generic[T]):
                 except NumberTaken:
                     self._cached = None
                     continue
-                return self._state()
+                # Nobody has written in between, or the number had been taken.
+                after = state.extended(rows)
+                self._cached = (self._store.mark_after(self._cached[0] if self._cached else None, rows), after)
+                return after
             raise self._conflict_error("others write to these records all the time")
 
     def _state(self) -> LedgerState:
         """The state of the ledger, read and verified anew if anybody has written."""
         with self._lock:
-            mark = self._store.change_mark()
-            if self._cached is not None and mark is not None and self._cached[0] == mark:
+            # Before the rows: what is written between the two is read again the next time.
+            mark = self._store.change_mark(self._ledger)
+            if self._cached is not None and self._cached[0] == mark:
                 return self._cached[1]
-            state = LedgerState(self._ledger)
             try:
-                state.apply(self._store.rows(self._ledger))
+                state = LedgerState(self._ledger).extended(self._store.rows(self._ledger))
             except LedgerDamage as damage:
                 raise self._damaged_error(str(damage)) from None
             if self._known is not None and self._known not in state.seals:

@@ -58,7 +58,6 @@ class SqliteEntries:
         self._path = path
         self.name = str(path)
         self._lock = RLock()
-        self._own_changes = 0
         with self._translated_errors():
             self.db = connect(path, lock_seconds=LOCK_SECONDS)
             try:
@@ -101,11 +100,8 @@ class SqliteEntries:
 
     @contextmanager
     def _writing(self) -> Generator[None]:
-        with self._translated_errors(), self._lock:
-            # `data_version` tells only what other connections write.
-            self._own_changes += 1
-            with transaction(self.db):
-                yield
+        with self._translated_errors(), self._lock, transaction(self.db):
+            yield
 
     def _insert(self, ledger: Ledger, rows: Sequence[EventRow]) -> None:
         self.db.executemany(_INSERT, [(*ledger, *row[1:]) for row in rows])
@@ -119,9 +115,13 @@ class SqliteEntries:
         with self._translated_errors(), self._lock:
             return [Ledger(*values) for values in self.db.execute(query)]
 
-    def change_mark(self) -> object | None:
+    def change_mark(self, ledger: Ledger) -> object:
         with self._translated_errors(), self._lock:
-            return self._own_changes, self.db.execute("PRAGMA data_version").fetchone()[0]
+            return self.db.execute("PRAGMA data_version").fetchone()[0]
+
+    def mark_after(self, mark: object, rows: Sequence[EventRow]) -> object:
+        # What a connection writes itself does not change its `data_version`.
+        return mark
 
     def hold(self, ledger: Ledger, *, wait: float) -> AbstractContextManager[None]:
         return self._file_lock(ledger, wait, shared=True)
