@@ -11,7 +11,6 @@ from bicameral.labels import (
     Labelled,
     LabelTree,
     Source,
-    join_all,
     label_tree_to_json,
     open_labelled,
 )
@@ -169,9 +168,9 @@ class RecordLimits:
     entries: int = 200_000
 
 
-def endorsed_label(tree: LabelTree, *others: Label) -> Label:
+def endorsed_label(tree: LabelTree) -> Label:
     """The label after a person has accepted a value: its source is the user, and its readers stay as they were."""
-    return Label({Source("user", "endorsed")}, join_all((tree.flat, *others)).readers)
+    return Label({Source("user", "endorsed")}, tree.flat.readers)
 
 
 def check_name(text: object, what: str) -> str:

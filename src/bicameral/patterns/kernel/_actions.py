@@ -161,7 +161,7 @@ class Actions(ContextState):
 
         Args:
             name: What the work is called in the record.
-            work: The work. `current_call_key()` of `bicameral.tools` is the same each time it is tried.
+            work: The work. `call_key()` of `bicameral.tools` is the same each time it is tried.
             repeatable: Whether it may be done again without a question.
 
         Example:
