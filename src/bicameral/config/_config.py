@@ -97,10 +97,10 @@ def durable_address(settings: DurableSettings, base: Path, environment: Mapping[
         name = re.sub(r"[^A-Za-z0-9_-]+", "-", os.path.basename(real))[:40]
         own = f"{name}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}.db"
         return str(user_folder("state") / "durable" / own)
-    return _database_address(settings.database, "durable.database", base, environment)
+    return _database_address(settings.database, "durable", base, environment)
 
 
-def _database_address(written: str, setting: str, base: Path, environment: Mapping[str, str] | None = None) -> str:
+def _database_address(written: str, section: str, base: Path, environment: Mapping[str, str] | None = None) -> str:
     """An address or path with the values of the environment variables that it names."""
     variables = os.environ if environment is None else environment
 
@@ -108,7 +108,7 @@ def _database_address(written: str, setting: str, base: Path, environment: Mappi
         if not (text := variables.get(found[1])):
             raise ConfigError(
                 "config.no-variable",
-                f"{setting} names the environment variable {found[1]!r}, and it is not set",
+                f"{section}.database names the environment variable {found[1]!r}, and it is not set",
                 fix=f"Set {found[1]}, or write the address into the file.",
             )
         return text
@@ -396,7 +396,7 @@ class Config(ConfigFile):
         """What is kept between runs: an address of PostgreSQL, or the path of a SQLite file."""
         if self.records.database is None:
             return str(user_folder("state") / "records.db")
-        return _database_address(self.records.database, "records.database", self.base)
+        return _database_address(self.records.database, "records", self.base)
 
     @property
     def durable_database(self) -> str:
