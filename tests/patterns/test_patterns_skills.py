@@ -485,7 +485,7 @@ def test_a_library_is_never_too_large_and_reads_as_it_was_written(
 def test_a_record_that_says_nothing_about_skills_is_refused(tmp_path: Path, value: dict[str, Any]) -> None:
     store = SkillStore(tmp_path / "records.db")
     stored(store, "alpha")
-    with Records(tmp_path / "records.db", ANY, owner="owner", collection="skills") as records:
+    with Records[Any](tmp_path / "records.db", ANY, owner="owner", collection="skills") as records:
         records.add(from_user(value), author="Eve")
     with pytest.raises(RecordError) as caught:
         store.skills()

@@ -162,7 +162,7 @@ def test_parts_of_a_value_keep_labels_of_their_own(place: str | Path) -> None:
     mail = RecordType((Field("sender", STR), Field("body", STR)))
     page = Label({Source("third_party", "mail", "body")}, {"ada@example.com"})
     tree = RecordLabels(TRUSTED_USER, {"sender": TRUSTED_USER, "body": page}, TRUSTED_USER)
-    with Records(place, mail, owner="ada", collection="mails") as store:
+    with Records[Any](place, mail, owner="ada", collection="mails") as store:
         written = store.add(make_labelled({"sender": "Bob", "body": "Hello"}, tree), author="Reader")
         (back,) = store.pending()
         assert back.seal == written.seal
@@ -201,9 +201,8 @@ def test_a_value_of_another_type_is_refused_and_not_quoted(tmp_path: Path, value
 def test_a_collection_of_another_type_is_not_misread(place: str | Path) -> None:
     with facts(place) as store:
         store.add(own("Ghent"), author="Ada")
-    with Records(
-        place, RecordType((Field("town", STR), Field("people", INT))), owner="ada", collection="facts"
-    ) as other:
+    towns = RecordType((Field("town", STR), Field("people", INT)))
+    with Records[Any](place, towns, owner="ada", collection="facts") as other:
         assert code_of(other.all) == "records.other-type"
     with facts(place) as store:
         assert len(store.all()) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from bicameral.errors import RecordError
@@ -61,6 +61,7 @@ CREATE TRIGGER entries_whole BEFORE TRUNCATE ON record_entries
     FOR EACH STATEMENT EXECUTE FUNCTION record_entries_last();
 INSERT INTO record_format VALUES (1);
 """
+_TRY_SHARED_LOCK: LiteralString = "SELECT pg_try_advisory_lock_shared(%s)"
 _INSERT: LiteralString = "INSERT INTO record_entries VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 
@@ -156,16 +157,15 @@ class PostgresEntries:
         own = PostgresConnection(self._url, RecordError, _CODES, SCHEMA, lambda db: None)
         try:
             until = time.monotonic() + wait
-            while not own.run(
-                lambda db: db.execute("SELECT pg_try_advisory_lock_shared(%s)", (_lock_key(ledger),)).fetchone()
-            )[0]:
+            while own.run(lambda db: db.execute(_TRY_SHARED_LOCK, (_lock_key(ledger),)).fetchone()) != (True,):
                 if time.monotonic() >= until:
                     raise in_use_error(self.name)
                 time.sleep(_POLL_SECONDS)
             yield
-            # Otherwise the server ends the lock some time after the connection.
-            own.run(lambda db: db.execute("SELECT pg_advisory_unlock_all()"))
         finally:
+            # Otherwise the server ends the lock some time after the connection; a lost connection has none any more.
+            with suppress(RecordError):
+                own.run(lambda db: db.execute("SELECT pg_advisory_unlock_all()"))
             own.close()
 
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from bicameral.errors import Place, RecordError, nearest_name
 from bicameral.journal import NumberTaken
@@ -444,7 +444,7 @@ class Records(Generic[T]):
         field = type_.get(name) if isinstance(type_, RecordType) else None
         if field is None:
             raise RecordError("records.no-field", f"the records have no field {name!r}", expected=str(type_))
-        return RecordKind(field).to_json(value)
+        return RecordKind[Any](field).to_json(value)
 
     def _check_room(self, state: LedgerState, status: RecordState, *, is_new: bool) -> None:
         limits = self._limits
@@ -491,7 +491,10 @@ def _check_decision(by: str, reason: str) -> tuple[str, str]:
 
 
 def _has_fields(value: Any, wanted: Mapping[str, Any]) -> bool:
-    return not wanted or (isinstance(value, dict) and all(value.get(name) == each for name, each in wanted.items()))
+    if not wanted:
+        return True
+    known = cast("dict[str, Any]", value if isinstance(value, dict) else {})
+    return all(name in known and known[name] == each for name, each in wanted.items())
 
 
 def _shared_words(asked: frozenset[str], found: StoredVersion) -> float:

@@ -113,7 +113,7 @@ def _class_builder(kind: type[Any]) -> _Build:
     makes_dict = is_typeddict(kind)
     if not (makes_dict or dataclasses.is_dataclass(kind) or issubclass(kind, BaseModel)):
         return _plain
-    make: Callable[..., Any] = dict if makes_dict else kind
+    make = cast("Callable[..., Any]", dict if makes_dict else kind)
     fields = {name: _builder(hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
     return lambda value: make(**{name: fields[name](each) for name, each in value.items()})
 

@@ -386,7 +386,7 @@ class SkilledWork(Pattern[[Labelled[str], Sequence[Procedure]], Any]):
         self, part: Context, task: Labelled[str], advice: Labelled[SkillAdvice]
     ) -> Labelled[Any]:
         given = part.read(advice)
-        if given["skill"] is None:
+        if (skill := given["skill"]) is None:
             return await self.planner.execute(part, task)
         fingerprint = text_fingerprint(part.read(task))
         before = part.meter.usage.tokens
@@ -396,8 +396,15 @@ class SkilledWork(Pattern[[Labelled[str], Sequence[Procedure]], Any]):
         succeeded, tokens = part.read(ok), part.meter.usage.tokens - before
 
         async def keep_use() -> Labelled[None]:
-            facts = {"task": fingerprint, "values": given["values"], "ok": succeeded, "tokens": tokens}
-            self.skills.store.record_use(given["skill"], **facts, label=ok.label, key=call_key())
+            self.skills.store.record_use(
+                skill,
+                task=fingerprint,
+                values=given["values"],
+                ok=succeeded,
+                tokens=tokens,
+                label=ok.label,
+                key=call_key(),
+            )
             return make_labelled(None, ok.label)
 
         # Repeatable: the key is the same each time.
