@@ -51,6 +51,7 @@ COMMANDS = {
     "models": "The models on this machine, and the names they go by.",
     "route": "Which model answered which call of a run, and why.",
     "runs": "What was run, and running it again from its record.",
+    "records": "What is kept between runs, and your review of it.",
     "undo": "Take back what a run changed in files, calendar and mail folders.",
     "submit": "Hand a request or a plan to the workers, now or for later.",
     "worker": "Do submitted runs, until told to stop.",

@@ -113,7 +113,7 @@ def _arrange_member(stack: Stack, member: StackMember, present: frozenset[str], 
 
 
 def _is_brought(id: str, present: frozenset[str]) -> bool:
-    """Whether the runtime brings a pattern that is listed. A listed form is that of the answer, which nothing brings."""
+    """Whether the runtime brings a listed pattern. A listed form is that of the answer, which nothing brings."""
     if id == FORM:
         return False
     found = runtime_guarantees().get(id)

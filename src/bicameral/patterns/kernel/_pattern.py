@@ -133,7 +133,9 @@ class Pattern(ABC, Generic[P, T]):
                     )
 
 
-Responder = Role | Pattern[[Labelled[str]], Any]
+TextPattern: TypeAlias = Pattern[[Labelled[str]], Any]
+"""A pattern that takes one text: it can be a strategy of an agent, a submitted run, a model of the server, a tool."""
+Responder = Role | TextPattern
 
 
 def _patterns_in(place: str, value: object) -> Mapping[str, Pattern[..., Any]]:
@@ -156,10 +158,6 @@ def _responders_in(place: str, value: object) -> Iterator[tuple[str, Role | Patt
     for at, each in named:
         yield from _responders_in(at, each)
 
-
-TextPattern: TypeAlias = Pattern[[Labelled[str]], Any]
-"""A pattern that takes one text: it can be a strategy of an agent, a submitted run, a model of the server, a tool."""
-Responder = Role | TextPattern
 
 ZERO_SHOT = "S1"
 """The pattern that a role is which is asked once, where another pattern could be."""
