@@ -75,7 +75,11 @@ def submission_json(submission: Submission) -> str:
     """A submission as it is stored for the attempts."""
     caps = None if submission.caps is None else submission.caps.to_json()
     plan = None if submission.plan is None else submission.plan.to_json()
-    facts = {"request": submission.request, "plan": plan, "deterministic": submission.deterministic}
+    facts: dict[str, Any] = {
+        "request": submission.request,
+        "plan": plan,
+        "deterministic": submission.deterministic,
+    }
     if (work := submission.pattern_work) is not None:
         facts["work"] = work.to_portable_json()
     text = json.dumps({**facts, "answer_within": submission.answer_within, "caps": caps}, separators=(",", ":"))
