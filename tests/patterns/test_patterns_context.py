@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from patterns_world import EVE, HOSTILE, Table, Work, answered, run_work, table
@@ -14,15 +20,21 @@ from patterns_world import EVE, HOSTILE, Table, Work, answered, run_work, table
 from bicameral.errors import BicameralError, ModelError, RunError
 from bicameral.journal import Journal, open_journal_at
 from bicameral.labels import Labelled, program_text, untrusted_value
+from bicameral.limits import LimitReached, strategy_limits
 from bicameral.models import ModelRequest
 from bicameral.patterns import GaveUp
 from bicameral.patterns.kernel import (
     Context,
+    Pattern,
+    PatternWork,
     Role,
     from_user,
     replay_pattern,
+    resume_pattern,
+    run_pattern,
 )
-from bicameral.runs import Answers, ApprovalQuestion, Replayed
+from bicameral.runs import Answers, ApprovalQuestion, Replayed, Suspend
+from bicameral.tools import call_key
 from bicameral.types import STR, Field, IntType, RecordType
 
 WRITER = Role("Writer", "You write.")
