@@ -126,7 +126,7 @@ def recorded_reply(request: ModelRequest, weights: str, reply: ModelReply, piece
 # Keys ---------------------------------------------------------------------------------------------------------------
 
 
-_NOT_IN_KEYS = frozenset({"timeout", "adapter", "fixed"})
+_NOT_IN_KEYS = frozenset({"timeout", "adapter", "fixed", "must_call"})  # the last is in the grammar
 
 
 def request_key(job: EngineJob, weights_sha256: str, vocabulary: Vocabulary, engine: str | None = None) -> str:

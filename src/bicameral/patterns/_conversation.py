@@ -17,7 +17,7 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -274,6 +274,8 @@ class ToolConversation:
         tools: bool = False,
         looking: bool = False,
         schema: dict[str, Any] | None = None,
+        only: Collection[str] | None = None,
+        must_call: bool = False,
     ) -> ModelReply:
         """The next reply, asked of the model that this phase and the conversation's label call for.
 
@@ -281,6 +283,8 @@ class ToolConversation:
             tools: Whether it may ask for tools.
             looking: With it, only for those that read.
             schema: The schema of the reply.
+            only: The names of the tools that it may ask for, by default all.
+            must_call: Whether it must ask for one.
         """
         role, read = role or PHASE_ROLES[phase], self.label
         if tools:
@@ -289,6 +293,9 @@ class ToolConversation:
             _notify_observer(self.audience.phase, phase, role if self.is_privileged else "quarantined")
         messages, privileged = self._prompt(), self.is_privileged
         shown = self._schemas(looking=looking) if tools or looking else None
+        if shown is not None and only is not None:
+            shown = tuple(each for each in shown if each.name in only)
+        options = self._sampling | ({"must_call": True} if must_call else {})
         facts: dict[str, Any] = {
             "turn": len(self.turns) + 1,
             "phase": phase,
@@ -296,7 +303,7 @@ class ToolConversation:
             "chamber": "privileged" if privileged else "quarantined",
             "trusted": read.trusted,
             "shade": label_tree_json(read),
-            "prompt": prompt_fingerprint(messages, shown or (), schema, **self._sampling),
+            "prompt": prompt_fingerprint(messages, shown or (), schema, **options),
         }
         if not privileged and self.open_reason:
             facts |= {"rule_two": False, "open_reason": self.open_reason}
@@ -311,7 +318,7 @@ class ToolConversation:
                 views_only=self.views_only,
                 json_schema=schema,
                 hear=self.audience.text,
-                **self._sampling,
+                **options,
             )
 
         answer = await self.recorder.ask_model(f"{self.path}{facts['turn']}", facts, ask)

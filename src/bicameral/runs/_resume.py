@@ -217,8 +217,8 @@ class ResumingEffectHandler:
             await self._ask_to_repeat(step, name, ONCE_EFFECT, {}, "")
         return await self._live.do_once(step, name, work, read, repeatable=repeatable)
 
-    async def wait_if_unrecorded(self, step: str) -> None:
-        await self._recorded.wait_if_unrecorded(step)
+    async def wait_if_unrecorded(self, step: str, call: PendingCall | None = None) -> None:
+        await self._recorded.wait_if_unrecorded(step, call)
 
     async def extract(
         self,

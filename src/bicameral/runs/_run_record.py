@@ -43,6 +43,7 @@ from bicameral.runs._model_calls import (
     answer_from_record,
     is_same_json,
     recorded_error,
+    recount_reading,
     wait_if_cut_off,
 )
 from bicameral.runs._outcome import EffectDone
@@ -76,6 +77,8 @@ class RunRecord:
     """The variables and labels that it started with, if any."""
     replies: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """What models wrote in a conversation, by turn."""
+    readings: Mapping[str, Sequence[dict[str, Any]]] = field(default_factory=dict[str, Sequence[dict[str, Any]]])
+    """The model calls of each extraction, by its step."""
     notes: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """What a pattern noted, by its place."""
     caps: Limits = RUN_LIMITS
@@ -114,6 +117,7 @@ class RecordedEffectHandler:
         self._held = record.held_calls
         self._approvals = [RecordedApproval.from_event(event) for event in record.approvals]
         self._replies = record.replies
+        self._readings = record.readings
         self._end = record.end
         self._notes = record.notes
         self._used: set[str] = set()
@@ -140,8 +144,8 @@ class RecordedEffectHandler:
         await self._wait_if_stopped(step)
         return make_labelled(value, tree)
 
-    async def wait_if_unrecorded(self, step: str) -> None:
-        if step not in self._ended:
+    async def wait_if_unrecorded(self, step: str, call: PendingCall | None = None) -> None:
+        if step not in self._ended if call is None else self._approval(step, call.hash) is None:
             await wait_if_cut_off()
 
     async def _wait_if_stopped(self, step: str) -> None:
@@ -161,6 +165,8 @@ class RecordedEffectHandler:
         await self.wait_if_unrecorded(step)
         if labels is not None and step in self._ended:
             restore_lookups(labels, self._ended[step].body)
+        for call in self._readings.get(step, ()):
+            recount_reading(call)
         value = self._recorded_result(step, extraction_facts(source, instruction, wanted), labels)
         note_reading(self.citations, step, (source, instruction, wanted), value, labels)
         return value
@@ -427,6 +433,15 @@ def recorded_request(facts: Mapping[str, Any]) -> str | None:
         return ""
 
 
+def _readings(events: Sequence[Event]) -> Mapping[str, Sequence[dict[str, Any]]]:
+    """The model calls that no conversation or pattern made itself, which have no fingerprint of a prompt."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for event in events:
+        if event.kind == "model-called" and "prompt" not in event.body:
+            found.setdefault(event.step, []).append(event.body)
+    return found
+
+
 def read_run_record(events: Sequence[Event], journal: Journal) -> RunRecord:
     """The record of a run from its events; raises if it is not a run, or is damaged."""
     first = events[0]
@@ -453,6 +468,7 @@ def read_run_record(events: Sequence[Event], journal: Journal) -> RunRecord:
         events[-1] if events[-1].kind in END_KINDS else None,
         StartState.from_json(first.body["start"]) if "start" in first.body else None,
         {event.step: event.body for event in events if event.kind == "model-called"},
+        _readings(events),
         {event.step: event.body for event in events if event.kind == "note"},
         Limits.from_json(first.body.get("caps", RUN_LIMITS.to_json() | {"work": None}), RUN),
     )

@@ -264,17 +264,14 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvic
         """The skill as the model writes it, if `skill_fault` accepts it; None after too many rejections."""
         steps = "\n".join(f"{number}. {step}" for number, step in enumerate(record.steps, 1))
         asked = part.derive(f"Task: {record.task}\nCalls:\n{steps}")
-        wanted, wrong = _skill_form(record), part.derive("")
-        for left in range(self.max_revisions, -1, -1):
-            fault: str | None = "it is not of the wanted form"
-            form = await part.read_form(self.parameteriser, asked, wrong, wanted=wanted)
-            if form is not None:
-                skill = _skill_from_form(form, record)
-                if (fault := skill_fault(skill, record, tools, part.registry.names)) is None:
-                    return skill
-            part.note("skill-rejected", retries=left)
-            wrong = part.derive(f"\n\nThis does not do: {fault}.")
-        return None
+
+        def fault(form: Mapping[str, Any]) -> str | None:
+            return skill_fault(_skill_from_form(form, record), record, tools, part.registry.names)
+
+        form = await part.read_form(
+            self.parameteriser, asked, wanted=_skill_form(record), check=fault, retries=self.max_revisions
+        )
+        return None if form is None else _skill_from_form(form, record)
 
     # Using ----------------------------------------------------------------------------------------------------------
 

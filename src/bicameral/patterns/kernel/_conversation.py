@@ -6,12 +6,12 @@ Token counts are estimates without a tokenizer, for limits on the length of text
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from string import Formatter
 from typing import TYPE_CHECKING, Any, Literal, LiteralString, TypeVar
 
-from bicameral.errors import LabelError, RunError
+from bicameral.errors import LabelError, ModelError, RunError
 from bicameral.labels import (
     TRUSTED_USER,
     Label,
@@ -154,6 +154,8 @@ class Role:
         reads: With "trusted", a prompt with untrusted text is refused instead of being sent to the quarantined model.
         job: With `phase` and `hint`, what routers choose a model by.
         hint: A role of the configuration's own, such as `coding`, or a word that its rules test.
+        tier: How capable a model it needs. It counts as the hint where there is none and the configuration has a role
+            or a rule of this name; otherwise it has no effect.
         temperature: Above 0 each `sample` is another reply.
     """
 
@@ -198,16 +200,34 @@ class RoleConversation:
         self._join_labels()
         self._talk.tell("".join(part_text(part) for part in parts))
 
-    async def ask(self, *, tools: bool = True) -> ModelReply:
-        """The next reply. With `tools` it may ask for calls, which are made only by `make_calls`."""
+    async def ask(
+        self, *, tools: bool = True, only: Collection[str] | None = None, must_call: bool = False
+    ) -> ModelReply:
+        """The next reply. With `tools` it may ask for calls, which are made only by `make_calls`.
+
+        Args:
+            tools: Whether it may ask for calls.
+            only: The names of the tools that it may ask for, by default all of the context.
+            must_call: Whether it must ask for one. Where its provider cannot enforce that, or `only`, a reply that
+                does otherwise is an error (`models.bad-reply`), and no call of it is made.
+        """
         self._context.life.require()
         self._join_labels()
         if self._role.reads == "trusted" and not self._talk.label.trusted:
             raise must_not_read_error(self._role)
         try:
-            return await self._talk.ask(self._role.phase or "act", role=self._role.job, tools=tools)
+            phase = self._role.phase or "act"
+            reply = await self._talk.ask(phase, role=self._role.job, tools=tools, only=only, must_call=must_call)
         finally:
             self._join_labels()
+        asked = {str(call.name) for call in reply.calls}
+        if (must_call and not asked) or (only is not None and not asked <= set(only)):
+            raise ModelError(
+                "models.bad-reply",
+                f"{self._role.name}: the reply asks for another tool than it may, or for none",
+                expected=", ".join(sorted(only)) if only is not None else "a call",
+            )
+        return reply
 
     async def make_calls(self, reply: ModelReply, *, most: int | None = None) -> int:
         """Make the calls that a reply asks for, as policy allows; how many gave a result.

@@ -48,7 +48,8 @@ class _Rejection:
     def messages(self) -> tuple[Message, ...]:
         """The reply and the reason, as the model that wrote it reads them."""
         return (
-            Message("assistant", open_labelled(self.reply)),
+            # Some providers refuse a message without text.
+            Message("assistant", open_labelled(self.reply) or "(nothing)"),
             Message("user", f"{self.fault}: {self.why}\nReply again, with the JSON alone."),
         )
 
@@ -106,6 +107,7 @@ class Questions(ContextState):
         *parts: PromptText,
         wanted: Type,
         check: ValueCheck | None = None,
+        schema: Mapping[str, Any] | None = None,
         stable: Sequence[PromptText] = (),
         retries: int = 1,
         sample: int = 0,
@@ -122,17 +124,16 @@ class Questions(ContextState):
             parts: The question.
             wanted: The type of the form.
             check: What is wrong with a value of that type, in the program's own words.
+            schema: A narrower JSON Schema than that of the type, for providers that constrain the reply to it.
             stable: As in `ask`.
             retries: How often it is asked again.
             sample: As in `ask`.
             repair: Who is asked again instead: it sees the reply and the reason, and not the question.
             max_text: How many characters a free text in the form may have.
         """
-        schema: dict[str, Any] = type_json_schema(wanted, max_text=max_text)
-        if not isinstance(wanted, RecordType):
-            alone: dict[str, Any] = {"type": "object", "properties": {"value": schema}, "required": ["value"]}
-            schema = alone | {"additionalProperties": False}
-        asked, rejected = parts, None
+        schema = _form_schema(wanted, max_text) if schema is None else schema
+        asked: tuple[PromptText, ...] = parts
+        rejected: _Rejection | None = None
         for left in range(retries, -1, -1):
             reply = await self._ask_again(role, asked, rejected, stable=stable, schema=schema, sample=sample)
             found = self._parse(reply, wanted, check)
@@ -195,15 +196,26 @@ class Questions(ContextState):
             raise RunError(
                 "pattern.bad-options", f"there are {len(names)} options", expected="one or more, each with its own name"
             )
-        told = options if isinstance(options, Mapping) else dict.fromkeys(names, "")
-        lines = [line for name in names for line in _option_line(name, told[name])]
-        asked: tuple[PromptText, ...] = (*parts, "\n\nChoose one of:", *lines)
+        empty: PromptText = ""
+        told: Mapping[str, PromptText] = options if isinstance(options, Mapping) else dict.fromkeys(names, empty)
+        asked: list[PromptText] = list(parts)
+        asked.append("\n\nChoose one of:")
+        for name in names:
+            asked += _option_line(name, told[name])
         return await self.fill(role, *asked, wanted=LiteralType(names), stable=stable, retries=retries, sample=sample)
 
-    async def read_form(self, role: Role, *parts: PromptText, wanted: Type, stable: Sequence[PromptText] = ()) -> Any:
-        """What a participant fills into a form, opened; None if the reply is not of the form. It is asked only once."""
+    async def read_form(
+        self,
+        role: Role,
+        *parts: PromptText,
+        wanted: Type,
+        check: ValueCheck | None = None,
+        stable: Sequence[PromptText] = (),
+        retries: int = 0,
+    ) -> Any:
+        """What a participant fills into a form, as in `fill`, opened; None if no reply was accepted."""
         try:
-            return self.read(await self.fill(role, *parts, wanted=wanted, stable=stable, retries=0))
+            return self.read(await self.fill(role, *parts, wanted=wanted, check=check, stable=stable, retries=retries))
         except ModelError as error:
             if error.code != "models.bad-reply":
                 raise
@@ -261,6 +273,15 @@ class Questions(ContextState):
         asked = ModelCallEvent(self.path, role.name, chamber, answer.model, label, reply.usage, reply.seconds, prefix)
         self.shared.trace.append(asked)
         return reply
+
+
+def _form_schema(wanted: Type, max_text: int | None) -> dict[str, Any]:
+    """The JSON Schema of a reply; a value that is no record is in a field of its own."""
+    schema: dict[str, Any] = type_json_schema(wanted, max_text=max_text)
+    if isinstance(wanted, RecordType):
+        return schema
+    alone: dict[str, Any] = {"type": "object", "properties": {"value": schema}, "required": ["value"]}
+    return alone | {"additionalProperties": False}
 
 
 def _option_line(name: str, told: PromptText) -> tuple[PromptText, PromptText]:

@@ -131,9 +131,10 @@ class _PatternRunner(PartOfRun):
             part.control
         )
         decider: Decider = _StrictDecider(part.decider)
+        rule = replace_rule(request, part.handler, self.registry)
         shared = SharedState(
             runtime.models,
-            CallGate(decider, part.handler, replacing=replace_rule(request, part.handler, self.registry)),
+            CallGate(decider, part.handler, replacing=rule, ordered=False),
             part.handler,
             self.registry,
             places=part.places,
