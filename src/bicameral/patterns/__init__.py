@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from bicameral.patterns.reasoning.react import ReAct as ReAct
     from bicameral.patterns.reasoning.rewoo import ReWOO as ReWOO
     from bicameral.patterns.reliability.guardrails import Guardrails as Guardrails
+    from bicameral.patterns.reliability.injection_shield import InjectionShield as InjectionShield
     from bicameral.patterns.reliability.judge import Judge as Judge
     from bicameral.patterns.reliability.tool_budget import ToolBudget as ToolBudget
     from bicameral.patterns.signal.few_shot import FewShot as FewShot

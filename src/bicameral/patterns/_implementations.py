@@ -21,6 +21,7 @@ IMPLEMENTED: Mapping[str, str] = {
     "O4": "orchestration.parallelization:Parallelization",
     "O6": "orchestration.orchestrator_workers:OrchestratorWorkers",
     "V5": "reliability.guardrails:Guardrails",
+    "V6": "reliability.injection_shield:InjectionShield",
     "V13": "reliability.tool_budget:ToolBudget",
     "V15": "reliability.judge:Judge",
     "I2": "integration.tool_call:ToolCalling",
