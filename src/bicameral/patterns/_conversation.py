@@ -130,6 +130,8 @@ class ModelPair:
     listener: Listener | None = None
     timeout: float | None = None
     max_tokens: int = MAX_TOKENS
+    seed: int = 0
+    """Added to the seed of every request: repeats of one run differ where the temperature is above 0."""
     hint: str | None = None
     """What kind of work it is, for the routers."""
     tier: str | None = None
@@ -161,6 +163,8 @@ class ModelPair:
                 privileged model may read.
             options: Those of `Session.converse`.
         """
+        if self.seed:
+            options["seed"] = options.get("seed", 0) + self.seed
         session = self.session(role, trusted=label.trusted or views_only)
         model = None if phase is None else self.params.phase_models.get(phase)
         hinted = {} if self.hint is None else {"hint": self.hint}

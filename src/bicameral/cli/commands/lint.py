@@ -51,7 +51,7 @@ def open_stack(what: str, folder: Path) -> Stack:
         return parse_stack(_read_standard_input(), file="stdin")
     path = folder / what
     if _OBJECT_NAME.fullmatch(what) and not path.exists():
-        return stack_of(_import_object(what, folder))
+        return stack_of(import_object(what, folder))
     if _COMPOSITION_ID.fullmatch(what) and not path.exists() and what in compositions():
         return compositions()[what].stack
     return read_stack(path if folder != Path() else Path(what))
@@ -67,7 +67,7 @@ def _read_standard_input() -> str:
     return text
 
 
-def _import_object(what: str, folder: Path) -> object:
+def import_object(what: str, folder: Path) -> object:
     """The object of a module; modules of the working folder are found too."""
     module, _, name = what.partition(":")
     start = str(folder.absolute())

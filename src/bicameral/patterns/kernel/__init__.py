@@ -54,3 +54,7 @@ from bicameral.patterns.kernel._record import (
     resume_pattern as resume_pattern,
     run_pattern as run_pattern,
 )
+from bicameral.patterns.kernel._subject import (
+    labelled_answer as labelled_answer,
+    pattern_subject as pattern_subject,
+)

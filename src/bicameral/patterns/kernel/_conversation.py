@@ -30,7 +30,9 @@ from bicameral.models import ModelReply
 from bicameral.patterns.strategies import PhaseName, ToolConversation
 
 if TYPE_CHECKING:
+    from bicameral.evaluation import Subject
     from bicameral.patterns.kernel._context import Context
+    from bicameral.patterns.strategies import Runtime
 
 
 UNKNOWN_TOOL = "(unknown)"
@@ -173,6 +175,12 @@ class Role:
             vouched_value(self.hint)
         # A setup is trusted text in every prompt, also in those of the privileged chamber.
         vouched_value(self.setup)
+
+    def as_subject(self, runtime: Runtime, /) -> Subject[str, str]:
+        """This role, asked once for each case, as the subject of an evaluation."""
+        from bicameral.patterns.kernel._subject import role_subject
+
+        return role_subject(self, runtime)
 
 
 class RoleConversation:

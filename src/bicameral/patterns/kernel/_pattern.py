@@ -18,10 +18,12 @@ from bicameral.tools import Tool
 
 if TYPE_CHECKING:
     from bicameral.catalog import PatternFacts
+    from bicameral.evaluation import Subject
 
 
 T = TypeVar("T")
 U = TypeVar("U")
+V = TypeVar("V")
 
 
 P = ParamSpec("P")
@@ -65,6 +67,12 @@ class Pattern(ABC, Generic[P, T]):
 
     def __or__(self, following: Pattern[[Labelled[T]], U]) -> Pattern[P, U]:
         return self.then(following)
+
+    def as_subject(self: Pattern[[Labelled[V]], T], runtime: Runtime, /) -> Subject[V, T]:
+        """This pattern as the subject of an evaluation, with a run of its own for each case."""
+        from bicameral.patterns.kernel._subject import pattern_subject
+
+        return pattern_subject(self, runtime)
 
     @property
     def children(self) -> Mapping[str, Pattern[..., Any]]:
