@@ -83,7 +83,7 @@ def measure() -> dict[str, Any]:
 
 
 async def _measure() -> dict[str, Any]:
-    random_ = random.Random(SEED)  # noqa: S311 (draws cases, and no secrets)
+    random_ = random.Random(SEED)
     suite = make_suite()
     chances = make_chances(suite, random_)
     accepted = await _evaluated(suite, chances, random_)
