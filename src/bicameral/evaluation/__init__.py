@@ -72,4 +72,8 @@ from bicameral.evaluation._subject import (
     plain_subject as plain_subject,
     subject_of as subject_of,
 )
-from bicameral.evaluation._suite_file import read_suite as read_suite, suite_schema as suite_schema
+from bicameral.evaluation._suite_file import (
+    parse_suite as parse_suite,
+    read_suite as read_suite,
+    suite_schema as suite_schema,
+)

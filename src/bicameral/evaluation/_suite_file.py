@@ -168,10 +168,11 @@ def read_suite(path: Path) -> Suite[Any, Any]:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise _bad_suite("the suite is not text in UTF-8", place=Place(file=str(path))) from None
-    return _read_lines(text, path) if path.suffix == ".jsonl" else _read_document(text, path)
+    return _read_lines(text, path) if path.suffix == ".jsonl" else parse_suite(text, path)
 
 
-def _read_document(text: str, path: Path) -> Suite[Any, Any]:
+def parse_suite(text: str, path: Path) -> Suite[Any, Any]:
+    """The suite of a YAML text; `path` is the file that errors name."""
     # Anchors and tags are refused, and `no` and `on` are texts: a case says what stands there.
     document = read_yaml(text, path, _bad_suite, YamlLimits(_MAX_VALUES, _DEEPEST, plain=True))
     try:

@@ -24,6 +24,7 @@ IMPLEMENTED: Mapping[str, str] = {
     "V6": "reliability.injection_shield:InjectionShield",
     "V13": "reliability.tool_budget:ToolBudget",
     "V15": "reliability.judge:Judge",
+    "V16": "reliability.offline_eval:OfflineEval",
     "I2": "integration.tool_call:ToolCalling",
     "I4": "integration.command_line:CommandLine",
     "H1": "humanizer.identity:IdentityPersistence",
