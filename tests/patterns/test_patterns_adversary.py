@@ -35,7 +35,7 @@ from patterns_adversary import (
 from bicameral.catalog.costs import estimate, estimate_tokens
 from bicameral.errors import BicameralError, ModelError
 from bicameral.journal import Journal, open_journal_at
-from bicameral.labels import TRUSTED_USER, make_labelled, open_labelled
+from bicameral.labels import TRUSTED_USER, forget_released, make_labelled, open_labelled
 from bicameral.patterns import IMPLEMENTED, Answered, GaveUp, Outcome, example_of
 from bicameral.patterns.kernel import (
     Context,
@@ -75,6 +75,8 @@ class Stage:
         outcome = scene.run()
         asked, effects = len(scene.questions.asked), list(scene.world.effects)
         restore_folder(scene.folder, before)
+        # As in another process, which does not know what this one has handed out.
+        forget_released()
         desk = scene.desk
         with watched_calls(scene.world):
             again = asyncio.run(
@@ -115,6 +117,12 @@ def check_failure(outcome: Outcome[Any]) -> None:
         assert outcome.error.code != "run.crashed", outcome.error
 
 
+def check_told(outcome: Outcome[Any]) -> None:
+    """The error does not quote untrusted text. What a tool says of its own failure is told to the user as it is."""
+    if isinstance(outcome, GaveUp) and not outcome.error.code.startswith("tools."):
+        assert CANARY not in str(outcome.error)
+
+
 def all_hostile(args: tuple[Any, ...]) -> tuple[Any, ...]:
     for place in list(labelled_inputs(args)):
         args = with_hostile_input(args, place, HOSTILE[0])
@@ -137,8 +145,7 @@ def check_hostile_inputs(example: PatternExample, stage: Stage) -> None:
             )
             outcome = stage.run(scene)
             check_chambers(scene, outcome)
-            if isinstance(outcome, GaveUp):
-                assert CANARY not in str(outcome.error)
+            check_told(outcome)
             trusted = isinstance(outcome, Answered) and outcome.label.trusted
             if len(places) == 1:
                 assert not trusted, "there is nothing else to answer from"
@@ -197,8 +204,7 @@ def check_hostile_faults(example: PatternExample, stage: Stage) -> None:
         outcome = stage.run(scene)
         check_chambers(scene, outcome)
         check_failure(outcome)
-        if isinstance(outcome, GaveUp):
-            assert CANARY not in str(outcome.error)
+        check_told(outcome)
 
 
 # Parts and bounds ---------------------------------------------------------------------------------------------------
@@ -304,7 +310,7 @@ def _cases() -> Iterator[Any]:
         yield pytest.param(check, id, marks=[pytest.mark.xfail(reason=known, strict=True)] if known else [])
 
 
-@pytest.mark.parametrize(("check", "id"), _cases())
+@pytest.mark.parametrize(("check", "id"), list(_cases()))
 def test_no_adversary_gets_anything_of_a_pattern(check: str, id: str, stage: Stage) -> None:
     CHECKS[check](example_of(id), stage)
 

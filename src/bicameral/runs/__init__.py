@@ -26,7 +26,7 @@ from bicameral.runs._approvals import (
     approver_from as approver_from,
     shown_hash as shown_hash,
 )
-from bicameral.runs._call_gate import CallGate as CallGate
+from bicameral.runs._call_gate import CallGate as CallGate, CallPath as CallPath
 from bicameral.runs._call_policy import (
     CallDecision as CallDecision,
     Decider as Decider,
@@ -117,6 +117,7 @@ from bicameral.runs._run import (
     run_plan as run_plan,
     run_workload as run_workload,
 )
+from bicameral.runs._run_parts import PartOfRun as PartOfRun, RunPart as RunPart
 from bicameral.runs._run_record import (
     RecordedEffectHandler as RecordedEffectHandler,
     RunRecord as RunRecord,

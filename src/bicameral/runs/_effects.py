@@ -99,6 +99,8 @@ class EffectHandler(Protocol):
     activity: Activity
     selections: SelectionLog
     citations: CitationLog
+    changes: ChangeHistory
+    """What the run has changed so far."""
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any: ...
 
@@ -139,6 +141,10 @@ class EffectHandler(Protocol):
 
         A step that only asks about a `call` ends with the answer.
         """
+        ...
+
+    def limit_steps(self, limits: Mapping[str, float]) -> None:
+        """Set the seconds of steps that have a limit of their own, by their names without the turns of loops."""
         ...
 
     def record_note(self, step: str, facts: dict[str, Any]) -> None:
@@ -189,7 +195,7 @@ class LiveEffectHandler:
         time_limits: Mapping[str, float] | None = None,
         **services: Unpack[RunServices],
     ) -> None:
-        self._time_limits = time_limits or {}
+        self._time_limits = dict(time_limits or {})
         self._may_wait = may_wait
         self.meter = meter or Meter(RUN_LIMITS)
         self.effects: list[EffectDone] = []
@@ -451,6 +457,9 @@ class LiveEffectHandler:
         if stopped:
             raise asyncio.CancelledError
         return value
+
+    def limit_steps(self, limits: Mapping[str, float]) -> None:
+        self._time_limits |= {_TURN.sub("", step): seconds for step, seconds in limits.items()}
 
     def _seconds_for(self, step: str) -> float | None:
         """The time limit of a step, whose path in a run also has the numbers of the turns of loops."""

@@ -45,14 +45,23 @@ from bicameral.patterns.kernel._pattern import (
     Pattern as Pattern,
     PatternExample as PatternExample,
     Responder as Responder,
+    TextPattern as TextPattern,
     ask_responder as ask_responder,
 )
 from bicameral.patterns.kernel._questions import ValueCheck as ValueCheck
 from bicameral.patterns.kernel._record import (
     PatternWork as PatternWork,
+    has_pattern as has_pattern,
     is_pattern_run as is_pattern_run,
     replay_pattern as replay_pattern,
     replay_run as replay_run,
     resume_pattern as resume_pattern,
+    resume_pattern_work as resume_pattern_work,
     run_pattern as run_pattern,
+    run_pattern_work as run_pattern_work,
 )
+from bicameral.patterns.kernel._subject import (
+    labelled_answer as labelled_answer,
+    pattern_subject as pattern_subject,
+)
+from bicameral.patterns.kernel._tools import pattern_tool as pattern_tool
