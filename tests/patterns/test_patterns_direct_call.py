@@ -177,6 +177,24 @@ def test_the_check_comes_before_the_wire_and_is_on_record(currency: str, check: 
     assert kinds == (["checked", "ToolCallEvent", "attempt"] if sent else [])
 
 
+def test_a_check_cannot_change_what_is_sent() -> None:
+    sent: list[Any] = []
+
+    @tool(effect="read", outbound=False, origins=Origin("system"), purpose={"names": "selects"})
+    def look_up(names: list[str]) -> int:
+        """How many there are."""
+        sent.extend(names)
+        return len(names)
+
+    def bends(values: Any) -> None:
+        values["names"].append("root")
+
+    there = table(tools=[look_up])
+    outcome = asyncio.run(DirectCall("look_up", check=bends).run(there.desk, {"names": from_user(["ada"])}))
+    assert answered(outcome).value == 1
+    assert sent == ["ada"]
+
+
 def test_words_of_a_check_about_untrusted_values_reach_no_error() -> None:
     service = Service()
     outcome = ran(service, made(check=_only_usd), untrusted_value({"currency": HOSTILE}, "mail"))
