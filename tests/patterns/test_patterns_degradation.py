@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, get_type_hints
@@ -42,6 +42,7 @@ from bicameral.patterns.reliability.degradation import (
     TemplatePath,
 )
 from bicameral.patterns.reliability.guardrails import Guard, Refuse
+from bicameral.policy import Policy
 from bicameral.tools import Origin, tool
 from invariants import holds
 
@@ -260,6 +261,17 @@ def test_a_guard_cannot_be_passed_by_failing_over() -> None:
     there = table(["the weaker model answers"])
     pattern = GracefulDegradation(guarded, ("pattern",), {"pattern": SimplerPath(SMALL)}, LATER)
     assert served(ran(pattern, there))[:3] == ("Please try later.", True, "template")
+    assert not there.privileged.asked
+
+
+@holds("V19.6")
+def test_what_policy_denies_is_answered_by_the_template_alone() -> None:
+    there = table(["never"])
+    never = '@id("never")\nforbid (principal, action == Action::"call", resource in Tool::"send");'
+    there.desk = replace(there.desk, policy=Policy.parse(never, registry=there.desk.registry))
+    pattern = GracefulDegradation(Main(None, "send"), ("run",), {"run": SimplerPath(SMALL)}, LATER)
+    assert served(ran(pattern, there)) == ("Please try later.", True, "template", "policy.denied")
+    assert there.world.done == []
     assert not there.privileged.asked
 
 
