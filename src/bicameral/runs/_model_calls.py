@@ -133,9 +133,14 @@ def cut_off_as_recorded() -> Generator[None]:
         _CUT_OFF.reset(token)
 
 
+def is_cut_off() -> bool:
+    """Whether this is done again in a part that was cut off."""
+    return _CUT_OFF.get()
+
+
 async def wait_if_cut_off() -> None:
     """Wait for the cancellation of a part that did not get beyond this step when it was recorded."""
-    if _CUT_OFF.get():
+    if is_cut_off():
         await asyncio.get_running_loop().create_future()
 
 
