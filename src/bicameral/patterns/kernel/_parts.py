@@ -11,7 +11,7 @@ import itertools
 import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Self, TypeVar
 
@@ -28,7 +28,7 @@ _IDLE_TURNS = 1_000
 _IDLE_SECONDS = 5.0
 """How long a part that is run again may take for what is recorded of it; after that it has taken another way."""
 _RECORDED_SECONDS = 3600.0
-"""The time limit of a part that is run again and was not over its time."""
+"""The time limit of a part that is run again, whose end is in the record."""
 _WITHIN_LIMITS: dict[str, Any] = {"bound": None}
 """What is recorded of a part that reached none of its own limits."""
 _CLEANUP_SECONDS = 2.0
@@ -252,8 +252,8 @@ class Parts(ContextState):
         place = self.step_name("limits")
         recorded = self.shared.handler.recorded_note(place)
         reached = recorded if recorded is not None and recorded["bound"] is not None else None
-        if is_cut_off() or (recorded is not None and reached is None):
-            # It came to its end in time, or was cut off from outside.
+        if recorded is not None or is_cut_off():
+            # It ends where it ended then, or is cut off from outside.
             bounds = replace(bounds, seconds=_RECORDED_SECONDS)
         meter = Meter(bounds, above=self.meter)
         inner = self._inner(place=f"{place}/", meter=meter, life=PartLife(self.life), reads_for=self)
@@ -292,7 +292,10 @@ class Parts(ContextState):
         with cut_off_as_recorded():
             watching = asyncio.create_task(expire())
             try:
-                yield
+                with suppress(BicameralError):
+                    yield
+                # Without what took its time then it may come to an end now, which it did not.
+                await wait_if_cut_off()
             finally:
                 watching.cancel()
 
