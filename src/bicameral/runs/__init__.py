@@ -76,6 +76,7 @@ from bicameral.runs._inputs import (
 )
 from bicameral.runs._model_calls import (
     AskModel as AskModel,
+    CutOff as CutOff,
     ModelAnswer as ModelAnswer,
     cut_off_as_recorded as cut_off_as_recorded,
     is_cut_off as is_cut_off,

@@ -11,7 +11,7 @@ import itertools
 import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Self, TypeVar
 
@@ -20,7 +20,7 @@ from bicameral.labels import Labelled, join, join_all, label_tree_from_json
 from bicameral.limits import STRATEGY, BudgetSpent, LimitReached, Limits, Meter, charge_to
 from bicameral.patterns._conversation import FINAL_CODES
 from bicameral.patterns.kernel._state import ContextState, PartLife, PlaceNumbers
-from bicameral.runs import Suspend, cut_off_as_recorded, is_cut_off, label_tree_json, wait_if_cut_off
+from bicameral.runs import CutOff, Suspend, cut_off_as_recorded, is_cut_off, label_tree_json, wait_if_cut_off
 from bicameral.telemetry import span
 
 T = TypeVar("T")
@@ -151,7 +151,7 @@ class Parts(ContextState):
     ) -> None:
         """Run one part when there is room for it, unless there is enough. Only what ends the other parts is raised."""
         async with room:
-            if is_enough is not None and is_enough():
+            if is_enough is not None and is_enough() and not self.shared.handler.has_unused(run.part.place):
                 return
             run.is_started = True
             try:
@@ -187,7 +187,7 @@ class Parts(ContextState):
             return recorded is None and quorum is not None and results >= quorum
 
         async def start(number: int, run: _PartRun[Self, T]) -> None:
-            with cut_off_as_recorded() if number in cut else nullcontext():
+            with cut_off_as_recorded(active=number in cut) as run.cut_off:
                 await self._run_in(room, run, is_enough)
 
         with charge_to(meter):
@@ -196,7 +196,15 @@ class Parts(ContextState):
             tasks = {asyncio.create_task(start(number, run)): number for number, run in begin}
         try:
             if recorded is None:
-                return await self._until_enough(set(tasks), is_enough, seconds, meter)
+                why = await self._until_enough(set(tasks), is_enough, seconds, meter)
+                # A run that is resumed comes to all that it had done before, and no further.
+                unfinished = [runs[number] for task, number in tasks.items() if not task.done()]
+                for run in unfinished:
+                    if run.cut_off is not None:
+                        run.cut_off.is_active = True
+                for run in unfinished:
+                    await self._until_used(run.part)
+                return why
             await self._until_as_recorded(tasks, runs, cut)
             return str(recorded["why"])
         finally:
@@ -258,12 +266,8 @@ class Parts(ContextState):
         meter = Meter(bounds, above=self.meter)
         inner = self._inner(place=f"{place}/", meter=meter, life=PartLife(self.life), reads_for=self)
         try:
-            async with meter.running():
-                if reached is None:
-                    yield inner
-                else:
-                    async with self._cut_off(inner):
-                        yield inner
+            async with meter.running(), self._cut_off(inner) if reached else self._time_after_record(inner):
+                yield inner
             self.shared.handler.record_note(place, _WITHIN_LIMITS)
         except LimitReached as error:
             if error.counter is not meter:
@@ -280,6 +284,25 @@ class Parts(ContextState):
             raise
         finally:
             inner.life.end()
+
+    @asynccontextmanager
+    async def _time_after_record(self, inner: Self) -> AsyncGenerator[None]:
+        """Let the time of a part begin where its record ends: what it had done before, it must come to again."""
+
+        async def wait() -> None:
+            with inner.meter.pause_for_person():
+                await self._until_used(inner)
+
+        if not self.shared.handler.has_unused(inner.place):
+            yield
+            return
+        watching = asyncio.create_task(wait())
+        # The pause begins before anything else does.
+        await asyncio.sleep(0)
+        try:
+            yield
+        finally:
+            watching.cancel()
 
     @asynccontextmanager
     async def _cut_off(self, inner: Self) -> AsyncGenerator[None]:
@@ -334,6 +357,7 @@ class _PartRun(Generic[C, T]):
     work: Callable[[C], Awaitable[Labelled[T]]]
     result: Labelled[T] | BicameralError | None = None
     suspended: Suspend | None = None
+    cut_off: CutOff | None = None
     is_started: bool = False
     is_cut: bool = False
 
