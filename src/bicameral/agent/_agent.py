@@ -34,6 +34,7 @@ from bicameral.runs import (
 from bicameral.tools import Folders
 
 if TYPE_CHECKING:
+    from bicameral.evaluation import Subject
     from bicameral.patterns import Outcome, Pattern
     from bicameral.patterns.kernel import TextPattern
     from bicameral.patterns.reasoner import ReasoningCallbacks, ResumableRounds
@@ -223,6 +224,25 @@ class Agent(AgentRunning):
         asked = vouched_value(request) if isinstance(request, str) else request
         models = self.runtime().models
         return await configured_classifier(self.config).choose(asked, self.planning_registry, models)
+
+    def as_subject(self, runtime: None = None, /, *, strategy: str | None = None) -> Subject[str, Any]:
+        """This agent as the subject of an evaluation: each case is a request, with nobody to approve anything.
+
+        Calls that need no approval are made: evaluate it with tools whose effects do not matter.
+
+        Args:
+            runtime: Nothing; the agent has its own.
+            strategy: As in `work`.
+        """
+        from bicameral.evaluation import Subject, hash_of
+        from bicameral.patterns.kernel import labelled_answer
+
+        async def attempt(request: Labelled[str], seed: int) -> Labelled[Any]:
+            return labelled_answer(await self.work(request, strategy=strategy))
+
+        names = [self._models.privileged.name, self._models.quarantined.name]
+        facts = [strategy or self.config.agent.planning_strategy, names, self.planning_registry.fingerprint]
+        return Subject(f"agent ({strategy or 'as configured'})", attempt, hash_of(facts))
 
     def runtime(
         self,

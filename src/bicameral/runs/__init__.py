@@ -53,8 +53,13 @@ from bicameral.runs._doubts import (
     SelectionLog as SelectionLog,
     find_resting_steps as find_resting_steps,
 )
-from bicameral.runs._effect_execution import interrupt_grace as interrupt_grace
+from bicameral.runs._effect_execution import (
+    CallAttempts as CallAttempts,
+    interrupt_grace as interrupt_grace,
+    use_call_attempts as use_call_attempts,
+)
 from bicameral.runs._effects import (
+    TRANSIENT_CODES as TRANSIENT_CODES,
     Asker as Asker,
     EffectHandler as EffectHandler,
     LiveEffectHandler as LiveEffectHandler,

@@ -49,6 +49,7 @@ from bicameral.runs._doubts import NO_LABEL, SelectionLog
 from bicameral.runs._effect_execution import (
     EffectAction,
     call_with_timeout,
+    current_call_attempts,
     finish_despite_cancel,
     finish_within,
     run_with_typed_errors,
@@ -74,7 +75,6 @@ from bicameral.tools import (
 )
 from bicameral.types import Table, Type, mismatch, table_reference, to_plain, type_to_json, value_to_json
 
-MAX_ATTEMPTS = 3
 TRANSIENT_CODES = ("unreachable", "timeout")
 _MAX_WANTED = 80
 _TURN = re.compile(r"\[\d+\]")
@@ -480,7 +480,9 @@ class LiveEffectHandler:
     async def _call_with_retries(self, step: str, tool: Tool, bound: dict[str, Any], found: dict[str, Any]) -> Any:
         """The result of a call. What it selected is added to the facts that are recorded with its result."""
         attempt, key = 1, derive_call_key(self._record.run, step, tool.name)
+        attempts = current_call_attempts()
         while True:
+            attempts.before(attempt)
             try:
                 with (
                     use_call_key(key),
@@ -488,21 +490,22 @@ class LiveEffectHandler:
                     collect_passages() as passages,
                     self._recording_changes(step, tool),
                 ):
-                    value = await call_with_timeout(tool, bound)
+                    value = await call_with_timeout(tool, bound, attempts.seconds)
+                attempts.after(attempt, None)
                 if passages:
                     found["passages"] = [passage.to_json() for passage in passages]
                 if selections:
                     found["selections"] = [selection.to_json() for selection in selections]
                 return value
-            except ToolError as error:
-                if not (
-                    (tool.idempotent or tool.keyed) and attempt < MAX_ATTEMPTS and error.code.endswith(TRANSIENT_CODES)
-                ):
+            except BaseException as error:
+                attempts.after(attempt, error)
+                again = (tool.idempotent or tool.keyed) and attempt < attempts.most
+                if not (again and isinstance(error, ToolError) and error.code.endswith(TRANSIENT_CODES)):
                     raise
                 self._record.write_later("step-retried", step, {"attempt": attempt, "error": error.to_json()})
-                again = {"error": str(error), "attempt": attempt}
-                self._notify(StepProgress("retrying", step, tool.name, facts=again))
-            await asyncio.sleep(0.2 * 2**attempt)
+                facts = {"error": str(error), "attempt": attempt}
+                self._notify(StepProgress("retrying", step, tool.name, facts=facts))
+            await asyncio.sleep(attempts.pause * 2 ** (attempt - 1))
             attempt += 1
 
     @contextmanager

@@ -36,6 +36,8 @@ from bicameral.patterns.kernel._conversation import (
     indent_lines as indent_lines,
     join_labelled as join_labelled,
     map_labelled as map_labelled,
+    render_value as render_value,
+    select_fields as select_fields,
 )
 from bicameral.patterns.kernel._guards import CallGuard as CallGuard, guard_failed_error as guard_failed_error
 from bicameral.patterns.kernel._parts import Round as Round, Rounds as Rounds
@@ -57,5 +59,9 @@ from bicameral.patterns.kernel._record import (
     resume_pattern_work as resume_pattern_work,
     run_pattern as run_pattern,
     run_pattern_work as run_pattern_work,
+)
+from bicameral.patterns.kernel._subject import (
+    labelled_answer as labelled_answer,
+    pattern_subject as pattern_subject,
 )
 from bicameral.patterns.kernel._tools import pattern_tool as pattern_tool
