@@ -82,7 +82,7 @@ def is_forked_copy(pid: int) -> bool:
 
 
 def cpu_seconds(pid: int) -> float:
-    """The processor time that a process has used, also if it is a zombie; 0 if it is gone."""
+    """The processor time that a process has used; 0 if it is gone."""
     try:
         status = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -123,7 +123,6 @@ class CommandExchange:
         self._stop = stop
         self._cpu = confinement.cpu
         self._watch = _disk_watch(confinement)
-        self._used_cpu = False
         self.stdout = bytearray()
         self.stderr = bytearray()
         self._result: Result | None = None
@@ -182,8 +181,8 @@ class CommandExchange:
                 return "timeout"
             # Until the command has begun it is polled: a copy that hangs on a lock sends no event.
             pause = left if self._has_begun else min(left, _START_POLL_SECONDS)
-            ready = self._selector.select(pause if self._watch is None else min(pause, _WATCH_SECONDS))
-            if self._watch is not None and (breach := self._watch()):
+            ready = self._selector.select(min(pause, _WATCH_SECONDS) if self._is_watched else pause)
+            if self._is_watched and (breach := self._find_breach()):
                 return breach
             if not ready and not self._has_begun:
                 self._has_begun = self._process.pid is None or has_executed(self._process.pid)
@@ -195,6 +194,16 @@ class CommandExchange:
                 if reason := handle():
                     return reason
         return None
+
+    @property
+    def _is_watched(self) -> bool:
+        return self._watch is not None or self._cpu is not None
+
+    def _find_breach(self) -> EndReason | None:
+        pid = self._process.pid
+        if self._cpu is not None and pid is not None and cpu_seconds(pid) >= self._cpu:
+            return "cpu"
+        return None if self._watch is None else self._watch()
 
     def _has_open_streams(self) -> bool:
         registered = self._selector.get_map()
@@ -236,7 +245,6 @@ class CommandExchange:
         # /proc has this only until the process is reaped.
         pid = self._process.pid
         never_began = pid is not None and is_forked_copy(pid)
-        self._used_cpu = pid is not None and self._cpu is not None and cpu_seconds(pid) >= self._cpu
         self._result = self._process.wait(_REAP_SECONDS)
         if never_began and self._end_reason()[0] == "killed":
             raise NeverBegan
@@ -244,10 +252,9 @@ class CommandExchange:
     def _end_reason(self) -> tuple[EndReason, int]:
         result = self._result
         if result is None or result.reason.name in ("KILLED", "TIMEOUT"):
-            # A command that ignores the signal at its limit of processor time is killed a second later.
-            return "cpu" if self._used_cpu else "killed", -9
+            return "killed", -9
         if result.reason.name == "SIGNALED":
-            return "cpu" if self._used_cpu else "exited", -result.signal
+            return "exited", -result.signal
         if result.exit_code == 127 and self.stderr.startswith(b"sandlock child: exec"):
             return "not-started", 127
         return "exited", result.exit_code
@@ -423,7 +430,8 @@ def _limit_process(process: Process, confinement: Confinement) -> None:
 
     limits: dict[int, tuple[int, int]] = {}
     if confinement.cpu is not None:
-        limits[resource.RLIMIT_CPU] = (confinement.cpu, confinement.cpu + 1)
+        # A backstop for the watch outside, which says why it kills.
+        limits[resource.RLIMIT_CPU] = (confinement.cpu + 1, confinement.cpu + 1)
     if confinement.disk is not None:
         limits[resource.RLIMIT_FSIZE] = (confinement.disk, confinement.disk)
         limits[resource.RLIMIT_NOFILE] = (_MAX_OPEN_FILES, _MAX_OPEN_FILES)

@@ -39,7 +39,12 @@ from bicameral.patterns.kernel._conversation import (
     render_value as render_value,
     select_fields as select_fields,
 )
-from bicameral.patterns.kernel._guards import CallGuard as CallGuard, guard_failed_error as guard_failed_error
+from bicameral.patterns.kernel._guards import (
+    CallGuard as CallGuard,
+    CallInterceptor as CallInterceptor,
+    InterceptedCall as InterceptedCall,
+    guard_failed_error as guard_failed_error,
+)
 from bicameral.patterns.kernel._parts import Round as Round, Rounds as Rounds
 from bicameral.patterns.kernel._pattern import (
     Pattern as Pattern,
