@@ -10,7 +10,12 @@
     duties:
       - { name: ticket, tool: open_ticket, copies: { customer: customer } }
     waivers:
-      - { rule: nothing-private, tools: [refund], author: Ada Moss, reason: audit 7, begins: 2026-11-01, ends: 2026-11-30 }
+      - rule: nothing-private
+        tools: [refund]
+        author: Ada Moss
+        reason: the audit of November
+        begins: 2026-11-01
+        ends: 2026-11-30
 
 A call that writes, sends, deletes or touches private data is denied unless a rule permits it; a forbid beats every
 permit. A duty is a call that must be made first. A waiver lifts one forbid for named tools until it ends, and replaces
@@ -120,6 +125,7 @@ class Specification:
 
     Args:
         rules: Cedar policies. Each has an @id; a permit may have @duties("first, second").
+        work: What patterns may do other than by tools (`Context.once`), by its name; everything else is denied.
         file: Where it is written, for messages.
 
     Example:
@@ -131,6 +137,7 @@ class Specification:
     rules: str
     duties: tuple[Duty, ...] = ()
     waivers: tuple[Waiver, ...] = ()
+    work: tuple[str, ...] = ()
     file: str = "specification"
 
     def __post_init__(self) -> None:
@@ -311,6 +318,7 @@ class _SpecificationFile(_FileModel):
     rules: str
     duties: tuple[_DutyFile, ...] = ()
     waivers: tuple[_WaiverFile, ...] = ()
+    work: _Names = ()
 
 
 def read_specification(file: Path | str) -> Specification:
@@ -333,7 +341,8 @@ def read_specification(file: Path | str) -> Specification:
         Waiver(each.rule, each.tools, each.author, each.reason, _in_utc(each.begins), _in_utc(each.ends))
         for each in written.waivers
     )
-    return Specification(written.specification, written.version, written.rules, duties, waivers, str(path))
+    names = (written.specification, written.version, written.rules)
+    return Specification(*names, duties, waivers, written.work, str(path))
 
 
 def _in_utc(moment: dt.datetime) -> dt.datetime:

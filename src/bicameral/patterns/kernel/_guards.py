@@ -88,6 +88,10 @@ class CallInterceptor(Protocol):
         """Called after the guards and before policy decides; raises to refuse the call."""
         ...
 
+    async def admit_work(self, context: Context, step: str, name: str) -> None:
+        """Called before work that has an effect outside of the tools (`Context.once`); raises to refuse it."""
+        ...
+
 
 _Around = tuple[tuple[CallGuard, ...], tuple[CallInterceptor, ...]]
 _AROUND: ContextVar[_Around] = ContextVar("bicameral-guards-around", default=((), ()))
