@@ -102,6 +102,7 @@ class RuleOfTwo(Pattern[P, T]):
         inner: The pattern.
         audit: The decision that allows more legs, if there is one.
         legs_allowed: How many legs may be together without one.
+        tools: The tools that may be called, and are counted; by default all.
 
     Example:
         >>> outcome = await RuleOfTwo(ReAct()).run(runtime, program_text("What do the mails of today say?"))
@@ -113,8 +114,14 @@ class RuleOfTwo(Pattern[P, T]):
     inner: Pattern[P, T]
     audit: SystemAudit | None = None
     legs_allowed: int = 2
+    tools: tuple[str, ...] | None = None
 
     async def execute(self, context: Context, /, *args: P.args, **kwargs: P.kwargs) -> Labelled[T]:
+        return await context.run_part("watched", lambda part: self._watch(part, *args, **kwargs))
+
+    async def _watch(self, context: Context, /, *args: P.args, **kwargs: P.kwargs) -> Labelled[T]:
+        if self.tools is not None:
+            context.restrict_tools(self.tools)
         policy = _policy_of(context)
 
         def system() -> Labelled[str]:
@@ -130,12 +137,8 @@ class RuleOfTwo(Pattern[P, T]):
         legs, report = watcher.count(context.registry)
         context.note("legs-counted", count=len(legs), legs=", ".join(sorted(legs)), audited=self.audit is not None)
         watcher.require_boundary(legs, report)
-
-        async def watched(part: Context) -> Labelled[T]:
-            part.add_interceptor(watcher)
-            return await self.inner.execute(part, *args, **kwargs)
-
-        return await context.run_part("watched", watched)
+        context.add_interceptor(watcher)
+        return await self.inner.execute(context, *args, **kwargs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +274,7 @@ def _sizes(folder: Path) -> dict[str, int | float | str]:
 
 EXAMPLE = PatternExample(
     "Private data and text of others are read; nothing can be sent, so that two legs are enough.",
-    lambda folder: RuleOfTwo(ToolCalling()),
+    lambda folder: RuleOfTwo(ToolCalling(), tools=("read_calendar", "read_menu")),
     _TASK,
     _is_correct,
     _sizes,

@@ -96,7 +96,7 @@ def _wide_rights_error(tool: str, given: str, expected: str) -> RunError:
 
 # An example ---------------------------------------------------------------------------------------------------------
 
-_PROGRAM: Final = "print(sum(n for n in range(1000) if n % 3 == 0 or n % 5 == 0))"
+_PROGRAM: Final = "total = sum(n for n in range(1000) if n % 3 == 0 or n % 5 == 0)\nprint(total)"
 
 
 def _tools(folder: Path) -> Sequence[Tool]:
