@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from patterns_world import HOSTILE, Table, Work, World, answered, table
 
-from bicameral.errors import PolicyError
+from bicameral.errors import PolicyError, RunError
 from bicameral.journal import open_journal_at
 from bicameral.labels import Labelled
 from bicameral.limits import strategy_limits
@@ -19,6 +20,7 @@ from bicameral.models import ToolCall
 from bicameral.patterns import GaveUp, Governance, ReAct, from_user, pattern_tool, untrusted_value
 from bicameral.patterns.kernel import Context, NoteEvent, PatternWork, replay_pattern, resume_pattern, run_pattern
 from bicameral.patterns.reliability.governance import WaiverClock
+from bicameral.patterns.strategies import Runtime
 from bicameral.policy import Duty, Specification, Waiver
 from bicameral.runs import Answers, ApprovalQuestion, Suspend
 from bicameral.tools import Origin, Tool, tool
@@ -149,14 +151,19 @@ def test_a_pattern_that_is_a_tool_cannot_call_past_it() -> None:
     async def send_for(context: Context) -> Labelled[Any]:
         return (await send_mail(context)).map(str)
 
-    for rules, done in ((HELPER, 0), (HELPER + MAILS, 1)):
+    for rules, done in ((HELPER, False), (HELPER + MAILS, True)):
         world, tools = make_world()
-        there = table(world=world, tools=tools)
-        helper = pattern_tool(TextWork(send_for), world.tools(), lambda: there.desk, name="helper", about="Do it.")
-        there = table(world=world, tools=(*tools, helper))
-        outcome = asyncio.run(Governance(Work(ask), Specification("helped", "1", rules)).run(there.desk))
-        assert len(world.done) == done, outcome
-        assert [each["tool"] for each in decisions(outcome)] == ["helper", "send"]
+        inner = table(world=world, tools=tools).desk
+        helper = pattern_tool(TextWork(send_for), world.tools(), partial(use, inner), name="helper", about="Do it.")
+        desk = table(world=world, tools=(*tools, helper)).desk
+        outcome = asyncio.run(Governance(Work(ask), Specification("helped", "1", rules)).run(desk))
+        assert len(world.done) == done
+        assert [each["permitted"] for each in decisions(outcome)] == [True]
+        assert isinstance(outcome, GaveUp) is not done
+
+
+def use(desk: Runtime) -> Runtime:
+    return desk
 
 
 HELPER = '@id("helper") permit (principal, action, resource in Tool::"helper");'
@@ -201,11 +208,14 @@ def test_a_specification_permits_nothing_that_policy_stops() -> None:
 def test_a_denial_quotes_nothing_of_the_call_and_leaves_its_label() -> None:
     async def work(context: Context) -> Labelled[Any]:
         body = untrusted_value(HOSTILE, "mail")
-        return await context.call("send", {"to": from_user("ann@example.com"), "body": body})
+        try:
+            return await context.call("send", {"to": from_user("ann@example.com"), "body": body})
+        except RunError as error:
+            return context.derive(str(error))
 
     _, outcome = govern(work, NOTHING)
-    assert isinstance(outcome, GaveUp)
-    assert HOSTILE not in str(outcome.error)
+    assert "denied by the specification 'none' 1" in answered(outcome).value
+    assert HOSTILE not in answered(outcome).value
     assert HOSTILE not in str(outcome.trace)
     assert not outcome.label.trusted
 
@@ -250,15 +260,17 @@ def test_duties_that_form_a_cycle_do_not_start() -> None:
 @holds("V7.7")
 def test_a_cycle_that_only_a_real_call_has_ends_when_it_is_met() -> None:
     # The most harmless call of `log` is of the user's own words, and has no duty.
-    cycle = """@id("logs") permit (principal, action, resource in Tool::"log");
-    @id("theirs") @duties("log") permit (principal, action, resource in Tool::"log") when { !resource.carries.trusted };"""
+    cycle = """
+    @id("theirs") @duties("log") permit (principal, action, resource in Tool::"log")
+    when { !resource.carries.trusted };
+    """
 
     async def work(context: Context) -> Labelled[Any]:
         given = {"what": from_user("mail"), "who": untrusted_value("eve", "mail")}
         return await context.call("log", given)
 
     duty = Duty("log", "log", {"what": "log"}, {"who": "who"})
-    there, outcome = govern(work, Specification("mails", "1", cycle, (duty,)))
+    there, outcome = govern(work, Specification("mails", "1", LOGS + cycle, (duty,)))
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code in ("policy.duty-cycle", "policy.duty-failed")
     assert there.world.done == []
@@ -344,16 +356,23 @@ class Inbox:
 
     async def approve(self, question: ApprovalQuestion) -> Answers:
         if not self.says_yes:
-            raise Suspend(question)
-        return Answers({call.hash: True for call in question.calls})
+            raise Suspend
+        return Answers.yes(question.calls)
 
 
-def test_a_run_that_goes_on_with_a_clock_set_back_has_no_waiver(tmp_path: Path) -> None:
-    moments = [NOON + 2 * DAY]
+class Moment:
+    """What the clock of a machine says."""
 
-    def say() -> dt.datetime:
-        return moments[0]
+    now = NOON + 2 * DAY
 
+
+def say() -> dt.datetime:
+    return Moment.now
+
+
+def test_a_run_that_goes_on_with_a_clock_set_back_has_no_waiver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def work(context: Context) -> Labelled[Any]:
         await context.gather([("first", send_mail)], width=1)
         await context.approve("Shall it be sent again?")
@@ -366,7 +385,7 @@ def test_a_run_that_goes_on_with_a_clock_set_back_has_no_waiver(tmp_path: Path) 
         waits = asyncio.run(run_pattern(PatternWork(pattern), desk, run="r", may_wait=True))
         assert isinstance(waits, GaveUp)
         assert waits.error.code == "run.waits"
-        moments[0] = NOON
+        monkeypatch.setattr(Moment, "now", NOON)
         # As in another process: a clock that has seen nothing yet.
         pattern = Governance(Work(work), WAIVED, clock=WaiverClock(say))
         desk = table(world=world, tools=tools, journal=journal, approver=Inbox(says_yes=True)).desk
