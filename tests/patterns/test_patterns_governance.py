@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from patterns_world import HOSTILE, Table, Work, World, answered, table
@@ -18,7 +19,15 @@ from bicameral.labels import Labelled
 from bicameral.limits import strategy_limits
 from bicameral.models import ToolCall
 from bicameral.patterns import GaveUp, Governance, ReAct, from_user, pattern_tool, untrusted_value
-from bicameral.patterns.kernel import Context, NoteEvent, PatternWork, replay_pattern, resume_pattern, run_pattern
+from bicameral.patterns.kernel import (
+    Context,
+    NoteEvent,
+    Pattern,
+    PatternWork,
+    replay_pattern,
+    resume_pattern,
+    run_pattern,
+)
 from bicameral.patterns.reliability.governance import WaiverClock
 from bicameral.patterns.strategies import Runtime
 from bicameral.policy import Duty, Specification, Waiver
@@ -74,7 +83,8 @@ def decisions(outcome: Any) -> list[dict[str, Any]]:
 
 def waive(**changes: Any) -> Waiver:
     facts: dict[str, Any] = {"rule": "no-mails", "tools": ("send",), "author": "Ada Moss", "reason": "audit"}
-    return Waiver(**{"begins": NOON - DAY, "ends": NOON + DAY} | facts | changes)
+    facts |= {"begins": NOON - DAY, "ends": NOON + DAY}
+    return Waiver(**facts | changes)
 
 
 def test_a_permitted_call_is_made_and_the_decision_is_recorded() -> None:
@@ -82,7 +92,7 @@ def test_a_permitted_call_is_made_and_the_decision_is_recorded() -> None:
     assert answered(outcome).value == "sent"
     assert there.world.done == [("send", ("ann@example.com", "Hello"))]
     (decision,) = decisions(outcome)
-    assert decision["at"] == NOON.isoformat()
+    assert decision["moment"] == NOON.isoformat()
     assert (decision["permitted"], decision["rules"], decision["version"]) == (True, "mails", "7")
 
 
@@ -169,10 +179,14 @@ def use(desk: Runtime) -> Runtime:
 HELPER = '@id("helper") permit (principal, action, resource in Tool::"helper");'
 
 
-class TextWork(Work):
+@dataclass(frozen=True)
+class TextWork(Pattern[[Labelled[str]], Any]):
     """A function of a context as a pattern that takes a text."""
 
-    async def execute(self, context: Context, /, request: Labelled[str]) -> Labelled[Any]:  # type: ignore[override]
+    id: ClassVar[str] = "R5"
+    work: DoWork
+
+    async def execute(self, context: Context, /, request: Labelled[str]) -> Labelled[Any]:
         return await self.work(context)
 
 
@@ -318,7 +332,7 @@ def test_a_clock_that_is_set_back_brings_no_waiver_back() -> None:
 
     there, outcome = govern(work, WAIVED, clock=lambda: next(moments))
     assert there.world.done == []
-    assert [each["at"] for each in decisions(outcome)] == [
+    assert [each["moment"] for each in decisions(outcome)] == [
         (NOON + 2 * DAY).isoformat(),
         "",
         (NOON + 3 * DAY).isoformat(),

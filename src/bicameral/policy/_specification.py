@@ -102,6 +102,8 @@ class Waiver:
 class Duty:
     """A call that must be made before the call that a rule with `@duties("NAME")` permits.
 
+    It is made before policy and people decide about that call, and stays made if they refuse it.
+
     Args:
         values: Arguments with fixed values.
         copies: Arguments that get the value of an argument of the call that follows, by the name of that one.
@@ -265,7 +267,7 @@ class SpecificationEngine:
             if answer.errors:
                 raise ValueError("a rule failed")
             found.append(set(answer.policies))
-        applying = set.union(*found) if effect == "forbid" else set.intersection(*found)
+        applying = found[0].union(*found) if effect == "forbid" else found[0].intersection(*found)
         return [rule.id for id, rule in self._rules.items() if id in applying]
 
     def _policy_set(self, effect: str) -> PolicySet:

@@ -14,7 +14,7 @@ import secrets
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -211,7 +211,7 @@ def _as_text(printed: bytes) -> str:
 
 
 @contextmanager
-def fresh_folder() -> Iterator[Path]:
+def fresh_folder() -> Generator[Path]:
     """A folder that nobody has used, and that is gone afterwards, whatever was put into it."""
     folder = Path(tempfile.mkdtemp(prefix="bicameral-program-")).resolve()
     try:

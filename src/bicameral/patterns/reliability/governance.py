@@ -132,7 +132,7 @@ class Governor:
             specification=spec.name,
             version=spec.version,
             inputs=fingerprint(to_record(facts))[:16],
-            at="" if at is None else at.isoformat(),
+            moment="" if at is None else at.isoformat(),
         )
         if not verdict.permitted:
             raise _denied_error(spec, repr(call.tool.name), verdict.reason)
@@ -161,9 +161,9 @@ class Governor:
         recorded = call.recorded("decision")
         if recorded is None:
             return self.clock.read()
-        if not recorded["at"]:
+        if not recorded["moment"]:
             return None
-        moment = dt.datetime.fromisoformat(recorded["at"])
+        moment = dt.datetime.fromisoformat(recorded["moment"])
         self.clock.observe(moment)
         return moment
 

@@ -173,7 +173,8 @@ class Watcher:
             # The registry is kept, so that no other tool gets the identity of one of these.
             self._counts[key] = registry, audit_registry(union, self.policy.decide)
         report = self._counts[key][1]
-        return self.given | {leg for leg in AUDIT_LEGS if report.legs[leg]}, report
+        legs: set[AuditLeg] = {leg for leg in AUDIT_LEGS if report.legs[leg]}
+        return self.given | legs, report
 
     def require_boundary(self, legs: frozenset[AuditLeg], report: AuditReport) -> None:
         """Raise if there are more legs than allowed, and no audit or no policy keeps them apart."""
