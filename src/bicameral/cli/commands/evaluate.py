@@ -170,13 +170,14 @@ class SubjectOptions:
 
     def open(self, agent: Agent) -> Subject[Any, Any]:
         """The subject, with the models and tools of the agent."""
-        from bicameral.cli._pattern_runs import build_pattern, parse_pattern_knobs
+        from bicameral.cli._pattern_runs import parse_pattern_knobs
         from bicameral.cli.commands.lint import import_object
         from bicameral.evaluation import subject_of
+        from bicameral.patterns import text_pattern
         from bicameral.patterns.strategies import DEFAULT_STRATEGY
 
         if self.pattern is not None:
-            found = build_pattern(self.pattern, parse_pattern_knobs(self.pattern, self.knobs))
+            found = text_pattern(self.pattern, parse_pattern_knobs(self.pattern, self.knobs))
             return found.as_subject(agent.runtime())
         if self.named is not None:
             return subject_of(_checked_subject(import_object(self.named, self.folder), self.named), agent.runtime())
