@@ -46,6 +46,35 @@ def test_a_drop_within_the_tolerance_passes_and_is_named_and_a_larger_one_fails(
     assert not gate(report(cases, {"edge 0": "no"}), baseline, 0.0).passed
 
 
+def scored(scores: dict[str, list[float]]) -> Report[Any]:
+    """A report with these scores of three repeats of each case; all others are right."""
+    found = report(suite(10), repeats=3)
+    results = [replace(each, score=scores.get(each.case, [1.0] * 3)[each.repeat]) for each in found.results]
+    return replace(found, results=tuple(results))
+
+
+def test_a_drop_that_repeats_explain_is_no_regression_and_one_beyond_it_is() -> None:
+    shaky = {f"edge-{number}": [1.0, 0.0, 1.0] for number in range(10)}
+    baseline = accepted(scored(shaky))
+    assert gate(scored({**shaky, "edge-0": [0.0, 0.0, 1.0]}), baseline).passed
+    assert kinds(gate(scored({id: [0.0, 0.0, 0.0] for id in shaky}), baseline)) == {"regression"}
+
+
+def test_without_noise_in_the_repeats_every_drop_counts() -> None:
+    baseline = accepted(scored({}))
+    assert kinds(gate(scored({"edge-0": [0.0, 0.0, 0.0]}), baseline)) == {"regression"}
+
+
+def test_a_small_drop_everywhere_is_a_regression_of_all_cases() -> None:
+    ids = [
+        f"{category}-{number}" for category in ("positive", "negative", "edge", "regression") for number in range(10)
+    ]
+    before = {id: [1.0, 1.0, 0.0] if number % 10 == 0 else [1.0] * 3 for number, id in enumerate(ids)}
+    after = {id: [1.0, 0.0, 0.0] if number % 5 == 0 else [1.0] * 3 for number, id in enumerate(ids)}
+    found = gate(scored(after), accepted(scored(before)))
+    assert {each.where for each in found.failures} == {"all cases"}
+
+
 def test_a_gain_elsewhere_does_not_pay_for_a_regression() -> None:
     before = accepted(report(wrong={f"positive {number}": "no" for number in range(4)}))
     after = gate(report(wrong={"edge 0": "no"}), before)

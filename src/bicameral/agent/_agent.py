@@ -183,7 +183,13 @@ class Agent(AgentRunning):
         if isinstance(strategy, Pattern):
             asked = vouched_value(request) if isinstance(request, str) else request
             runtime = self.runtime(
-                bounds=bounds, approver=approver, observer=observer, audience=audience, careful=careful, asker=asker
+                params=params,
+                bounds=bounds,
+                approver=approver,
+                observer=observer,
+                audience=audience,
+                careful=careful,
+                asker=asker,
             )
             return await run_pattern(PatternWork(strategy, (asked,)), runtime)
         choice = strategy if isinstance(strategy, StrategyChoice) else await self.choose_strategy(request, strategy)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from bicameral.errors import EvaluationError
 from bicameral.evaluation._baseline import Baseline, Promotion, category_scores
-from bicameral.evaluation._report import Report, Summary
+from bicameral.evaluation._report import Report
 
 MAX_TOLERANCE = 0.05
 """The largest drop of a category that a gate can be told to allow."""
 DEFAULT_TOLERANCE = 0.02
 _ROUNDING = 1e-6
+_NOISE_WIDTH = 2.33
+"""Standard errors that a drop must exceed: chance alone makes so large a one in a hundred comparisons."""
+_ALL_CASES = "all cases"
 
 GateFailureKind = Literal[
     "suite-changed",
@@ -101,7 +105,8 @@ def gate(
     """Hold a report against the accepted results.
 
     Every case must have been run, on the same suite, with the same models and judge, at least as often. A category may
-    lose at most `tolerance` of its mean score. Critical cases have no tolerance: each must be right each time, whatever
+    lose at most `tolerance` of its mean score, beyond what the difference between repeats of one case explains; so may
+    all cases together. Critical cases have no tolerance: each must be right each time, whatever
     the baseline says. A suite, a model or a judge that has changed needs a new promotion.
 
     Args:
@@ -124,7 +129,7 @@ def gate(
         failures += _incomparable(report, accepted)
         before = {name: statistics.fmean(scores) for name, scores in category_scores(accepted.cases).items()}
         categories = {name: CategoryChange(before.get(name), found.score) for name, found in now.items()}
-        failures += _regressions(now, before, tolerance)
+        failures += _regressions(report, accepted, tolerance)
         scores = report.scores()
         for id, case in accepted.cases.items():
             change = scores.get(id, 0.0) - statistics.fmean(case.scores)
@@ -179,8 +184,29 @@ def _incomparable(report: Report[Any], accepted: Promotion) -> Iterator[GateFail
         yield GateFailure("fewer-repeats", f"each case was run {accepted.repeats} times for the baseline")
 
 
-def _regressions(now: Mapping[str, Summary], before: Mapping[str, float], tolerance: float) -> Iterator[GateFailure]:
-    for name, found in now.items():
-        drop = before.get(name, 0.0) - found.score
-        if drop > tolerance + _ROUNDING:
-            yield GateFailure("regression", f"{name}: {before[name]:.1%} before, {found.score:.1%} now", name)
+def _regressions(report: Report[Any], accepted: Promotion, tolerance: float) -> Iterator[GateFailure]:
+    """What has become worse: single categories, and all cases together."""
+    now: dict[str, list[float]] = {}
+    for each in report.results:
+        if each.ending != "not-run":
+            now.setdefault(each.case, []).append(each.score)
+    pairs = {id: (case.scores, now[id]) for id, case in accepted.cases.items() if id in now}
+    groups = {name: [id for id in pairs if accepted.cases[id].category == name] for name in report.categories}
+    for name, ids in {**groups, _ALL_CASES: list(pairs)}.items():
+        found = [pairs[id] for id in ids]
+        if not found:
+            continue
+        before, after = (statistics.fmean(statistics.fmean(pair[side]) for pair in found) for side in (0, 1))
+        noise = _NOISE_WIDTH * _standard_error(found)
+        if before - after > tolerance + noise + _ROUNDING:
+            said = f" (repeats differ by up to {noise:.1%})" if noise else ""
+            yield GateFailure("regression", f"{name}: {before:.1%} before, {after:.1%} now{said}", name)
+
+
+def _standard_error(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> float:
+    """How much the difference of two means varies by chance, as far as repeats of the same case show it.
+
+    Without repeats, and where all repeats of each case are equal, it is 0: then every difference counts.
+    """
+    spread = sum(statistics.variance(each) / len(each) for pair in pairs for each in pair if len(each) > 1)
+    return math.sqrt(spread) / len(pairs)

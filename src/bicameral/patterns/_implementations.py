@@ -28,6 +28,8 @@ IMPLEMENTED: Mapping[str, str] = {
     "O6": "orchestration.orchestrator_workers:OrchestratorWorkers",
     "O17": "orchestration.isolation:AgentIsolation",
     "V5": "reliability.guardrails:Guardrails",
+    "V6": "reliability.injection_shield:InjectionShield",
+    "V13": "reliability.tool_budget:ToolBudget",
     "V15": "reliability.judge:Judge",
     "V16": "reliability.offline_eval:OfflineEval",
     "V19": "reliability.degradation:GracefulDegradation",

@@ -214,7 +214,7 @@ class RoleConversation:
         for part in parts:
             self._context.read_label = join(self._context.read_label, part_label(part))
         self._join_labels()
-        self._talk.tell("".join(part_text(part) for part in parts))
+        self._talk.tell(self._context.join_prompt(parts))
 
     async def ask(
         self, *, tools: bool = True, only: Collection[str] | None = None, must_call: bool = False
