@@ -15,7 +15,7 @@ from patterns_world import HOSTILE, Table, table
 
 from bicameral.errors import CatalogError, EvaluationError, ModelError
 from bicameral.evaluation import Baseline, By, Case, Judged, Suite, evaluate
-from bicameral.labels import Label, Source
+from bicameral.labels import TRUSTED_USER, Label, Source
 from bicameral.limits import strategy_limits
 from bicameral.models import LocalProvider, ModelRequest
 from bicameral.patterns import Answered, GaveUp, OfflineEval, ReAct, Role
@@ -41,7 +41,7 @@ def suite(each: int = 2) -> Suite[str, str]:
                 f"word {category} {number}",
                 expected=f"word {category} {number}".upper(),
                 category=category,
-                **({"label": THIRD} if category == "hostile" else {}),
+                label=THIRD if category == "hostile" else TRUSTED_USER,
             )
             for category in REQUIRED_CATEGORIES
             for number in range(each)
@@ -271,7 +271,10 @@ def test_a_run_is_replayed_with_the_same_verdict(tmp_path: Path) -> None:
 def test_a_pattern_a_role_and_a_judge_are_evaluated_outside_of_a_run() -> None:
     at = table(judged(str.isupper), judged(str.isupper))
     judge = SingleJudge(RUBRIC, author="people", uncalibrated="a test").as_judge(at.desk)
-    cases = (Case("a", "some words", check=Judged()), Case("b", "more words", expected="MORE WORDS", label=THIRD))
+    cases: tuple[Case[str, str], ...] = (
+        Case("a", "some words", check=Judged()),
+        Case("b", "more words", expected="MORE WORDS", label=THIRD),
+    )
     report = asyncio.run(evaluate(SYSTEM, cases, runtime=at.desk, judge=judge))
     assert [each.correct for each in report.results] == [True, True]
     assert [each.output.label.trusted for each in report.results if each.output is not None] == [True, False]
