@@ -199,7 +199,8 @@ def _checked_subject(found: Any, named: str) -> Any:
                 fix="Name a function without parameters that calls it, or what it has made.",
             )
         found = found()
-    if isinstance(found, Subject) or hasattr(found, "as_subject") or inspect.iscoroutinefunction(found):
+    known = isinstance(found, Subject) or hasattr(found, "as_subject") or inspect.iscoroutinefunction(found)
+    if known and not inspect.isclass(found):
         return cast("Any", found)
     raise EvaluationError(
         "evaluation.bad-subject",
