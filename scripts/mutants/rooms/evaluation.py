@@ -74,8 +74,8 @@ MUTANTS = (
         "Baseline.__post_init__",
         " or each.before != before",
         "",
-        "a promotion could be taken out of a baseline",
-        (f"{TESTS}::test_a_promotion_that_was_removed_or_moved_is_found",),
+        "a promotion of another baseline could stand in this one",
+        (f"{TESTS}::test_a_promotion_of_another_baseline_does_not_follow_this_one",),
     ),
     Mutant(
         "evaluation.unknown-seal",
