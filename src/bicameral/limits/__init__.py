@@ -50,6 +50,8 @@ from bicameral.limits._limits import (
 from bicameral.limits._meter import (
     Meter as Meter,
     budget_scope as budget_scope,
+    meters_in_force as meters_in_force,
+    pause_meters as pause_meters,
     recount_reply as recount_reply,
     remaining_for_role as remaining_for_role,
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -88,6 +88,11 @@ class Meter(Account):
             money=self._before.money + self._replies.cost(self.limits.prices),
             seconds=self._seconds,
         )
+
+    @property
+    def waits_for_person(self) -> bool:
+        """Whether a person is being asked, so that its seconds stand still."""
+        return self._people > 0
 
     @property
     def seconds_worked(self) -> float:
@@ -261,6 +266,20 @@ class Meter(Account):
             self._deadline.reschedule(None if seconds is None else now + seconds)
 
 
+def meters_in_force(scope: Scope) -> tuple[Meter, ...]:
+    """The meters of one scope that count what is done here, the outermost first."""
+    return tuple(each for each in current_accounts() if isinstance(each, Meter) and each.limits.scope is scope)
+
+
+@contextmanager
+def pause_meters(meters: Iterable[Meter]) -> Generator[None]:
+    """A person is asked on behalf of everything that these meters count: their seconds stand still."""
+    with ExitStack() as paused:
+        for meter in meters:
+            paused.enter_context(meter.pause_for_person())
+        yield
+
+
 @contextmanager
 def budget_scope(budgets: Budgets) -> Generator[Meter]:
     """Hold every model call made inside to these budgets, also those of tasks started there.
@@ -299,6 +318,5 @@ def recount_reply(scope: Scope, role: Role, charges: Sequence[Charge], reply: Mo
 
     Nothing is refused: what is recorded was allowed. Calls that are made afterwards find it taken.
     """
-    for account in current_accounts():
-        if isinstance(account, Meter) and account.limits.scope is scope:
-            account.recount(role, charges, reply)
+    for meter in meters_in_force(scope):
+        meter.recount(role, charges, reply)

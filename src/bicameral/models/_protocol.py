@@ -87,6 +87,7 @@ class ModelRequest:
         confidence: Whether to report the probability of each token; a provider that cannot leaves it out.
         fixed: How many of the first messages are the same in every process and hold no text of a user: a provider may
             keep on disk what it has read of them. It never changes a reply.
+        must_call: Whether the reply must ask for one of the tools. Not every provider can enforce it.
 
     Example:
         >>> request = ModelRequest((Message("user", "Say hi."),), max_tokens=20)
@@ -106,6 +107,7 @@ class ModelRequest:
     tools: tuple[ToolSchema, ...] = ()
     confidence: bool = False
     fixed: int = 0
+    must_call: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +373,8 @@ def check_request(request: ModelRequest) -> None:
         raise _bad_request(f"the timeout is {request.timeout} s", "Use None to wait without limit.")
     if "" in request.stop:
         raise _bad_request("a stop string is empty", "Leave it out.")
+    if request.must_call and not request.tools:
+        raise _bad_request("it must ask for a call, and has no tools", "Give it the tools, or let it answer.")
     if request.tools:
         _check_tools(request)
     _check_turns(request.messages)

@@ -34,19 +34,21 @@ def constrain_to_step(request: ModelRequest) -> ModelRequest:
     """The request with a grammar that allows exactly one step; unchanged if it has no tools."""
     if not request.tools:
         return request
-    return replace(request, grammar=_step_grammar(request.tools, request.json_schema), json_schema=None)
+    grammar = _step_grammar(request.tools, request.json_schema, must_call=request.must_call)
+    return replace(request, grammar=grammar, json_schema=None)
 
 
-def _step_grammar(tools: tuple[ToolSchema, ...], schema: dict[str, Any] | None) -> str:
+def _step_grammar(tools: tuple[ToolSchema, ...], schema: dict[str, Any] | None, *, must_call: bool) -> str:
     from bicameral.models._completion import LLGUIDANCE  # imports ctypes, which only the engine needs
 
-    calls = "".join(f" | call_{number}" for number in range(len(tools)))
+    ends = [*([] if must_call else ["answer"]), *(f"call_{number}" for number in range(len(tools)))]
     lines = [
         f"{LLGUIDANCE} {{}}",
-        f'start: "{{\\"thought\\": " thought ", " (answer{calls}) "}}"',
+        f'start: "{{\\"thought\\": " thought ", " ({" | ".join(ends)}) "}}"',
         f"thought: {_json_rule({'type': 'string', 'minLength': 1, 'maxLength': _MAX_THOUGHT})}",
-        f'answer: "\\"answer\\": " {_json_rule(schema or {"type": "string"})}',
     ]
+    if not must_call:
+        lines.append(f'answer: "\\"answer\\": " {_json_rule(schema or {"type": "string"})}')
     for number, tool in enumerate(tools):
         beginning = json.dumps(f'"tool": {json.dumps(tool.name)}, "arguments": ')
         lines.append(f"call_{number}: {beginning} {_json_rule(tool.parameters)}")

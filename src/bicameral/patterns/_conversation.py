@@ -17,7 +17,7 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -28,12 +28,13 @@ from bicameral.labels import NOTHING, TRUSTED_USER, USER, Label, LabelTree, Sour
 from bicameral.limits import Meter, PlanningRole, collect_charges
 from bicameral.models import Message, ModelReply, ToolCall, ToolSchema
 from bicameral.patterns._history import LabelledMessage as LabelledMessage, compact_messages
+from bicameral.patterns._prompt_marker import PromptMarker
 from bicameral.patterns._strategy_types import PHASE_ROLES, ModelTurn, PhaseName, StrategyParams
 from bicameral.patterns._tool_messages import parse_arguments, read_arguments, render_result, tool_schemas
 from bicameral.patterns.reasoner import describe_failure
 from bicameral.plans import labels_after_call
 from bicameral.routing import call_context
-from bicameral.runs import AskModel, ModelAnswer, StepLabels, label_tree_json
+from bicameral.runs import AskModel, CallPath, ModelAnswer, StepLabels, label_tree_json
 from bicameral.sessions import Chambers, Listener, Session
 from bicameral.telemetry import Fact, label_summary, span
 from bicameral.tools import Registry, Tool
@@ -68,8 +69,8 @@ def _argument_key(call: ToolCall) -> str:
 
 
 MAX_TOKENS = 2048
-FINAL_CODES = ("run.refused", "run.needs-approval")
-"""A person refused, or there is nobody to approve: these end the whole run."""
+FINAL_CODES = ("run.refused", "run.needs-approval", "pattern.canary-leaked")
+"""A person refused, there is nobody to approve, or a reader was hijacked: these end the whole run."""
 
 
 def join_written_labels(known: dict[str, LabelTree], places: Mapping[str, LabelTree]) -> None:
@@ -129,8 +130,12 @@ class ModelPair:
     listener: Listener | None = None
     timeout: float | None = None
     max_tokens: int = MAX_TOKENS
+    seed: int = 0
+    """Added to the seed of every request: repeats of one run differ where the temperature is above 0."""
     hint: str | None = None
     """What kind of work it is, for the routers."""
+    tier: str | None = None
+    """How capable a model it needs, for the routers."""
 
     def session(self, role: PlanningRole, *, trusted: bool) -> Session:
         """A session with the model that may read the conversation."""
@@ -158,36 +163,17 @@ class ModelPair:
                 privileged model may read.
             options: Those of `Session.converse`.
         """
+        if self.seed:
+            options["seed"] = options.get("seed", 0) + self.seed
         session = self.session(role, trusted=label.trusted or views_only)
         model = None if phase is None else self.params.phase_models.get(phase)
         hinted = {} if self.hint is None else {"hint": self.hint}
-        with call_context(phase=phase, **hinted), collect_charges() as charges:
+        with call_context(phase=phase, tier=self.tier, **hinted), collect_charges() as charges:
             reply = await session.converse(messages, job=role, tools=tools or (), model=model, **options)
         if tools is None and reply.calls:
             # It was shown none: whatever it asks for is no call of anything.
             reply = replace(reply, calls=())
         return ModelAnswer(reply, reply.model or session.provider.name, tuple(charges))
-
-
-class CallPath(Protocol):
-    """Decides about a call and makes it: the call gate of the run, or a wrapper around it."""
-
-    @property
-    def failure(self) -> BaseException | None: ...
-
-    async def make_call(
-        self,
-        step: str,
-        tool: Tool,
-        arguments: dict[str, Any],
-        trees: Mapping[str, LabelTree],
-        pc: Label,
-        places: dict[str, LabelTree],
-        note: Callable[[dict[str, LabelTree]], None],
-        /,
-        *,
-        needed: bool,
-    ) -> tuple[Any, LabelTree] | None: ...
 
 
 class ModelCalls(Protocol):
@@ -252,6 +238,11 @@ class ToolConversation:
     """Why the model that reads untrusted text in it sees more than one typed sub-task and the data."""
     changed: list[str] = field(default_factory=list[str])
     """The tools whose calls have changed something."""
+    temperature: float = 0.0
+    seed: int = 0
+    """Above a temperature of 0, another seed gives other replies."""
+    marker: PromptMarker | None = None
+    """Marks untrusted results."""
 
     @property
     def views_only(self) -> bool:
@@ -290,6 +281,8 @@ class ToolConversation:
         tools: bool = False,
         looking: bool = False,
         schema: dict[str, Any] | None = None,
+        only: Collection[str] | None = None,
+        must_call: bool = False,
     ) -> ModelReply:
         """The next reply, asked of the model that this phase and the conversation's label call for.
 
@@ -297,6 +290,8 @@ class ToolConversation:
             tools: Whether it may ask for tools.
             looking: With it, only for those that read.
             schema: The schema of the reply.
+            only: The names of the tools that it may ask for, by default all.
+            must_call: Whether it must ask for one.
         """
         role, read = role or PHASE_ROLES[phase], self.label
         if tools:
@@ -305,6 +300,9 @@ class ToolConversation:
             _notify_observer(self.audience.phase, phase, role if self.is_privileged else "quarantined")
         messages, privileged = self._prompt(), self.is_privileged
         shown = self._schemas(looking=looking) if tools or looking else None
+        if shown is not None and only is not None:
+            shown = tuple(each for each in shown if each.name in only)
+        options = self._sampling | ({"must_call": True} if must_call else {})
         facts: dict[str, Any] = {
             "turn": len(self.turns) + 1,
             "phase": phase,
@@ -312,7 +310,7 @@ class ToolConversation:
             "chamber": "privileged" if privileged else "quarantined",
             "trusted": read.trusted,
             "shade": label_tree_json(read),
-            "prompt": prompt_fingerprint(messages, shown or (), schema),
+            "prompt": prompt_fingerprint(messages, shown or (), schema, **options),
         }
         if not privileged and self.open_reason:
             facts |= {"rule_two": False, "open_reason": self.open_reason}
@@ -327,12 +325,20 @@ class ToolConversation:
                 views_only=self.views_only,
                 json_schema=schema,
                 hear=self.audience.text,
+                **options,
             )
 
         answer = await self.recorder.ask_model(f"{self.path}{facts['turn']}", facts, ask)
+        if self.marker is not None:
+            self.marker.check_reply(answer.reply.text)
         self._add(Message("assistant", answer.reply.text, answer.reply.calls), read)
         self._note(phase, role, answer, read)
         return answer.reply
+
+    @property
+    def _sampling(self) -> dict[str, Any]:
+        """The options of sampling; none where the reply is the likeliest one, as in records of earlier versions."""
+        return {"temperature": self.temperature, "seed": self.seed} if self.temperature else {}
 
     def _prompt(self) -> tuple[Message, ...]:
         """The messages that the next model reads."""
@@ -363,9 +369,15 @@ class ToolConversation:
             if self.audience.call is not None:
                 seconds = time.perf_counter() - begun
                 _notify_observer(self.audience.call, str(call.name), report.label, seconds, report.failed)
-            self._add(Message("tool", report.text, answers=call.id), report.label, report.name)
+            self._add(Message("tool", self._mark(report), answers=call.id), report.label, report.name)
             gave += report.failed is None
         return gave
+
+    def _mark(self, report: CallReport) -> str:
+        """The text of a report as it stands in the prompt: an untrusted one is marked, and the task follows it."""
+        if self.marker is None or report.label.trusted:
+            return report.text
+        return f"{self.marker.mark(report.text)}\n{self.marker.anchor}"
 
     def decline_call(self, call: ToolCall, why: str) -> None:
         """Answer a call that is not made, in words of the program."""

@@ -30,6 +30,8 @@ class CallContext:
         strategy: The strategy that the phase belongs to.
         hint: What kind of work the current step is, by the plan or the program. Unlike the `model` of a request it
             never names an alias.
+        tier: How capable a model the work needs: `small`, `mid` or `large`. It counts as the hint where there is none
+            and a rule or a role of the configuration has its name.
         trusted: False as soon as the conversation contains untrusted text.
         failures: The calls for the same job that failed or were not accepted.
         cost_cap: The most that this call may cost. Money is in the currency of the price table.
@@ -41,6 +43,7 @@ class CallContext:
     phase: str | None = None
     strategy: str | None = None
     hint: str | None = None
+    tier: str | None = None
     chamber: Chamber | None = None
     trusted: bool | None = None
     tokens_left: int | None = None

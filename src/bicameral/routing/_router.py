@@ -154,6 +154,8 @@ class Router:
                 raise self.aliases.unknown_alias_error(hint)
         else:
             hint = here.hint
+            if hint is None and here.tier in self._hints:
+                hint = here.tier
         role = here.role or self.role
         if self._rules:
             tested_hint = hint if hint is not None else role

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from bicameral.errors import BicameralError, Place, RunError, ToolError
 from bicameral.labels import NOTHING, Label, LabelTree, taint
+from bicameral.limits import STRATEGY, Meter, meters_in_force, pause_meters
 from bicameral.plans import (
     call_facts,
     labels_after_call,
@@ -20,6 +21,7 @@ from bicameral.plans import (
 )
 from bicameral.policy import Allowed, Ask, CallFacts, Denied, Mode
 from bicameral.runs._approvals import (
+    ApprovalQuestion,
     AskedCall,
     PendingCall,
     Permits,
@@ -43,6 +45,7 @@ from bicameral.runs._effects import EffectHandler
 from bicameral.runs._lookahead import CallRequest, FutureCallVisitor
 from bicameral.runs._observability import record_decision
 from bicameral.runs._replacing import ReplaceRule, ask_before_replacing, narrow_replaced
+from bicameral.runs._run_parts import PartOfRun, RunPart
 from bicameral.telemetry import span
 from bicameral.tools import Tool, bind_attached_files, describe_changes
 from bicameral.types import to_plain
@@ -50,6 +53,7 @@ from bicameral.types import to_plain
 CallResult = tuple[Any, LabelTree]
 """The result of a call, with its labels."""
 
+NoteLabels = Callable[[dict[str, LabelTree]], None]
 VisitFutureCalls = Callable[[FutureCallVisitor], tuple[set[str], set[str]]]
 """Visits the future calls that are known. Returns the steps of the plan whose calls are known, and the others."""
 
@@ -71,12 +75,39 @@ class _HeldCall:
     pending: PendingCall | None = None
     refused: bool = False
     result: CallResult | None = None
+    begun: bool = False
+    withdrawn: bool = False
+    """Whether the part that asked for it was cancelled."""
+    owner: asyncio.Task[Any] | None = field(default_factory=asyncio.current_task)
+    meters: tuple[Meter, ...] = field(default_factory=lambda: meters_in_force(STRATEGY))
+    """The meters of the part that asks for it: their time stands still while a person is asked."""
 
     def to_asked_call(self) -> AskedCall | None:
         """The call as a person is asked about it; None if it needs no approval."""
         if self.pending is None:
             return None
         return AskedCall(self.pending, self.facts, call_hash(self.tool, self.bound))
+
+
+class CallPath(Protocol):
+    """Decides about a call and makes it: the call gate of the run, or a wrapper around it."""
+
+    @property
+    def failure(self) -> BaseException | None: ...
+
+    async def make_call(
+        self,
+        step: str,
+        tool: Tool,
+        arguments: dict[str, Any],
+        trees: Mapping[str, LabelTree],
+        pc: Label,
+        places: dict[str, LabelTree],
+        note: Callable[[dict[str, LabelTree]], None],
+        /,
+        *,
+        needed: bool,
+    ) -> tuple[Any, LabelTree] | None: ...
 
 
 class CallGate:
@@ -100,6 +131,8 @@ class CallGate:
         grants: What a person granted for the whole run.
         assembled: By step, the arguments that a model's plan assembles, as the proof knows them.
         replacing: Asks before files are replaced; None if that needs no question.
+        ordered: Whether all changes keep their order, as in a plan. Parts of a pattern keep only their own: each makes
+            its calls itself, so that none of them acts for another that is cancelled meanwhile.
     """
 
     def __init__(
@@ -112,6 +145,7 @@ class CallGate:
         grants: Iterable[Grant] = (),
         assembled: Mapping[str, frozenset[str]] | None = None,
         replacing: ReplaceRule | None = None,
+        ordered: bool = True,
     ) -> None:
         self.mode: Mode = decider.mode
         self._decider = decider
@@ -124,9 +158,12 @@ class CallGate:
         # One question at a time. Whoever waits for the lock finds the answers of the question before.
         self._lock = asyncio.Lock()
         self._failure: BicameralError | Suspend | None = None
+        self._part_places: dict[str, tuple[dict[str, LabelTree], NoteLabels]] = {}
+        """By step, what a tool that is a part of the run knows of the places that were written to."""
         self._ahead = ahead
         self._assembled = assembled or {}
         self._replacing = replacing
+        self._ordered = ordered
         for grant in grants:
             self._grant(grant)
 
@@ -188,6 +225,8 @@ class CallGate:
         `places` are the labels of the names that earlier calls wrote to. They are updated, and `note` gets the changed
         ones before the call and after it: a call that fails may have written all the same.
         """
+        if isinstance(tool.run, PartOfRun):
+            self._part_places[step] = places, note
         call_labels, stored = recall_stored_labels(tool, labels, arguments, places)
         note(places_after_call(tool, labels, arguments, stored, pc, places))
         result = await self._call(CallRequest(step, tool, arguments, call_labels, pc), needed=needed)
@@ -215,6 +254,11 @@ class CallGate:
             waiting, self._waiting, self._settled = self._waiting, [], self._waiting
             try:
                 await self._settle_held(waiting)
+            except asyncio.CancelledError:
+                # The part that asks was cancelled. The calls of others still wait, and the next one asks about them.
+                self._waiting = [each for each in waiting if not (each.begun or each.withdrawn)] + self._waiting
+                self._settled = []
+                raise
             except (BicameralError, Suspend) as error:
                 # Concurrent steps must not continue as if these calls had been made.
                 self._failure = error
@@ -280,34 +324,62 @@ class CallGate:
 
     async def _hold(self, held: _HeldCall, needed: bool) -> CallResult | None:
         self._handler.record_held_call(held.step, "call-waits", held.tool, held.bound, held.labels)
+        # Before others see it: a call that was withdrawn is in no question of the record.
+        await self._handler.wait_if_unrecorded(held.step)
         self._waiting.append(held)
         if held.tool.changes and not needed:
             return None
-        await self.flush()
+        try:
+            await self.flush()
+        except asyncio.CancelledError:
+            # A part that was cancelled does not act any more, also where another part asks the person.
+            if held in self._waiting:
+                self._waiting.remove(held)
+            held.withdrawn = True
+            raise
         if held.refused:
             raise refusal_error(held.step, held.tool.name)
         if held.result is None:
             held.result = await self._make_held_call(held, self._lock)
         return held.result
 
+    async def ask_person(self, call: PendingCall) -> bool:
+        """Whether a person says yes to a question of a pattern; one question is asked at a time."""
+        await self._handler.wait_if_unrecorded(call.step, call)
+        async with self._lock:
+            if self._failure is not None:
+                raise self._failure
+            try:
+                result = await self._handler.approve(ApprovalQuestion((call,)))
+            except (BicameralError, Suspend) as error:
+                self._failure = error
+                raise
+        return result.permits[call.step, call.hash] > 0
+
     async def _settle_held(self, waiting: list[_HeldCall]) -> None:
         """Ask about these calls and make the approved changes, in their order."""
         due = [(each, asked) for each in waiting if (asked := each.to_asked_call()) is not None]
-        await self._ask_open([asked for _, asked in due])
+        with pause_meters(dict.fromkeys(meter for each, _ in due for meter in each.meters)):
+            await self._ask_open([asked for _, asked in due])
         for each, asked in due:
             each.refused = self._permits.answer(asked) is not True
         refused: _HeldCall | None = None
         for each in waiting:
-            if not each.tool.changes:
-                # The step that waits for its result makes this call itself (see `_hold`).
+            if not each.tool.changes or each.withdrawn or not self._makes(each):
+                # The step that waits for its result makes this call itself (see `_hold`), or nobody waits for it.
                 continue
             if each.refused:
                 refused = refused or each
             elif refused is None or each.pending is not None:
                 # After a refusal only what a person approved is made: the run will fail. The lock is held by `flush`.
+                each.begun = True
                 each.result = await self._make_held_call(each, nullcontext())
         if refused is not None:
             raise refusal_error(refused.step, refused.tool.name)
+
+    def _makes(self, held: _HeldCall) -> bool:
+        """Whether the task that asks makes this call too."""
+        return self._ordered or held.owner is asyncio.current_task()
 
     async def _ask_open(self, due: Sequence[AskedCall]) -> None:
         """Ask about the due calls that have no answer yet, and about future calls with them."""
@@ -426,6 +498,10 @@ class CallGate:
         return pending
 
     async def _call_and_label(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels) -> CallResult:
+        if isinstance(tool.run, PartOfRun):
+            places, note = self._part_places.pop(step)
+            part = RunPart(step, self._handler, self._decider, bound, labels.inputs, labels.control, places, note)
+            return await tool.run.run_inside(part)
         value = await self._handler.call(step, tool, bound, labels)
         return value, labels.result_labels(value)
 

@@ -10,7 +10,7 @@ import asyncio
 import re
 import time
 from collections import Counter
-from collections.abc import Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from types import MappingProxyType
@@ -19,14 +19,26 @@ from typing import Any, Protocol, TypedDict, Unpack
 from bicameral.boundary import Executor, Filled, NotFound, ReadOnlyExecutor, Rejected
 from bicameral.errors import BicameralError, Place, RunError, ToolError
 from bicameral.journal import EventKind
-from bicameral.labels import UNKNOWN, make_labelled
-from bicameral.limits import RUN_LIMITS, Meter, collect_charges, has_quotas, open_ledger, quota_slot
+from bicameral.labels import TRUSTED_USER, UNKNOWN, Label, Labelled, LabelTree, make_labelled, open_labelled
+from bicameral.limits import (
+    RUN_LIMITS,
+    STRATEGY,
+    Meter,
+    collect_charges,
+    has_quotas,
+    meters_in_force,
+    open_ledger,
+    pause_meters,
+    quota_slot,
+)
+from bicameral.policy import Effect
 from bicameral.runs._approvals import (
     ApprovalQuestion,
     ApprovalRequired,
     ApprovalResult,
     Approver,
     PendingAsk,
+    PendingCall,
     Suspend,
     ask_approver,
 )
@@ -37,6 +49,7 @@ from bicameral.runs._doubts import NO_LABEL, SelectionLog
 from bicameral.runs._effect_execution import (
     EffectAction,
     call_with_timeout,
+    current_call_attempts,
     finish_despite_cancel,
     finish_within,
     run_with_typed_errors,
@@ -62,11 +75,14 @@ from bicameral.tools import (
 )
 from bicameral.types import Table, Type, mismatch, table_reference, to_plain, type_to_json, value_to_json
 
-MAX_ATTEMPTS = 3
 TRANSIENT_CODES = ("unreachable", "timeout")
 _MAX_WANTED = 80
 _TURN = re.compile(r"\[\d+\]")
 NO_FACTS: Mapping[str, Any] = MappingProxyType({})
+
+
+OnceWork = Callable[[], Awaitable[Labelled[Any]]]
+"""Work with an effect outside of the tools, done once a run."""
 
 
 class Asker(Protocol):
@@ -83,6 +99,8 @@ class EffectHandler(Protocol):
     activity: Activity
     selections: SelectionLog
     citations: CitationLog
+    changes: ChangeHistory
+    """What the run has changed so far."""
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any: ...
 
@@ -112,6 +130,21 @@ class EffectHandler(Protocol):
 
     async def ask_model(self, step: str, facts: dict[str, Any], ask: AskModel) -> ModelAnswer:
         """The reply of a model to a conversation or a pattern; `facts` say what it is asked, as far as is recorded."""
+        ...
+
+    async def do_once(self, step: str, name: str, work: OnceWork, read: Label, *, repeatable: bool) -> Labelled[Any]:
+        """The result of work that has an effect outside of the tools; `read` is the label of what decided it."""
+        ...
+
+    async def wait_if_unrecorded(self, step: str, call: PendingCall | None = None) -> None:
+        """Wait for the cancellation of a part that was cut off before the end of this step, when it is run again.
+
+        A step that only asks about a `call` ends with the answer.
+        """
+        ...
+
+    def limit_steps(self, limits: Mapping[str, float]) -> None:
+        """Set the seconds of steps that have a limit of their own, by their names without the turns of loops."""
         ...
 
     def record_note(self, step: str, facts: dict[str, Any]) -> None:
@@ -162,7 +195,7 @@ class LiveEffectHandler:
         time_limits: Mapping[str, float] | None = None,
         **services: Unpack[RunServices],
     ) -> None:
-        self._time_limits = time_limits or {}
+        self._time_limits = dict(time_limits or {})
         self._may_wait = may_wait
         self.meter = meter or Meter(RUN_LIMITS)
         self.effects: list[EffectDone] = []
@@ -200,7 +233,7 @@ class LiveEffectHandler:
                 facts,
                 lambda: finish_within(self._seconds_for(step), tool, self._call_with_retries(step, tool, bound, found)),
                 labels,
-                changing=tool if tool.changes else None,
+                change=EffectDone(step, tool.name, tool.effect) if tool.changes else None,
                 found=found,
             )
         note_result((self.selections, self.citations), step, value, found, labels)
@@ -218,7 +251,11 @@ class LiveEffectHandler:
         step, calls = question.calls[0].step, question.to_json()
         facts: dict[str, Any] = {"calls": calls} | ({"before": True} if question.before else {})
         asked_at = time.time()
-        with approval_span(question) as trace, self.meter.pause_for_person():
+        with (
+            approval_span(question) as trace,
+            self.meter.pause_for_person(),
+            pause_meters(meters_in_force(STRATEGY)),
+        ):
             try:
                 answers = await ask_approver(self._approver, question)
             except Suspend as waits:
@@ -259,6 +296,27 @@ class LiveEffectHandler:
     def record_note(self, step: str, facts: dict[str, Any]) -> None:
         """Record what a pattern notes: names and numbers."""
         self._record.write_later("note", step, facts)
+
+    async def do_once(self, step: str, name: str, work: OnceWork, read: Label, *, repeatable: bool) -> Labelled[Any]:
+        self.meter.count_tool_call()
+        key = derive_call_key(self._record.run, step, name)
+        tree: LabelTree = TRUSTED_USER
+
+        async def act() -> Any:
+            nonlocal tree
+            with use_call_key(key):
+                given = await work()
+            tree = given.label_tree
+            return to_plain(open_labelled(given))
+
+        labels = StepLabels({}, read, lambda _: tree)
+        value = await self._run_step(
+            step, name, once_facts(name), act, labels, change=EffectDone(step, name, ONCE_EFFECT)
+        )
+        return make_labelled(value, tree)
+
+    async def wait_if_unrecorded(self, step: str, call: PendingCall | None = None) -> None:
+        return
 
     def recorded_note(self, step: str) -> Mapping[str, Any] | None:
         return None
@@ -325,7 +383,7 @@ class LiveEffectHandler:
                 raise _answer_needed_error(question)
             key = derive_call_key(self._record.run, step, "ask")
             try:
-                with self.meter.pause_for_person(), use_call_key(key):
+                with self.meter.pause_for_person(), pause_meters(meters_in_force(STRATEGY)), use_call_key(key):
                     given = await asker.ask(question, wanted)
             except Suspend as waits:
                 if not self._may_wait:
@@ -344,16 +402,16 @@ class LiveEffectHandler:
         facts: dict[str, Any],
         act: EffectAction,
         labels: StepLabels | None,
-        changing: Tool | None = None,
+        change: EffectDone | None = None,
         found: Mapping[str, Any] = NO_FACTS,
     ) -> Any:
         """Perform one effect with a record before and after; what cannot be recorded is not begun.
 
-        `facts` are recorded when it begins, `found` when it ends; `changing` is the tool, if it changes the world.
+        `facts` are recorded when it begins, `found` when it ends; `change` is what it does to the world, if anything.
         """
         # A change must be on the disk before it begins: after a power cut nobody else could tell that it may have
         # happened. A read can be repeated, so that it does not wait for the disk.
-        write = self._record.write_later if changing is None else partial(self._record.write, sync=True)
+        write = self._record.write_later if change is None else partial(self._record.write, sync=True)
         known, labels = labels, labels if self._record.is_enabled else None
         write("step-started", step, facts if labels is None else facts | labels.start_facts())
         self._notify(StepProgress("started", step, what, facts=facts))
@@ -362,12 +420,12 @@ class LiveEffectHandler:
         started = time.perf_counter()
         stopped = False
         try:
-            if changing is None:
+            if change is None:
                 value = await run_with_typed_errors(what, act)
             else:
                 task, stopped = await finish_despite_cancel(run_with_typed_errors(what, act))
                 value = task.result()
-                self.effects.append(EffectDone(step, changing.name, changing.effect))
+                self.effects.append(change)
         except Suspend:
             self.in_flight.discard(step)
             raise
@@ -386,6 +444,9 @@ class LiveEffectHandler:
         # Only for the record: a large result takes a while to write.
         result = value_to_json(value) if self._record.is_enabled else None
         ended: dict[str, Any] = {"result": result, "seconds": round(seconds, 6), **found}
+        if stopped:
+            # Whoever runs this part again must not come beyond this step either.
+            ended["stopped"] = True
         if labels is not None:
             ended["shade"] = label_tree_json(labels.result_labels(value))
         write("step-finished", step, ended)
@@ -396,6 +457,9 @@ class LiveEffectHandler:
         if stopped:
             raise asyncio.CancelledError
         return value
+
+    def limit_steps(self, limits: Mapping[str, float]) -> None:
+        self._time_limits |= {_TURN.sub("", step): seconds for step, seconds in limits.items()}
 
     def _seconds_for(self, step: str) -> float | None:
         """The time limit of a step, whose path in a run also has the numbers of the turns of loops."""
@@ -416,7 +480,9 @@ class LiveEffectHandler:
     async def _call_with_retries(self, step: str, tool: Tool, bound: dict[str, Any], found: dict[str, Any]) -> Any:
         """The result of a call. What it selected is added to the facts that are recorded with its result."""
         attempt, key = 1, derive_call_key(self._record.run, step, tool.name)
+        attempts = current_call_attempts()
         while True:
+            attempts.before(attempt)
             try:
                 with (
                     use_call_key(key),
@@ -424,21 +490,22 @@ class LiveEffectHandler:
                     collect_passages() as passages,
                     self._recording_changes(step, tool),
                 ):
-                    value = await call_with_timeout(tool, bound)
+                    value = await call_with_timeout(tool, bound, attempts.seconds)
+                attempts.after(attempt, None)
                 if passages:
                     found["passages"] = [passage.to_json() for passage in passages]
                 if selections:
                     found["selections"] = [selection.to_json() for selection in selections]
                 return value
-            except ToolError as error:
-                if not (
-                    (tool.idempotent or tool.keyed) and attempt < MAX_ATTEMPTS and error.code.endswith(TRANSIENT_CODES)
-                ):
+            except BaseException as error:
+                attempts.after(attempt, error)
+                again = (tool.idempotent or tool.keyed) and attempt < attempts.most
+                if not (again and isinstance(error, ToolError) and error.code.endswith(TRANSIENT_CODES)):
                     raise
                 self._record.write_later("step-retried", step, {"attempt": attempt, "error": error.to_json()})
-                again = {"error": str(error), "attempt": attempt}
-                self._notify(StepProgress("retrying", step, tool.name, facts=again))
-            await asyncio.sleep(0.2 * 2**attempt)
+                facts = {"error": str(error), "attempt": attempt}
+                self._notify(StepProgress("retrying", step, tool.name, facts=facts))
+            await asyncio.sleep(attempts.pause * 2 ** (attempt - 1))
             attempt += 1
 
     @contextmanager
@@ -539,6 +606,14 @@ def _shown_facts(tool: Tool, bound: dict[str, Any]) -> dict[str, Any]:
     return tool_call_facts(
         tool, {name: f"{len(value):,} rows" if type(value) is Table else value for name, value in bound.items()}
     )
+
+
+ONCE_EFFECT: Effect = "write"
+
+
+def once_facts(name: str) -> dict[str, Any]:
+    """What is recorded of work with an effect outside of the tools when it begins."""
+    return {"what": name, "effect": ONCE_EFFECT, "tool": name, "once": True}
 
 
 def extraction_facts(source: Any, instruction: str, wanted: Type) -> dict[str, Any]:

@@ -82,6 +82,12 @@ def answer_from_record(facts: Mapping[str, Any]) -> ModelAnswer:
     return answer
 
 
+def recount_reading(facts: Mapping[str, Any]) -> None:
+    """Count a recorded model call of an extraction again, for the same limits."""
+    charges = tuple(map(Charge.from_json, facts.get("charges", ())))
+    recount_reply(STRATEGY, facts["role"], charges, ModelReply("", seconds=facts["seconds"], model=facts["model"]))
+
+
 def recorded_error(facts: Mapping[str, Any]) -> BicameralError:
     """The error that was recorded as these facts, of the class that handlers of errors look for."""
     place = Place(**facts["place"]) if "place" in facts else None

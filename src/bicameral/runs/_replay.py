@@ -117,6 +117,10 @@ async def _run_again(
             told_of = {"doubts": work.doubts, "citations": work.citations}
         done = tuple(handler.effects)
         outcome = Finished(record.run, answer, seconds, effects=done, shade=work.answer_labels, **told_of)
+    if record.plan is None:
+        # Parts of a pattern end in any order, and the effects have that of the run.
+        order = {step: number for number, step in enumerate(record.finished)}
+        handler.effects.sort(key=lambda done: order.get(done.step, len(order)))
     handler.differences += _end_differences(record, outcome, handler)
     return Replayed(record.run, not handler.differences, tuple(handler.differences), outcome)
 

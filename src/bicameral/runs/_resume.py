@@ -17,16 +17,25 @@ from typing import TYPE_CHECKING, Any, Unpack
 from bicameral.boundary import Executor, executor_facts
 from bicameral.errors import BicameralError, JournalError, Place, RunError
 from bicameral.journal import Event, EventKind, Journal
-from bicameral.labels import LabelTree, label_tree_from_json
+from bicameral.labels import Label, Labelled, LabelTree, label_tree_from_json
 from bicameral.limits import QUARANTINED_ROLES, RUN, ChamberUsage, Limits, LimitUsage, Meter
 from bicameral.plans import Plan, step_time_limits
-from bicameral.policy import Allowed, Ask, CallFacts, Denied, Mode
+from bicameral.policy import Allowed, Ask, CallFacts, Denied, Effect, Mode
 from bicameral.runs._approvals import ApprovalQuestion, ApprovalResult, PendingCall, Permit, call_hash
 from bicameral.runs._call_policy import CallDecision, Decider, Grants, PolicyDecider, RecordedDecider, StepLabels
 from bicameral.runs._changes import ChangeHistory
 from bicameral.runs._citations import Citation
 from bicameral.runs._doubts import Doubt
-from bicameral.runs._effects import LiveEffectHandler, RunServices, extraction_facts, question_facts, tool_call_facts
+from bicameral.runs._effects import (
+    ONCE_EFFECT,
+    LiveEffectHandler,
+    OnceWork,
+    RunServices,
+    extraction_facts,
+    once_facts,
+    question_facts,
+    tool_call_facts,
+)
 from bicameral.runs._engine import PlanEngine
 from bicameral.runs._inputs import StartState
 from bicameral.runs._lookups import Lookups
@@ -189,14 +198,27 @@ class ResumingEffectHandler:
         recorded.effects = live.effects
         self.selections = recorded.selections = live.selections
         self.citations = recorded.citations = live.citations
+        self.changes = live.changes
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any:
         if self._has_ended(step, lambda: tool_call_facts(tool, bound), labels):
             return await self._from_record(self._recorded.call(step, tool, bound, labels))
         await wait_if_cut_off()
         if self._recorded.step_state(step) == "begun" and not tool.is_repeatable:
-            await self._ask_to_repeat(step, tool, bound)
+            shown = {name: to_plain(value) for name, value in bound.items()}
+            await self._ask_to_repeat(step, tool.name, tool.effect, shown, call_hash(tool, bound))
         return await self._live.call(step, tool, bound, labels)
+
+    async def do_once(self, step: str, name: str, work: OnceWork, read: Label, *, repeatable: bool) -> Labelled[Any]:
+        if self._has_ended(step, lambda: once_facts(name), StepLabels({}, read, lambda _: read)):
+            return await self._from_record(self._recorded.do_once(step, name, work, read, repeatable=repeatable))
+        await wait_if_cut_off()
+        if self._recorded.step_state(step) == "begun" and not repeatable:
+            await self._ask_to_repeat(step, name, ONCE_EFFECT, {}, "")
+        return await self._live.do_once(step, name, work, read, repeatable=repeatable)
+
+    async def wait_if_unrecorded(self, step: str, call: PendingCall | None = None) -> None:
+        await self._recorded.wait_if_unrecorded(step, call)
 
     async def extract(
         self,
@@ -224,6 +246,9 @@ class ResumingEffectHandler:
         await wait_if_cut_off()
         return await self._live.ask_model(step, facts, ask)
 
+    def limit_steps(self, limits: Mapping[str, float]) -> None:
+        self._live.limit_steps(limits)
+
     def recorded_note(self, step: str) -> Mapping[str, Any] | None:
         return self._recorded.recorded_note(step)
 
@@ -248,6 +273,7 @@ class ResumingEffectHandler:
                 still_open.append(call.at_steps(steps))
         if not still_open:
             return ApprovalResult(permits)
+        await wait_if_cut_off()
         before = question.before and len(still_open) == len(question.calls)
         now = await self._live.approve(ApprovalQuestion(tuple(still_open), before))
         return ApprovalResult(permits + now.permits, now.grants)
@@ -291,29 +317,31 @@ class ResumingEffectHandler:
         if self._recorded.differences:
             raise _changed_run_error(self._recorded.differences[0])
 
-    async def _ask_to_repeat(self, step: str, tool: Tool, bound: dict[str, Any]) -> None:
+    async def _ask_to_repeat(
+        self, step: str, name: str, effect: Effect, arguments: Mapping[str, Any], hash_: str
+    ) -> None:
         """Ask about a call that may have been made already; only an approval of the repetition makes it again."""
         call = PendingCall(
             step,
-            tool.name,
-            tool.effect,
-            MappingProxyType({name: to_plain(value) for name, value in bound.items()}),
-            _repeat_hash(step, tool, bound, self._began.get(step, -1)),
-            f"in doubt: {tool.name!r} had begun when the process ended, and may have done it already. Do it again?",
+            name,
+            effect,
+            MappingProxyType(dict(arguments)),
+            _repeat_hash(step, hash_, self._began.get(step, -1)),
+            f"in doubt: {name!r} had begun when the process ended, and may have done it already. Do it again?",
         )
         result = await self.approve(ApprovalQuestion((call,)))
         if not result.permits[step, call.hash]:
             raise RunError(
                 "run.in-doubt",
-                f"the call of {tool.name!r} may have happened, and was not to be repeated",
+                f"the call of {name!r} may have happened, and was not to be repeated",
                 place=Place(step=step),
                 fix="Look whether it happened; a tool that can be repeated should say so (`idempotent`, `keyed`).",
             )
 
 
-def _repeat_hash(step: str, tool: Tool, bound: Mapping[str, Any], began: int) -> str:
+def _repeat_hash(step: str, hash_: str, began: int) -> str:
     """The hash of a repetition: this call, at this step, begun this time. Its approval does not approve the call."""
-    text = json.dumps(["in doubt", call_hash(tool, bound), step, began])
+    text = json.dumps(["in doubt", hash_, step, began])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -554,7 +582,7 @@ def _resumable_plan(record: RunRecord, first: Event) -> Plan:
         raise JournalError(
             "journal.no-plan",
             f"run {record.run} is a conversation or a pattern and has no plan, so that it is not resumed here",
-            fix="A program resumes a pattern with `resume_pattern`; `bicameral runs show` tells what it did so far.",
+            fix="`Agent.resume` and `bicameral runs resume` go on with a pattern; a conversation can only be replayed.",
         )
     if "caps" not in first.body or "engine" not in first.body:
         raise _other_code_error(record.run, "it was begun by a version that could not resume runs")

@@ -16,14 +16,25 @@ from pydantic import ValidationError
 
 from bicameral.errors import BicameralError, JournalError
 from bicameral.journal import END_KINDS, Event, EventKind, Journal
+from bicameral.labels import UNKNOWN, Label, Labelled, label_tree_from_json, make_labelled
 from bicameral.limits import BUDGET, RUN, RUN_LIMITS, STRATEGY, Limits
 from bicameral.plans import Plan
 from bicameral.policy import Mode
 from bicameral.runs._approvals import ApprovalQuestion, ApprovalResult, PendingCall, Permit, refusal_error, shown_hash
 from bicameral.runs._call_policy import Grant, RecordedDecider, StepLabels, label_tree_json
+from bicameral.runs._changes import ChangeHistory
 from bicameral.runs._citations import CitationLog
 from bicameral.runs._doubts import SelectionLog
-from bicameral.runs._effects import extraction_facts, note_reading, note_result, question_facts, tool_call_facts
+from bicameral.runs._effects import (
+    ONCE_EFFECT,
+    OnceWork,
+    extraction_facts,
+    note_reading,
+    note_result,
+    once_facts,
+    question_facts,
+    tool_call_facts,
+)
 from bicameral.runs._inputs import StartState
 from bicameral.runs._lookups import Lookups, restore_lookups
 from bicameral.runs._model_calls import (
@@ -32,6 +43,7 @@ from bicameral.runs._model_calls import (
     answer_from_record,
     is_same_json,
     recorded_error,
+    recount_reading,
     wait_if_cut_off,
 )
 from bicameral.runs._outcome import EffectDone
@@ -65,6 +77,8 @@ class RunRecord:
     """The variables and labels that it started with, if any."""
     replies: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """What models wrote in a conversation, by turn."""
+    readings: Mapping[str, Sequence[dict[str, Any]]] = field(default_factory=dict[str, Sequence[dict[str, Any]]])
+    """The model calls of each extraction, by its step."""
     notes: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """What a pattern noted, by its place."""
     caps: Limits = RUN_LIMITS
@@ -96,12 +110,14 @@ class RecordedEffectHandler:
         self.activity = Activity()
         self.selections = SelectionLog()
         self.citations = CitationLog()
+        self.changes = ChangeHistory()
         self.differences: list[str] = []
         self._started = record.started
         self._ended = record.finished
         self._held = record.held_calls
         self._approvals = [RecordedApproval.from_event(event) for event in record.approvals]
         self._replies = record.replies
+        self._readings = record.readings
         self._end = record.end
         self._notes = record.notes
         self._used: set[str] = set()
@@ -111,13 +127,31 @@ class RecordedEffectHandler:
         self._answered: set[tuple[int, str]] = set()
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any:
-        if step not in self._ended:
-            await wait_if_cut_off()
+        await self.wait_if_unrecorded(step)
         value = self._recorded_result(step, tool_call_facts(tool, bound), labels)
         note_result((self.selections, self.citations), step, value, self._ended[step].body, labels)
         if tool.changes:
             self.effects.append(EffectDone(step, tool.name, tool.effect))
+        await self._wait_if_stopped(step)
         return value
+
+    async def do_once(self, step: str, name: str, work: OnceWork, read: Label, *, repeatable: bool) -> Labelled[Any]:
+        await self.wait_if_unrecorded(step)
+        ended = self._ended.get(step)
+        tree = label_tree_from_json(ended.body["shade"]) if ended is not None and "shade" in ended.body else UNKNOWN
+        value = self._recorded_result(step, once_facts(name), StepLabels({}, read, lambda _: tree))
+        self.effects.append(EffectDone(step, name, ONCE_EFFECT))
+        await self._wait_if_stopped(step)
+        return make_labelled(value, tree)
+
+    async def wait_if_unrecorded(self, step: str, call: PendingCall | None = None) -> None:
+        if step not in self._ended if call is None else self._approval(step, call.hash) is None:
+            await wait_if_cut_off()
+
+    async def _wait_if_stopped(self, step: str) -> None:
+        """A change that had begun was finished although its part was cancelled, and the part did not get its result."""
+        if self._ended[step].body.get("stopped"):
+            await wait_if_cut_off()
 
     async def extract(
         self,
@@ -128,13 +162,17 @@ class RecordedEffectHandler:
         labels: StepLabels | None = None,
         lookups: Lookups | None = None,
     ) -> Any:
+        await self.wait_if_unrecorded(step)
         if labels is not None and step in self._ended:
             restore_lookups(labels, self._ended[step].body)
+        for call in self._readings.get(step, ()):
+            recount_reading(call)
         value = self._recorded_result(step, extraction_facts(source, instruction, wanted), labels)
         note_reading(self.citations, step, (source, instruction, wanted), value, labels)
         return value
 
     async def ask(self, step: str, question: str, wanted: Type, labels: StepLabels | None = None) -> Any:
+        await self.wait_if_unrecorded(step)
         return self._recorded_result(step, question_facts(question, wanted), labels)
 
     async def approve(self, question: ApprovalQuestion) -> ApprovalResult:
@@ -145,6 +183,7 @@ class RecordedEffectHandler:
             for step in call.steps:
                 approval = self._approval(step, call.hash)
                 if approval is None:
+                    await wait_if_cut_off()
                     self.in_flight.add(step)
                     raise JournalError("journal.not-recorded", f"the record holds no approval for step {step!r}")
                 if approval.error is not None:
@@ -241,6 +280,9 @@ class RecordedEffectHandler:
     def has_reply(self, step: str) -> bool:
         """Whether the reply of a model, or its failure, is recorded."""
         return step in self._replies
+
+    def limit_steps(self, limits: Mapping[str, float]) -> None:
+        """Recorded steps take no time."""
 
     def recorded_note(self, step: str) -> Mapping[str, Any] | None:
         return self._notes.get(step)
@@ -391,6 +433,15 @@ def recorded_request(facts: Mapping[str, Any]) -> str | None:
         return ""
 
 
+def _readings(events: Sequence[Event]) -> Mapping[str, Sequence[dict[str, Any]]]:
+    """The model calls that no conversation or pattern made itself, which have no fingerprint of a prompt."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for event in events:
+        if event.kind == "model-called" and "prompt" not in event.body:
+            found.setdefault(event.step, []).append(event.body)
+    return found
+
+
 def read_run_record(events: Sequence[Event], journal: Journal) -> RunRecord:
     """The record of a run from its events; raises if it is not a run, or is damaged."""
     first = events[0]
@@ -417,6 +468,7 @@ def read_run_record(events: Sequence[Event], journal: Journal) -> RunRecord:
         events[-1] if events[-1].kind in END_KINDS else None,
         StartState.from_json(first.body["start"]) if "start" in first.body else None,
         {event.step: event.body for event in events if event.kind == "model-called"},
+        _readings(events),
         {event.step: event.body for event in events if event.kind == "note"},
         Limits.from_json(first.body.get("caps", RUN_LIMITS.to_json() | {"work": None}), RUN),
     )

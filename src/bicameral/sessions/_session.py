@@ -302,6 +302,7 @@ class Session:
         hear: Callable[[str], None] | None = None,
         temperature: float = 0.0,
         seed: int = 0,
+        must_call: bool = False,
     ) -> ModelReply:
         """Ask with a whole conversation after the setup; the reply may request tool calls.
 
@@ -312,6 +313,7 @@ class Session:
             model: An alias or a hint for the router.
             hear: Gets the text while it is written, if the provider can stream it.
             temperature: Above 0, another `seed` gives another reply.
+            must_call: Whether the reply must ask for a tool, where the provider can enforce it.
         """
         request = ModelRequest(
             messages=(*self.setup, *messages),
@@ -322,6 +324,7 @@ class Session:
             timeout=self._timeout,
             model=model,
             tools=tools,
+            must_call=must_call,
         )
         return await self._send(request, job, hear)
 

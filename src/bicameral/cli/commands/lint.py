@@ -56,7 +56,7 @@ def open_stack(what: str, folder: Path) -> Stack:
         return parse_stack(_read_standard_input(), file="stdin")
     path = folder / what
     if _OBJECT_NAME.fullmatch(what) and not path.exists():
-        return stack_of(_import_object(what, folder))
+        return stack_of(import_object(what, folder))
     if _COMPOSITION_ID.fullmatch(what) and not path.exists() and what in compositions():
         return compositions()[what].stack
     return read_stack(path if folder != Path() else Path(what))
@@ -72,7 +72,7 @@ def _read_standard_input() -> str:
     return text
 
 
-def _import_object(what: str, folder: Path) -> object:
+def import_object(what: str, folder: Path) -> object:
     """The object of a module; modules of the working folder are found too."""
     module, _, name = what.partition(":")
     start = str(folder.absolute())
@@ -118,8 +118,10 @@ def show_rule(out: Output, rule: LintRule) -> None:
     out.print_lines(lines)
 
 
-def _report_lines(result: LintResult, report: LintReport, *, quiet: bool) -> Iterator[StyledLine]:
-    source = result.what
+def report_lines(
+    source: str, report: LintReport, *, quiet: bool, recovered: RecoveredStack | None = None
+) -> Iterator[StyledLine]:
+    """The findings of a report as lines, and how many there are of each severity."""
     for finding in report.findings:
         if not finding.undecided and not (quiet and finding.severity == "note"):
             yield from _finding_lines(source, finding)
@@ -130,8 +132,8 @@ def _report_lines(result: LintResult, report: LintReport, *, quiet: bool) -> Ite
         for finding in undecided:
             what = finding.message.partition("`: ")[2]
             yield f"    {finding.wants[0]:<{wide}}  {what}  [{', '.join(finding.rules)}]", ""
-    if result.recovered is not None and not quiet:
-        yield from _recovered_lines(result.recovered)
+    if recovered is not None and not quiet:
+        yield from _recovered_lines(recovered)
     for finding in report.waived:
         yield f"waived: {finding.message}  [{', '.join(finding.rules)}]: {finding.waived}", "dim"
     yield f"{source}: {findings_summary([report])}", "bold" if report.ok else "bold red"
@@ -259,7 +261,7 @@ def _show_results(out: Output, linted: list[LintResult], *, sarif: bool, quiet: 
         return
     for each in linted:
         if each.report is not None:
-            lines = _report_lines(each, each.report, quiet=quiet)
+            lines = report_lines(each.what, each.report, quiet=quiet, recovered=each.recovered)
             # Names of files come from a folder that somebody else may have filled.
             out.print_lines((make_visible(line, strict=True).replace("\n", "<000a>"), style) for line, style in lines)
         elif each.error is not None and not out.as_json:

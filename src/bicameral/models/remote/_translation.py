@@ -179,6 +179,9 @@ def translate_request(
         parameters.output_mode = "native" if native else "prompted"
         parameters.output_object = OutputObjectDefinition(json_schema=request.json_schema, name="reply")
         parameters.allow_text_output = bool(request.tools)
+    if request.must_call:
+        # The model classes turn this into their provider's way to require a call, where it has one.
+        parameters.allow_text_output = False
     chosen = _model_settings(request, model, settings)
     if not (temperature and takes_temperature(model)):
         chosen.pop("temperature", None)

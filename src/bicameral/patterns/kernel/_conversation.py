@@ -6,17 +6,18 @@ Token counts are estimates without a tokenizer, for limits on the length of text
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from string import Formatter
 from typing import TYPE_CHECKING, Any, Literal, LiteralString, TypeVar
 
-from bicameral.errors import LabelError, RunError
+from bicameral.errors import LabelError, ModelError, RunError
 from bicameral.labels import (
     TRUSTED_USER,
     Label,
     Labelled,
     LabelTree,
+    RecordLabels,
     join,
     join_trees,
     laundered_label,
@@ -28,10 +29,11 @@ from bicameral.labels import (
 from bicameral.limits import PlanningRole
 from bicameral.models import ModelReply
 from bicameral.patterns.strategies import PhaseName, ToolConversation
-from bicameral.routing import call_context
 
 if TYPE_CHECKING:
+    from bicameral.evaluation import Subject
     from bicameral.patterns.kernel._context import Context
+    from bicameral.patterns.strategies import Runtime
 
 
 UNKNOWN_TOOL = "(unknown)"
@@ -74,6 +76,13 @@ U = TypeVar("U")
 def map_labelled(closed: Labelled[T], change: Callable[[T], U]) -> Labelled[U]:
     """Like `map`, for a function of this package: it stores nothing, and its errors do not quote the value."""
     return make_labelled(change(open_labelled(closed)), closed.label)
+
+
+def select_fields(closed: Labelled[Any], names: Iterable[str]) -> Labelled[dict[str, Any]]:
+    """A record of these fields, each with its own label: those that are left out have no part in the result."""
+    taken = {name: closed.field(name) for name in names}
+    tree = RecordLabels(closed.label_tree.own, {name: each.label_tree for name, each in taken.items()})
+    return make_labelled({name: open_labelled(each) for name, each in taken.items()}, tree)
 
 
 def join_labelled(values: Iterable[Labelled[T]]) -> Labelled[list[T]]:
@@ -155,6 +164,8 @@ class Role:
         reads: With "trusted", a prompt with untrusted text is refused instead of being sent to the quarantined model.
         job: With `phase` and `hint`, what routers choose a model by.
         hint: A role of the configuration's own, such as `coding`, or a word that its rules test.
+        tier: How capable a model it needs. It counts as the hint where there is none and the configuration has a role
+            or a rule of this name; otherwise it has no effect.
         temperature: Above 0 each `sample` is another reply.
     """
 
@@ -174,6 +185,12 @@ class Role:
             vouched_value(self.hint)
         # A setup is trusted text in every prompt, also in those of the privileged chamber.
         vouched_value(self.setup)
+
+    def as_subject(self, runtime: Runtime, /) -> Subject[str, str]:
+        """This role, asked once for each case, as the subject of an evaluation."""
+        from bicameral.patterns.kernel._subject import role_subject
+
+        return role_subject(self, runtime)
 
 
 class RoleConversation:
@@ -197,18 +214,36 @@ class RoleConversation:
         for part in parts:
             self._context.read_label = join(self._context.read_label, part_label(part))
         self._join_labels()
-        self._talk.tell("".join(part_text(part) for part in parts))
+        self._talk.tell(self._context.join_prompt(parts))
 
-    async def ask(self, *, tools: bool = True) -> ModelReply:
-        """The next reply. With `tools` it may ask for calls, which are made only by `make_calls`."""
+    async def ask(
+        self, *, tools: bool = True, only: Collection[str] | None = None, must_call: bool = False
+    ) -> ModelReply:
+        """The next reply. With `tools` it may ask for calls, which are made only by `make_calls`.
+
+        Args:
+            tools: Whether it may ask for calls.
+            only: The names of the tools that it may ask for, by default all of the context.
+            must_call: Whether it must ask for one. Where its provider cannot enforce that, or `only`, a reply that
+                does otherwise is an error (`models.bad-reply`), and no call of it is made.
+        """
+        self._context.life.require()
         self._join_labels()
         if self._role.reads == "trusted" and not self._talk.label.trusted:
             raise must_not_read_error(self._role)
         try:
-            with call_context(hint=self._role.hint):
-                return await self._talk.ask(self._role.phase or "act", role=self._role.job, tools=tools)
+            phase = self._role.phase or "act"
+            reply = await self._talk.ask(phase, role=self._role.job, tools=tools, only=only, must_call=must_call)
         finally:
             self._join_labels()
+        asked = {str(call.name) for call in reply.calls}
+        if (must_call and not asked) or (only is not None and not asked <= set(only)):
+            raise ModelError(
+                "models.bad-reply",
+                f"{self._role.name}: the reply asks for another tool than it may, or for none",
+                expected=", ".join(sorted(only)) if only is not None else "a call",
+            )
+        return reply
 
     async def make_calls(self, reply: ModelReply, *, most: int | None = None) -> int:
         """Make the calls that a reply asks for, as policy allows; how many gave a result.
