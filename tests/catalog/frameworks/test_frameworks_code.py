@@ -107,6 +107,45 @@ lead.run_sync("Tidy up.")
     assert [each.path for each in found(recovered, "L6")] == ["agents.lead.actions.delete_account"]
 
 
+def test_a_graph_of_pydantic_graph_is_read(folder: Path) -> None:
+    program = """\
+from __future__ import annotations
+from dataclasses import dataclass
+from pydantic_ai import Agent
+from pydantic_ai.common_tools.tavily import tavily_search_tool
+from pydantic_graph import BaseNode, End, Graph, GraphRunContext
+
+writer = Agent("openai:gpt-4o", tools=[tavily_search_tool("key")])
+critic = Agent("openai:gpt-4o-mini")
+
+@dataclass
+class Write(BaseNode[None]):
+    async def run(self, ctx: GraphRunContext) -> Critique:
+        return Critique((await writer.run("Write.")).output)
+
+@dataclass
+class Critique(BaseNode[None, None, str]):
+    text: str
+    async def run(self, ctx: GraphRunContext) -> "Write | End[str]":
+        verdict = await critic.run(self.text)
+        return End(self.text) if verdict.output == "good" else Write()
+
+feedback = Graph(nodes=(Write, Critique))
+feedback.run_sync(Write())
+"""
+    recovered = recover(folder, ("app.py", program))
+    assert [agent.name for agent in recovered.stack.agents] == ["writer", "critic", "feedback"]
+    graph = member(recovered, "feedback")
+    assert "O5" in graph.patterns
+    assert graph.legs == ("untrusted_content",)
+    (finding,) = [each for each in found(recovered, "A3") if "'graph'" in each.message]
+    assert (finding.severity, finding.basis) == ("error", "seen")
+    straight = program.replace('"Write | End[str]"', "End[str]")
+    graph = member(recover(folder, ("app.py", straight)), "feedback")
+    assert graph.patterns == {"O2"}
+    assert graph.loops is None
+
+
 def test_langgraph_nodes_edges_and_tools_are_read(folder: Path) -> None:
     recovered = recover(folder, ("app.py", LANGGRAPH))
     agent = member(recovered, "assistant")
