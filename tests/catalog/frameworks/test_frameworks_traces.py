@@ -6,7 +6,7 @@ import io
 import json
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from framework_errors import suppress_codes
@@ -22,7 +22,6 @@ from bicameral.catalog.frameworks import RecoveredStack, lint_recovered, read_tr
 from bicameral.catalog.frameworks._spans import parse_trace
 from bicameral.catalog.frameworks._trace import recover_trace
 from bicameral.errors import CatalogError
-
 
 TYPES = ("stringValue", "intValue", "doubleValue", "arrayValue", "kvlistValue", "bytesValue")
 
@@ -332,7 +331,7 @@ def test_fields_of_every_kind_are_survived_in_otlp() -> None:
             span = chance.choice(trace.spans)
             attributes: Any = span["attributes"]
             if isinstance(attributes, list) and chance.random() < 0.6:
-                pair: dict[str, Any] = attributes[0]
+                pair = cast("list[dict[str, Any]]", attributes)[0]
                 pair[chance.choice(["key", "value"])] = chance.choice([*values, {chance.choice(TYPES): values[0]}])
             else:
                 span[chance.choice(list(span))] = chance.choice(values)

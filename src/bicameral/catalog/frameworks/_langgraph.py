@@ -71,8 +71,9 @@ class LangGraphReader(CodeReader):
         for graph in graphs.values():
             graph.describe()
         # The agents of a graph, and of a team, share its messages.
-        flows = [(sub, graph.agent, place) for graph in graphs.values() for sub, place in graph.subagents.values()]
-        self.spread_untrusted([*flows, *self._team_flows])
+        inner = [(graph.agent, sub, place) for graph in graphs.values() for sub, place in graph.subagents.values()]
+        outer = [(sub, agent, place) for agent, sub, place in inner]
+        self.spread_untrusted([*outer, *inner, *self._team_flows])
 
     def target_name(self, call: ast.Call, scope: Scope) -> str:
         name = super().target_name(call, scope)
@@ -288,6 +289,8 @@ class LangGraphReader(CodeReader):
             if self.call_name(found.node, found.scope) in _TOOL_NODES:
                 graph.tool_nodes[name] = place
                 self.add_tools(graph.agent, argument(found.node, "tools", 0), found.scope)
+            elif self.call_name(found.node, found.scope) == "functools.partial" and found.node.args:
+                self._read_partial(graph, name, found.node, found.scope)
             else:
                 self.draft.miss(place, f"what the node {safe_name(name)!r} does cannot be followed")
         elif isinstance(found, Defined) and isinstance(found.node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -295,6 +298,16 @@ class LangGraphReader(CodeReader):
         else:
             self.draft.miss(place, f"what the node {safe_name(name)!r} does cannot be followed")
         return name
+
+    def _read_partial(self, graph: AgentGraph, name: str, call: ast.Call, scope: Scope) -> None:
+        """A node that is a function with some of its arguments, of which one may be an agent."""
+        function = self.project.resolve(call.args[0], scope)
+        if isinstance(function, Defined) and isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef):
+            self._read_node_body(graph, name, function.node, function.scope)
+        for given in (*call.args[1:], *(each.value for each in call.keywords)):
+            sub = self.agent_of(given, scope)
+            if sub is not None and sub is not graph.agent:
+                graph.subagents[name] = (sub, scope.module.place(given))
 
     def _read_node_body(self, graph: AgentGraph, name: str, function: FunctionNode, scope: Scope) -> None:
         for target in _literal_names(function.returns):
@@ -313,11 +326,20 @@ class LangGraphReader(CodeReader):
             elif isinstance(call.func, ast.Attribute) and call.func.attr in _RUNS:
                 self._read_model_call(graph, name, call.func.value, inner, place)
 
-    def _read_model_call(self, graph: AgentGraph, name: str, node: ast.expr, scope: Scope, place: Place) -> None:
+    def _read_model_call(
+        self, graph: AgentGraph, name: str, node: ast.expr, scope: Scope, place: Place, *, is_part: bool = False
+    ) -> None:
         """A call in a node: of a model, or of another agent."""
         sub = self.agent_of(node, scope)
         if sub is not None:
             graph.subagents[name] = (sub, place)
+            return
+        chain = self.project.resolve(node, scope)
+        if isinstance(chain, Defined) and isinstance(chain.node, ast.BinOp):
+            # `prompt | model | parser`: each part may be the model. A part that is a chain itself is not followed, since
+            # chains of chains would multiply.
+            for part in () if is_part else _chain_parts(chain.node):
+                self._read_model_call(graph, name, part, chain.scope, place, is_part=True)
             return
         root = self._root(node, scope, _MODEL_METHODS)
         if root is None:
@@ -439,6 +461,19 @@ class LangGraphReader(CodeReader):
 
 
 _EXIT = "the graph reaches its end"
+
+
+def _chain_parts(node: ast.BinOp) -> list[ast.expr]:
+    """The parts that `|` joins; those of a part that is a chain by another name are left out."""
+    parts: list[ast.expr] = []
+    waiting: list[ast.expr] = [node]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, ast.BinOp) and isinstance(each.op, ast.BitOr):
+            waiting += [each.right, each.left]
+        elif not isinstance(each, ast.BinOp):
+            parts.append(each)
+    return parts[:20]
 
 
 def _literal_names(annotation: ast.expr | None) -> list[str]:
