@@ -336,8 +336,8 @@ class LangGraphReader(CodeReader):
             return
         chain = self.project.resolve(node, scope)
         if isinstance(chain, Defined) and isinstance(chain.node, ast.BinOp):
-            # `prompt | model | parser`: each part may be the model. A part that is a chain itself is not followed, since
-            # chains of chains would multiply.
+            # `prompt | model | parser`: each part may be the model. A part that is a chain itself is not followed,
+            # since chains of chains would multiply.
             for part in () if is_part else _chain_parts(chain.node):
                 self._read_model_call(graph, name, part, chain.scope, place, is_part=True)
             return
