@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from types import UnionType
-from typing import Any, Literal, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from bicameral.catalog.costs import nestings
 from bicameral.catalog.facts import catalog
@@ -67,11 +67,6 @@ def arrange_stack(stack: Stack) -> BuildNode:
     if root is None:
         raise _no_place(stack, stack.whole.uses[0], "the runtime brings all that it lists", "Add what does the work.")
     return replace(root, brought=tuple(dict.fromkeys(brought)))
-
-
-def find_class(id: str) -> type[Pattern[..., Any]]:
-    """The class of a pattern that can be built."""
-    return cast("type[Pattern[..., Any]]", Chain) if id == Chain.id else pattern_class(id)
 
 
 def _around_agents(stack: Stack, root: BuildNode | None, workers: Sequence[tuple[str, BuildNode | None]]) -> BuildNode:
@@ -142,7 +137,7 @@ def _arrange_list(stack: Stack, uses: Sequence[PatternUse], brought: list[str]) 
         done = (
             form
             if done is None
-            else BuildNode(Chain.id, find_class(Chain.id), {}, _slot(Chain.id), (("", done), ("", form)))
+            else BuildNode(Chain.id, pattern_class(Chain.id), {}, _slot(Chain.id), (("", done), ("", form)))
         )
     for use in sorted(around, key=lambda each: (each.id != "V5", each.id), reverse=True):
         if done is None:
@@ -157,7 +152,7 @@ _SAY_WHERE = "Say with `inner` what works inside of what."
 
 def _node(stack: Stack, use: PatternUse, *, empty: bool = False) -> BuildNode:
     """A use of a pattern as it is built. `empty`: what goes inside is added later."""
-    if use.id not in IMPLEMENTED and use.id != Chain.id:
+    if use.id not in IMPLEMENTED:
         raise CatalogError(
             "catalog.not-implemented",
             f"{use.id} cannot be run yet",
@@ -178,7 +173,7 @@ def _node(stack: Stack, use: PatternUse, *, empty: bool = False) -> BuildNode:
     if slot is not None and slot.kind == "one" and len(inner) > 1:
         raise _no_place(stack, use.inner[1], f"{use.id} is around one pattern", _SAY_WHERE)
     knobs = {name: value for name, value in use.knobs.items() if name in catalog().pattern(use.id).knobs}
-    return BuildNode(use.id, find_class(use.id), knobs, slot, tuple(inner))
+    return BuildNode(use.id, pattern_class(use.id), knobs, slot, tuple(inner))
 
 
 def _inner_name(use: PatternUse) -> str:
@@ -191,13 +186,13 @@ def _inner_name(use: PatternUse) -> str:
 
 
 def _slot_kind(id: str) -> SlotKind | None:
-    slot = _slot(id) if id in IMPLEMENTED or id == Chain.id else None
+    slot = _slot(id) if id in IMPLEMENTED else None
     return None if slot is None or (slot.kind == "one" and slot.takes_role) else slot.kind
 
 
 def _slot(id: str) -> Slot | None:
     """The field of a pattern's class that holds patterns, by its type."""
-    kind: type[Any] = find_class(id)
+    kind: type[Any] = pattern_class(id)
     for each in fields(kind):
         if (found := _slot_of(each.name, _field_type(kind, each.name))) is not None:
             return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -212,3 +213,16 @@ def test_parts_at_the_same_time_take_the_time_of_some_of_them() -> None:
     three = estimate(parsed("[{O4: {inner: {a: S1, b: S1, c: S1}}}]"), SIZES, rates).expected.seconds
     assert one is not None
     assert three == pytest.approx(one)
+
+
+def test_parts_of_an_estimate_say_where_they_are() -> None:
+    found = estimate(parsed("[{O2: {inner: {first: {O4: {inner: {a: R4, b: R4}}}, last: S1}}}]"), SIZES)
+    places = {(part.place, part.pattern) for part in found.parts if part.expected.calls}
+    assert places == {("first.a", "R4"), ("first.b", "R4"), ("last", "S1")}
+
+
+def test_the_page_lists_all_that_the_runtime_brings() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "lint.md").read_text(encoding="utf-8")
+    for id, each in runtime_guarantees().items():
+        name = id if id in IDS else f"`{id}: {str(each.value).lower()}`"
+        assert f"| {name} | {each.why} | {', '.join(each.with_any) or 'every stack'} |" in page
