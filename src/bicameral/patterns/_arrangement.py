@@ -102,6 +102,10 @@ def _arrange_member(stack: Stack, member: StackMember, present: frozenset[str], 
             brought.append(use.id)
         else:
             uses.append(use)
+    if not uses and not stack.agents:
+        # What the runtime brings can be the work itself, where nothing else is.
+        uses = [use for use in member.uses if use.id in IMPLEMENTED and _slot(use.id) is None]
+        brought[:] = [id for id in brought if id not in {use.id for use in uses}]
     if len(uses) <= 1:
         return _node(stack, uses[0]) if uses else None
     return _arrange_list(stack, uses, brought)
@@ -168,6 +172,8 @@ def _node(stack: Stack, use: PatternUse, *, empty: bool = False) -> BuildNode:
     inner: list[tuple[str, BuildNode | None]] = []
     for each in use.inner:
         assert slot is not None
+        if slot.kind == "sequence" and "." in each.place:
+            raise _no_place(stack, each, f"it is one way of a step of {use.id}", "Write this step in Python.")
         is_role = each.id == "S1" and not each.inner and slot.takes_role
         inner.append((_inner_name(each), None if is_role else _node(stack, each)))
     if slot is not None and slot.kind == "one" and len(inner) > 1:

@@ -230,6 +230,8 @@ class CostedPattern:
     """By name, or by role and name."""
     place: str = ""
     """Where it is in the outermost pattern around it."""
+    step: str = ""
+    """Where it is in the pattern around it."""
 
     @property
     def id(self) -> str:

@@ -147,7 +147,7 @@ def _costed_use(use: PatternUse, around: str = "") -> CostedPattern:
     nesting = nestings()[use.id]
     # As many parts as are described, whatever the task has elsewhere.
     sizes = {**use.sizes, "items": len(inner)} if inner and nesting.inside == "parts" else use.sizes
-    return CostedPattern(pattern, knobs, nesting, inner, sizes, place)
+    return CostedPattern(pattern, knobs, nesting, inner, sizes, place, use.place)
 
 
 def _tool_sizes(member: StackMember) -> dict[str, float]:
