@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from bicameral.errors import BicameralError, Place, RunError, ToolError
 from bicameral.labels import NOTHING, Label, LabelTree, taint
@@ -45,6 +45,7 @@ from bicameral.runs._effects import EffectHandler
 from bicameral.runs._lookahead import CallRequest, FutureCallVisitor
 from bicameral.runs._observability import record_decision
 from bicameral.runs._replacing import ReplaceRule, ask_before_replacing, narrow_replaced
+from bicameral.runs._run_parts import PartOfRun, RunPart
 from bicameral.telemetry import span
 from bicameral.tools import Tool, bind_attached_files, describe_changes
 from bicameral.types import to_plain
@@ -52,6 +53,7 @@ from bicameral.types import to_plain
 CallResult = tuple[Any, LabelTree]
 """The result of a call, with its labels."""
 
+NoteLabels = Callable[[dict[str, LabelTree]], None]
 VisitFutureCalls = Callable[[FutureCallVisitor], tuple[set[str], set[str]]]
 """Visits the future calls that are known. Returns the steps of the plan whose calls are known, and the others."""
 
@@ -85,6 +87,27 @@ class _HeldCall:
         if self.pending is None:
             return None
         return AskedCall(self.pending, self.facts, call_hash(self.tool, self.bound))
+
+
+class CallPath(Protocol):
+    """Decides about a call and makes it: the call gate of the run, or a wrapper around it."""
+
+    @property
+    def failure(self) -> BaseException | None: ...
+
+    async def make_call(
+        self,
+        step: str,
+        tool: Tool,
+        arguments: dict[str, Any],
+        trees: Mapping[str, LabelTree],
+        pc: Label,
+        places: dict[str, LabelTree],
+        note: Callable[[dict[str, LabelTree]], None],
+        /,
+        *,
+        needed: bool,
+    ) -> tuple[Any, LabelTree] | None: ...
 
 
 class CallGate:
@@ -135,6 +158,8 @@ class CallGate:
         # One question at a time. Whoever waits for the lock finds the answers of the question before.
         self._lock = asyncio.Lock()
         self._failure: BicameralError | Suspend | None = None
+        self._part_places: dict[str, tuple[dict[str, LabelTree], NoteLabels]] = {}
+        """By step, what a tool that is a part of the run knows of the places that were written to."""
         self._ahead = ahead
         self._assembled = assembled or {}
         self._replacing = replacing
@@ -200,6 +225,8 @@ class CallGate:
         `places` are the labels of the names that earlier calls wrote to. They are updated, and `note` gets the changed
         ones before the call and after it: a call that fails may have written all the same.
         """
+        if isinstance(tool.run, PartOfRun):
+            self._part_places[step] = places, note
         call_labels, stored = recall_stored_labels(tool, labels, arguments, places)
         note(places_after_call(tool, labels, arguments, stored, pc, places))
         result = await self._call(CallRequest(step, tool, arguments, call_labels, pc), needed=needed)
@@ -471,6 +498,10 @@ class CallGate:
         return pending
 
     async def _call_and_label(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels) -> CallResult:
+        if isinstance(tool.run, PartOfRun):
+            places, note = self._part_places.pop(step)
+            part = RunPart(step, self._handler, self._decider, bound, labels.inputs, labels.control, places, note)
+            return await tool.run.run_inside(part)
         value = await self._handler.call(step, tool, bound, labels)
         return value, labels.result_labels(value)
 

@@ -157,7 +157,7 @@ class Parts(ContextState):
             try:
                 run.result = await self._run_work(run.part, run.work)
             except BicameralError as error:
-                if self._ends_siblings(error):
+                if self.ends_run(error):
                     raise
                 run.result = error
             except Suspend as waits:
@@ -244,7 +244,7 @@ class Parts(ContextState):
                 return
             await asyncio.sleep(0 if turn < _IDLE_TURNS else _POLL_SECONDS / 10)
 
-    def _ends_siblings(self, error: BicameralError) -> bool:
+    def ends_run(self, error: BicameralError) -> bool:
         """Whether this error of a part ends the other parts: the limit or the refusal was not the part's own."""
         if isinstance(error, LimitReached) and error.scope is STRATEGY:
             return self.meter.is_exhausted_by(error)
