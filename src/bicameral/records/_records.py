@@ -177,7 +177,7 @@ class Records(Generic[T]):
         state = self._state()
         found = state.current(id)
         if found is None:
-            raise not_found_error(self.name, id, nearest_name(id, [each.id for each in state.served()]))
+            raise not_found_error(self.name, nearest_name(id, [each.id for each in state.served()]))
         return self._record(found)
 
     def all(self) -> tuple[Record[T], ...]:
@@ -302,7 +302,7 @@ class Records(Generic[T]):
 
         def entries(state: LedgerState) -> list[NewEntry]:
             if id not in state.versions:
-                raise not_found_error(self.name, id, nearest_name(id, list(state.versions)))
+                raise not_found_error(self.name, nearest_name(id, list(state.versions)))
             return [withdrawal_entry(id, by, reason)]
 
         self._append(entries)
@@ -367,7 +367,7 @@ class Records(Generic[T]):
             chosen = list(state.versions) if ids is None else list(dict.fromkeys(ids))
             for id in chosen:
                 if id not in state.versions:
-                    raise not_found_error(self.name, id, nearest_name(id, list(state.versions)))
+                    raise not_found_error(self.name, nearest_name(id, list(state.versions)))
             erased = chosen, sum(len(state.versions[id]) for id in chosen)
             return [erasure_entry(id, by) for id in chosen]
 
