@@ -1,5 +1,7 @@
 """Run it with `python -m benchmarks.chaos --runs 300 --workers 3 --kills 40`; `--sqlite` for the embedded database.
 
+With `--patterns` the runs are those of patterns, alone and put together, instead of plans.
+
 Progress goes to standard error, the last line of standard output is one JSON object, and the exit code is 1 if anything
 was lost, done twice, left out or recorded wrongly.
 """
@@ -20,6 +22,7 @@ from typing import Any
 from benchmarks.chaos.database import Database, ends_tidily, opened
 from benchmarks.chaos.expected import expected
 from benchmarks.chaos.judge import Ended, judge, p95, takeovers
+from benchmarks.chaos.patterns import pattern_errands
 from benchmarks.chaos.plans import errands
 from benchmarks.chaos.storm import Storm, started
 from benchmarks.chaos.tools import registry_over
@@ -42,6 +45,7 @@ def options(given: list[str] | None = None) -> argparse.Namespace:
         help="postgresql (one that is started for this; the default), sqlite, or the address of an empty database",
     )
     where.add_argument("--sqlite", dest="database", action="store_const", const="sqlite", help="the same as sqlite")
+    parser.add_argument("--patterns", action="store_true", help="runs of patterns instead of plans")
     parser.add_argument("--seed", type=int, default=0, help="of the plans and of the storm (0)")
     parser.add_argument("--limit", type=float, default=900, help="seconds after which a run counts as lost (900)")
     parser.add_argument("--wait", type=float, default=6, help="seconds a question waits at most for its answer (6)")
@@ -74,7 +78,8 @@ async def _in_folder(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 
 async def _weathered(given: argparse.Namespace, folder: Path, database: Database, world: str) -> dict[str, Any]:
-    todo = errands(given.runs, registry_over(PaperWorld()), given.seed)
+    registry = registry_over(PaperWorld())
+    todo = pattern_errands(given.runs, given.seed) if given.patterns else errands(given.runs, registry, given.seed)
     wanted = await expected(todo)
     print(f"{len(todo)} runs, {sum(len(each.effects) for each in wanted.values())} effects", file=sys.stderr)
     runs = await Runs.open(database.url)

@@ -9,11 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.chaos.patterns import storm_model
 from benchmarks.chaos.plans import REPLY, Errand
 from benchmarks.chaos.tools import registry_over
 from benchmarks.chaos.world import PaperWorld
+from bicameral.patterns import Answered, Outcome
+from bicameral.patterns.kernel import PatternWork, run_pattern
+from bicameral.patterns.strategies import ModelPair, Runtime
 from bicameral.policy import Policy
-from bicameral.runs import Answers, ApprovalQuestion, Event, Finished, Journal, run_plan
+from bicameral.runs import Answers, ApprovalQuestion, Event, Finished, Journal, RunOutcome, run_plan
+from bicameral.sessions import Chambers, Quarantined
 from bicameral.tools import Registry
 from bicameral.types import Type, value_to_json
 
@@ -49,22 +54,27 @@ async def expected(errands: Iterable[Errand]) -> dict[str, Expected]:
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "journal.db") as journal:
         for errand in errands:
             begun = len(world.ledger.entries)
-            outcome = await run_plan(
-                errand.plan,
-                registry,
-                journal=journal,
-                run=f"inline-{errand.ticket}",
-                policy=policy,
-                approver=_Yes(),
-                asker=_Seven(),
-            )
-            if not isinstance(outcome, Finished):
-                raise SystemExit(f"the plan {errand.kind!r} does not finish even without a storm: {outcome}")
+            run = f"inline-{errand.ticket}"
+            if isinstance(errand.work, PatternWork):
+                models = ModelPair(Chambers(storm_model(), Quarantined(storm_model("quarantined"))))
+                runtime = Runtime(models, registry, policy, journal=journal, approver=_Yes())
+                answer = _answer_of(errand, await run_pattern(errand.work, runtime, run=run))
+            else:
+                outcome = await run_plan(
+                    errand.work, registry, journal=journal, run=run, policy=policy, approver=_Yes(), asker=_Seven()
+                )
+                answer = _answer_of(errand, outcome)
             effects = tuple(entry.what for entry in world.ledger.entries[begun:])
-            found[errand.ticket] = Expected(
-                value_to_json(outcome.answer), effects, labels_in(journal.events(outcome.run))
-            )
+            found[errand.ticket] = Expected(value_to_json(answer), effects, labels_in(journal.events(run)))
     return found
+
+
+def _answer_of(errand: Errand, outcome: RunOutcome | Outcome[Any]) -> Any:
+    match outcome:
+        case Finished(answer=answer) | Answered(value=answer):
+            return answer
+        case _:
+            raise SystemExit(f"{errand.kind!r} does not finish even without a storm: {outcome}")
 
 
 def policy_over(registry: Registry) -> Policy:

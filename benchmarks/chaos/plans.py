@@ -10,7 +10,9 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bicameral.durable import Submission
 from bicameral.errors import PlanError
+from bicameral.patterns.kernel import PatternWork
 from bicameral.plans import Plan, check, parse
 from bicameral.tools import Registry
 
@@ -20,11 +22,17 @@ REPLY = 7
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """A run to be: its ticket, what kind of plan it has, and the plan."""
+    """A run to be: its ticket, of what kind it is, and the plan or the pattern."""
 
     ticket: str
     kind: str
-    plan: Plan
+    work: Plan | PatternWork
+
+    @property
+    def submission(self) -> Submission:
+        if isinstance(self.work, PatternWork):
+            return Submission(work=self.work, key=self.ticket)
+        return Submission(plan=self.work, key=self.ticket)
 
 
 def errands(many: int, registry: Registry, seed: int = 0) -> list[Errand]:

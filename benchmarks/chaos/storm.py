@@ -14,7 +14,7 @@ from typing import IO
 
 from benchmarks.chaos.database import Database
 from benchmarks.chaos.plans import Errand
-from bicameral.durable import ENDED_STATES, Runs, RunView, Submission
+from bicameral.durable import ENDED_STATES, Runs, RunView
 
 CONCURRENCY = 6
 """How many runs a worker has in hand at once."""
@@ -130,7 +130,7 @@ class Storm:
         for number, errand in enumerate(errands):
             while await self._busy() >= (most if self._due(number / len(errands)) else self._wanted):  # noqa: ASYNC110
                 await asyncio.sleep(0.2)
-            view = await self.runs.submit(Submission(plan=errand.plan, key=errand.ticket))
+            view = await self.runs.submit(errand.submission)
             self.tickets[view.run] = errand.ticket
         self._fed = True
 

@@ -8,20 +8,11 @@ import sys
 import threading
 
 from benchmarks.chaos.expected import policy_over
+from benchmarks.chaos.patterns import storm_model
 from benchmarks.chaos.tools import registry_over
 from benchmarks.chaos.world import ServedWorld
 from bicameral.agent import Agent
 from bicameral.durable import Runs, Worker
-from bicameral.models import ScriptedProvider
-
-
-def nobody(name: str) -> ScriptedProvider:
-    """A model that no plan of the storm asks."""
-
-    def refuse(_: object) -> str:
-        raise RuntimeError(f"the {name} model was asked")
-
-    return ScriptedProvider(refuse)
 
 
 def ends_with_its_starter() -> None:
@@ -37,9 +28,8 @@ def ends_with_its_starter() -> None:
 async def work(name: str, database: str, world: str, concurrency: int) -> None:
     registry = registry_over(ServedWorld(world))
     runs = await Runs.open(database)
-    agent = Agent(
-        registry, privileged=nobody("privileged"), quarantined=nobody("quarantined"), policy=policy_over(registry)
-    )
+    high, low = storm_model(), storm_model("quarantined")
+    agent = Agent(registry, privileged=high, quarantined=low, policy=policy_over(registry))
     await Worker(runs, agent, concurrency=concurrency, name=name).run()
 
 

@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from bicameral.labels import NOTHING, PUBLIC, Label, LabelTree, Source, join
+from bicameral.labels import NOTHING, PUBLIC, Label, LabelTree, Source, join, make_labelled, open_labelled
+from bicameral.patterns import Context
 from bicameral.plans.labels import _proof as proofs, _storage as places, _transfer as steps
 from bicameral.tools import _call_labels as attached, _call_labels as results
 
@@ -133,6 +134,39 @@ def _told_in_a_branch() -> list[Change]:
     return [(original, readers)]
 
 
+def _opened_forgotten() -> list[Change]:
+    """A pattern that opens a value and decides by it goes on as if it had not."""
+    return [(Context.read, lambda self, closed: open_labelled(closed))]
+
+
+def _part_forgotten() -> list[Change]:
+    """What a part of a pattern gives has the labels of the value alone, and not of what the part has opened."""
+
+    async def run_part(self: Context, name: str, work: Any) -> Any:
+        return await work(self.part(name))
+
+    return [(Context.run_part, run_part)]
+
+
+def _parallel_part_forgotten() -> list[Change]:
+    """The same for parts that run side by side."""
+
+    async def run_parallel(self: Context, works: Any, **options: Any) -> Any:
+        return [await work(self.part(name)) for name, work in works]
+
+    return [(Context.run_parallel, run_parallel)]
+
+
+def _reply_forgotten() -> list[Change]:
+    """What a model replies within a pattern is the user's own, whatever it has read."""
+
+    async def ask(self: Context, *given: Any, **options: Any) -> Any:
+        return make_labelled(open_labelled(await original(self, *given, **options)), _TRUSTED)
+
+    original: Any = Context.ask
+    return [(original, ask)]
+
+
 _TRUSTED = Label({Source("user", "request")})
 
 MUTANTS: Mapping[str, Callable[[], list[Change]]] = {
@@ -152,6 +186,10 @@ MUTANTS: Mapping[str, Callable[[], list[Change]]] = {
         _attached_public,
         _serialised_trusted,
         _proof_forgets_conditions,
+        _opened_forgotten,
+        _part_forgotten,
+        _parallel_part_forgotten,
+        _reply_forgotten,
     )
 }
 
@@ -172,11 +210,13 @@ def mutated(name: str | None) -> Generator[None]:
 
 def _replaced(old: Any, new: Any) -> list[tuple[Any, str, Any]]:
     found: list[tuple[Any, str, Any]] = []
-    for module in [each for name, each in sys.modules.items() if name.startswith(("bicameral", "benchmarks.noninter"))]:
-        for attribute, value in list(vars(module).items()):
+    modules = [each for name, each in sys.modules.items() if name.startswith(("bicameral", "benchmarks.noninter"))]
+    # A method is found in its class.
+    for owner in (*modules, Context):
+        for attribute, value in list(vars(owner).items()):
             if value is old:
-                setattr(module, attribute, new)
-                found.append((module, attribute, old))
+                setattr(owner, attribute, new)
+                found.append((owner, attribute, old))
     if not found:
         raise LookupError(f"{old!r} is used nowhere")
     return found

@@ -13,13 +13,14 @@ from benchmarks.chaos import __main__ as benchmark
 
 @pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("what", ["plans", "patterns"])
 def test_in_a_small_storm_nothing_is_lost_and_nothing_happens_twice(
-    database: str, postgres_url: str, capsys: pytest.CaptureFixture[str]
+    database: str, what: str, postgres_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = postgres_url if database == "postgresql" else database
     workers = "2" if database == "postgresql" else "1"
     small = ["--runs", "9", "--workers", workers, "--kills", "2", "--wait", "1", "--limit", "120"]
-    code = benchmark.main([*small, "--database", where])
+    code = benchmark.main([*small, "--database", where, *(["--patterns"] if what == "patterns" else [])])
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert {name: found[name] for name in benchmark.FAULTS} == dict.fromkeys(benchmark.FAULTS, 0)
     assert code == 0
@@ -32,7 +33,7 @@ def test_it_says_how_it_is_used() -> None:
     shown = subprocess.run(
         [sys.executable, "-m", "benchmarks.chaos", "--help"], capture_output=True, text=True, check=True
     ).stdout
-    assert all(option in shown for option in ("--runs", "--workers", "--kills", "--sqlite", "--database"))
+    assert all(option in shown for option in ("--runs", "--workers", "--kills", "--patterns", "--sqlite", "--database"))
 
 
 def test_postgresql_is_the_default_and_sqlite_one_flag() -> None:

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from benchmarks.chaos.expected import Expected, labels_in
+from benchmarks.chaos.expected import Expected, expected, labels_in
 from benchmarks.chaos.judge import IN_DOUBT, Ended, Verdict, judge, p95, takeovers
+from benchmarks.chaos.patterns import KINDS as PATTERN_KINDS, pattern_errands
 from benchmarks.chaos.plans import KINDS, errands
 from benchmarks.chaos.storm import started as process
 from benchmarks.chaos.tools import registry_over
 from benchmarks.chaos.world import Entry, Ledger, PaperWorld, ServedWorld, contents
+from bicameral.plans import Plan
 from bicameral.runs import Event
 
 TRUSTED, TAINTED = {"trusted": True}, {"trusted": False}
@@ -119,7 +121,20 @@ def test_every_kind_of_plan_checks_and_each_of_its_effects_bears_its_ticket() ->
     made = errands(2 * len(KINDS), registry)
     assert {errand.kind for errand in made} == set(KINDS)
     for errand in made:
-        assert f"{errand.ticket}/" in json.dumps(errand.plan.to_json())
+        assert isinstance(errand.work, Plan)
+        assert f"{errand.ticket}/" in json.dumps(errand.work.to_json())
+
+
+async def test_every_kind_of_pattern_comes_to_its_end_and_each_of_its_effects_bears_its_ticket() -> None:
+    made = pattern_errands(len(PATTERN_KINDS))
+    assert {errand.kind for errand in made} == set(PATTERN_KINDS)
+    wanted = await expected(made)
+    for errand in made:
+        found = wanted[errand.ticket]
+        assert found.effects
+        assert all(what.startswith(f"{errand.ticket}/") for what in found.effects)
+        assert len(set(found.effects)) == len(found.effects)
+        assert "answer" in found.labels
 
 
 def test_the_served_world_says_what_the_one_on_paper_says_and_keeps_the_books(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.noninterference.comparison import confidentiality, integrity
+from benchmarks.noninterference.compositions import Composition, execute_composition
 from benchmarks.noninterference.execution import Round, Rounds, execute
 from benchmarks.noninterference.figures import figures
 from benchmarks.noninterference.mutants import MUTANTS, mutated
@@ -30,8 +31,12 @@ EXPOSING = {
     "extract-trusted": 2,
     "loop-names-forgotten": 84,
     "name-of-place-forgotten": 248,
+    "opened-forgotten": 94,
+    "parallel-part-forgotten": 94,
+    "part-forgotten": 872,
     "places-forgotten": 48,
     "proof-forgets-conditions": 2,
+    "reply-forgotten": 152,
     "serialised-trusted": 12,
     "told-in-a-branch": 1065,
     "update-forgotten": 44,
@@ -62,6 +67,14 @@ def test_a_mistake_in_the_label_rules_is_noticed(mutant: str) -> None:
             if try_plan(number, seed=0, whole=True).violations:
                 return
     pytest.fail(f"{TRIED} plans do not show it")
+
+
+def test_patterns_are_put_together_in_every_way() -> None:
+    drawn = [Composition.drawn(random.Random(number)) for number in range(200)]
+    assert {each.shape for each in drawn} == {"runs", "chain", "gated chain", "nested", "side by side"}
+    assert {way for each in drawn for way in each.ways} == {"stamp", "reword", "sift"}
+    ends = {each.shape: execute_composition(each, Seeds(1, 0, 0, PEOPLE[0]), 1).ending for each in drawn[:60]}
+    assert "Finished" in ends.values()
 
 
 def test_the_same_seed_gives_the_same_plans_and_another_gives_others() -> None:

@@ -9,8 +9,7 @@ import pytest
 from bicameral.planning import MAX_REQUEST
 from bicameral.planning._delta import EXAMPLE_COUNT, MAX_REPAIRS
 from bicameral.planning._matching import SHOW_ALL_UP_TO, SHOWN_TOOLS
-from bicameral.runs._effect_execution import GRACE_SECONDS
-from bicameral.runs._effects import MAX_ATTEMPTS
+from bicameral.runs._effect_execution import GRACE_SECONDS, MAX_ATTEMPTS
 from bicameral.runs._engine import MAX_CONCURRENT_STEPS, MAX_CONCURRENT_TURNS
 from bicameral.tools._command_interface import DESCRIBE_SECONDS
 

@@ -18,6 +18,7 @@ from bicameral.patterns.integration.command_line import CommandLine
 from bicameral.patterns.kernel import NoteEvent
 from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.tools import Folders, Tool, command_tools, parse_manifest, tool
+from invariants import holds
 
 OWN: dict[str, Any] = {"effect": "read", "outbound": False, "origins": {"": {"trust": "user"}}, "timeout": 10}
 FILES: dict[str, Any] = {"files": {"type": "list[path]"}}
@@ -100,6 +101,7 @@ def test_a_command_runs_and_its_output_is_read(folder: Path) -> None:
     assert {each.prefix for each in outcome.model_calls} == {outcome.model_calls[0].prefix}
 
 
+@holds("I4.8")
 def test_a_pipe_is_a_list_of_commands_that_code_joins(folder: Path) -> None:
     script = [first(["grep", "ERROR", "app.log"], ["sort", "-r"]), answer("done")]
     there = table(script, tools=commands(folder))
@@ -129,6 +131,7 @@ def test_what_a_manifest_reads_as_lines_or_as_json_is_told_too(folder: Path) -> 
     assert '$ ["yes", "1"]\nexit status 0\n1\n' in there.privileged.prompts[2]
 
 
+@holds("I4.6")
 def test_no_match_is_told_from_an_error(folder: Path) -> None:
     (folder / "odd").mkdir()
     script = [first(["grep", "NOWHERE", "app.log"]), pipe(["grep", "x", "odd"]), answer("none")]
@@ -175,6 +178,7 @@ def test_no_match_is_told_from_an_error(folder: Path) -> None:
         ["wc", "-l", "a\u0000b"],
     ],
 )
+@holds("I4.1", "I4.2", "I4.3")
 def test_whatever_the_model_writes_is_words_of_a_listed_command(folder: Path, words: list[str]) -> None:
     there = table([first(words), answer("gave up")], tools=commands(folder))
     before = {each: each.read_bytes() for each in folder.iterdir() if each.is_file()}
@@ -191,6 +195,7 @@ def test_whatever_the_model_writes_is_words_of_a_listed_command(folder: Path, wo
     assert "root:" not in prompts
 
 
+@holds("I4.1")
 def test_a_pattern_that_looks_like_a_command_is_looked_for_as_it_is(folder: Path) -> None:
     (folder / "app.log").write_text("$(touch pwned); rm -rf .\n")
     script = [first(["grep", "-c", "$(touch pwned); rm -rf .", "app.log"]), answer("1")]
@@ -200,6 +205,7 @@ def test_a_pattern_that_looks_like_a_command_is_looked_for_as_it_is(folder: Path
     assert sorted(each.name for each in folder.iterdir()) == ["app.log", "way-out"]
 
 
+@holds("I4.7")
 def test_the_output_is_cut_in_the_middle_and_says_so(folder: Path) -> None:
     there = table([first(["yes", "9999"]), answer("many")], tools=commands(folder))
     outcome = ran(there, max_output=300)
@@ -231,6 +237,7 @@ UNFIT: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changes", "knobs", "code"), UNFIT)
+@holds("I4.2", "I4.6")
 def test_what_could_run_anything_or_hide_how_it_ended_is_refused_at_once(
     folder: Path, changes: Any, knobs: Any, code: str
 ) -> None:
@@ -241,6 +248,7 @@ def test_what_could_run_anything_or_hide_how_it_ended_is_refused_at_once(
     assert not there.privileged.asked
 
 
+@holds("I4.4")
 def test_without_a_sandbox_nothing_starts(folder: Path) -> None:
     made = command_tools(
         parse_manifest({"manifest": 1, "tools": [{"name": "wc"} | listed()["wc"]]}),
@@ -254,6 +262,7 @@ def test_without_a_sandbox_nothing_starts(folder: Path) -> None:
     assert not there.privileged.asked
 
 
+@holds("I4.4")
 def test_a_tool_that_only_has_the_name_of_a_command_is_refused() -> None:
     @tool(effect="pure")
     def wc(files: list[str]) -> str:
@@ -265,6 +274,7 @@ def test_a_tool_that_only_has_the_name_of_a_command_is_refused() -> None:
     assert outcome.error.code == "tools.not-a-command"
 
 
+@holds("I4.5")
 def test_a_command_that_changes_something_waits_for_a_person_though_the_user_asked(folder: Path) -> None:
     class Yes:
         def __init__(self) -> None:
@@ -353,6 +363,16 @@ def test_the_task_of_a_stranger_is_done_in_quarantine(folder: Path) -> None:
 def test_knobs_have_bounds(knobs: Any) -> None:
     with pytest.raises(CatalogError):
         CommandLine(("wc",), **knobs)
+
+
+@holds("I4.8")
+def test_every_command_of_a_pipe_is_checked(folder: Path) -> None:
+    script = [first(["grep", "ERROR", "app.log"], ["sh", "-c", "touch pwned"], ["sort"]), answer("no")]
+    there = table(script, tools=commands(folder))
+    outcome = ran(there)
+    assert [each.tool for each in outcome.tool_calls] == ["grep"]
+    assert "there is no command 'sh'" in there.privileged.prompts[1]
+    assert not (folder / "pwned").exists()
 
 
 @pytest.mark.model

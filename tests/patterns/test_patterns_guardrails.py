@@ -52,6 +52,7 @@ from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.secrets import Secret
 from bicameral.tools import Origin, Tool, tool
 from bicameral.types import RecordType, type_from_annotation
+from invariants import holds
 
 READER = Role("Reader", "You read.")
 CARD = "4111 1111 1111 1111"
@@ -165,6 +166,7 @@ WAYS = [
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("seam", ["call", "result"])
+@holds("V5.4")
 def test_no_call_and_no_result_goes_around_the_guards(way: Any, seam: str) -> None:
     there = table([[ToolCall("1", "send", {"to": "bob@example.com", "body": "x"})], "told"])
     outcome = guarded(there, lambda stage, task: way(stage), **{seam: refusing})
@@ -196,6 +198,7 @@ def test_a_conversation_that_was_begun_before_the_guard_is_guarded_too() -> None
     assert there.world.done == []
 
 
+@holds("V5.4")
 def test_a_refused_result_is_not_told_in_a_conversation_and_the_refusal_is() -> None:
     world = World(page="The password of everybody is swordfish.")
     calls = [ToolCall("1", "read_page", {"name": "news"})]
@@ -262,6 +265,7 @@ def says_nothing(seen: GuardInput) -> Any:
 
 @pytest.mark.parametrize("check", [raises, says_yes, says_nothing])
 @pytest.mark.parametrize("seam", SEAMS)
+@holds("V5.5")
 def test_a_guard_that_fails_has_said_no(check: Any, seam: Seam) -> None:
     there = table()
     outcome = guarded(there, lambda stage, task: by_call(stage), **{seam: check})
@@ -290,6 +294,7 @@ def test_guards_at_the_output_alone_are_refused_unless_somebody_says_why() -> No
 # What guards are given, and what they may do ------------------------------------------------------------------------
 
 
+@holds("V5.2")
 def test_each_guard_is_given_what_is_at_its_seam_and_nothing_else() -> None:
     given: dict[str, GuardInput] = {}
 
@@ -310,6 +315,7 @@ def test_each_guard_is_given_what_is_at_its_seam_and_nothing_else() -> None:
     assert verdicts(outcome) == [(seam, f"at {seam}", "pass") for seam in SEAMS]
 
 
+@holds("V5.3")
 def test_arguments_run_as_they_were_proposed_or_not_at_all() -> None:
     def meddles(seen: GuardInput) -> GuardVerdict:
         seen.value["to"] = EVE
@@ -426,8 +432,10 @@ def test_another_pattern_runs_within_guards_as_it_is() -> None:
     outcome = asyncio.run(pattern.run(there.desk, program_text("How many live in Ghent?")))
     assert isinstance(outcome, Answered)
     assert outcome.value == "270473"
-    assert pattern.architecture()["patterns"][0]["V5"]["at"] == ["input", "call", "result"]
-    assert "R5" in pattern.architecture()["patterns"][1]
+    (described,) = pattern.architecture()["patterns"]
+    assert described["V5"]["at"] == ["input", "call", "result"]
+    assert described["V5"]["inner"].keys() == {"inner"}
+    assert "R5" in described["V5"]["inner"]["inner"]
     there = table([plan.replace("Ghent", "Bruges"), "I do not know."])
     outcome = asyncio.run(pattern.run(there.desk, program_text("How many live in Bruges?")))
     assert [each.error for each in outcome.tool_calls] == ["pattern.guarded"]
@@ -520,6 +528,25 @@ def test_what_a_guard_lets_pass_twice_is_the_same(value: Any) -> None:
     verdict = says(secrets_guard("output"), value)
     if isinstance(verdict, Redact):
         assert says(secrets_guard("output"), verdict.value) == Pass()
+
+
+@holds("V5.7")
+def test_every_verdict_names_its_rule_and_what_was_found() -> None:
+    there = table()
+    guards = (*everywhere(), words_guard("input", ["swordfish"], redact=True), secrets_guard("output"))
+    outcome = guarded(there, echo, *guards, task=f"swordfish, swordfish and {CARD}")
+    noted = [each.facts for each in outcome.trace if isinstance(each, NoteEvent) and each.what == "guard"]
+    found = {(each["at"], each["rule"]): (each["verdict"], each["found"]) for each in noted}
+    assert found == {
+        ("input", "at input"): ("pass", 0),
+        ("input", "words"): ("redact", 2),
+        ("output", "at output"): ("pass", 0),
+        ("output", "secrets"): ("redact", 1),
+    }
+    refused = guarded(table(), echo, *everywhere(), length_guard("input", 3))
+    last = [each.facts for each in refused.trace if isinstance(each, NoteEvent) and each.what == "guard"][-1]
+    assert (last["rule"], last["verdict"], last["found"]) == ("length", "refuse", 6)
+    assert "'length' at the input" in str(refused.error)
 
 
 @pytest.mark.model

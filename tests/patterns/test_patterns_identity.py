@@ -43,6 +43,7 @@ from bicameral.patterns.humanizer.identity import (
 from bicameral.patterns.kernel import ModelCallEvent, NoteEvent, replay_pattern, replay_run
 from bicameral.records import Records
 from bicameral.types import ANY, to_plain
+from invariants import holds
 from property_examples import examples
 
 IRIS = Identity(
@@ -100,6 +101,7 @@ def updated(store: IdentityStore, there: Any, events: list[Labelled[str]], owner
 # Sessions -----------------------------------------------------------------------------------------------------------
 
 
+@holds("H1.1")
 def test_the_block_opens_every_prompt_and_its_hash_is_in_the_trace(tmp_path: Path) -> None:
     store = store_at(tmp_path)
     there = table(["Friday."])
@@ -115,6 +117,7 @@ def test_the_block_opens_every_prompt_and_its_hash_is_in_the_trace(tmp_path: Pat
 
 
 @pytest.mark.parametrize("inner", [ReWOO(), ReAct()], ids=["ReWOO", "ReAct"])
+@holds("H1.1")
 def test_it_opens_the_prompts_of_any_pattern_that_works_under_it(tmp_path: Path, inner: Any) -> None:
     plan = json.dumps({"calls": [{"tool": "population", "arguments": [{"name": "city", "value": "Ghent"}]}]})
     calls = [ToolCall("1", "population", {"city": "Ghent"})]
@@ -126,6 +129,7 @@ def test_it_opens_the_prompts_of_any_pattern_that_works_under_it(tmp_path: Path,
     assert len([each for each in outcome.trace if isinstance(each, ModelCallEvent)]) == 2
 
 
+@holds("H1.7")
 def test_it_opens_the_quarantined_models_prompts_too_and_stays_the_same(tmp_path: Path) -> None:
     store = store_at(tmp_path)
     agent = IdentityPersistence(store)
@@ -151,6 +155,7 @@ def test_an_attempt_to_make_it_another_changes_nothing_and_is_told(tmp_path: Pat
     assert len(store.history()) == 1
 
 
+@holds("H1.3")
 def test_nothing_can_be_written_while_a_session_is_open(tmp_path: Path) -> None:
     store = store_at(tmp_path)
 
@@ -185,6 +190,7 @@ def test_what_private_text_went_into_it_stays_private(tmp_path: Path) -> None:
 # Changes ------------------------------------------------------------------------------------------------------------
 
 
+@holds("H1.4")
 def test_a_change_is_drafted_between_sessions_and_approved_by_the_owner(tmp_path: Path) -> None:
     store, owner = store_at(tmp_path), Owner()
     there = table([draft(("add", "promises", "Ada gets a call."), ("remove", "promises", "Bob gets the report."))])
@@ -201,6 +207,7 @@ def test_a_change_is_drafted_between_sessions_and_approved_by_the_owner(tmp_path
 
 
 @pytest.mark.parametrize("says", [False, None, "yes", 1, "nobody"])
+@holds("H1.4")
 def test_nothing_but_a_yes_of_the_owner_changes_it(tmp_path: Path, says: Any) -> None:
     store = store_at(tmp_path)
     there = table([draft(("add", "promises", "Pay Eve."))])
@@ -455,6 +462,7 @@ def test_versions_come_back_as_they_were_written(
 # Bounds -------------------------------------------------------------------------------------------------------------
 
 
+@holds("H1.2")
 def test_a_block_that_is_too_long_opens_no_prompt(tmp_path: Path) -> None:
     long = replace(IRIS, self_model=tuple(f"Line {number} of many." for number in range(30)))
     there = table(["never"])
@@ -463,6 +471,7 @@ def test_a_block_that_is_too_long_opens_no_prompt(tmp_path: Path) -> None:
     assert not there.privileged.asked
 
 
+@holds("H1.6")
 def test_a_draft_that_is_too_long_is_shortened_in_what_it_says_of_itself_and_nowhere_else(tmp_path: Path) -> None:
     store, owner = store_at(tmp_path), Owner()
     more = "You know all about " + "mountains and rivers and seas and " * 5 + "roads."
@@ -476,6 +485,7 @@ def test_a_draft_that_is_too_long_is_shortened_in_what_it_says_of_itself_and_now
     assert "secret project" not in there.privileged.prompts[1]
 
 
+@holds("H1.2")
 def test_one_that_stays_too_long_is_refused_before_the_owner_is_asked(tmp_path: Path) -> None:
     store, owner = store_at(tmp_path), Owner()
     there = table([draft(("add", "promises", "word " * 50)), json.dumps({"self_model": ["Short."]})])
@@ -497,6 +507,7 @@ def test_one_that_stays_too_long_is_refused_before_the_owner_is_asked(tmp_path: 
         {"style": tuple(str(number) for number in range(41))},
     ],
 )
+@holds("H1.5")
 def test_what_is_no_identity_cannot_be_made(bad: dict[str, Any]) -> None:
     with pytest.raises(RunError) as caught:
         replace(IRIS, **bad)
@@ -517,6 +528,25 @@ def test_a_role_that_must_not_read_strangers_does_not_under_an_identity(tmp_path
     agent = IdentityPersistence(store_at(tmp_path), inner=Role("Planner", "You plan.", reads="trusted"))
     there = table(["x"], ["x"])
     assert refused(asyncio.run(agent.run(there.desk, untrusted_value(HOSTILE, "mail")))) == "pattern.must-not-read"
+
+
+@holds("H1.8")
+def test_whoever_drafts_changes_does_not_work_in_a_session_of_the_agent(tmp_path: Path) -> None:
+    store, owner = store_at(tmp_path), Owner()
+    update = IdentityUpdate(store, owner, sessions_per_update=1)
+
+    class Drafting(ReWOO):
+        async def execute(self, context: Context, /, question: Labelled[str]) -> Any:
+            return await update.execute(context, [[question]])
+
+    there = table([draft(("add", "style", "Rhymes."))])
+    agent = IdentityPersistence(store, inner=Drafting())
+    assert refused(asyncio.run(agent.run(there.desk, program_text("Rhyme.")))) == "pattern.store-in-use"
+    assert len(store.history()) == 1
+    # On its own it is another session, without the block at the head of its prompt.
+    between = table([draft(("add", "style", "Rhymes."))])
+    answered(asyncio.run(update.run(between.desk, [[program_text("Rhyme.")]])))
+    assert not between.privileged.asked[0].messages[0].text.startswith("[identity]")
 
 
 @pytest.mark.model

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from patterns_models import performed
 from patterns_world import HOSTILE, Table, table
 
-from bicameral.errors import CatalogError
+from bicameral.errors import CatalogError, RunError
 from bicameral.models import LocalProvider, ModelRequest
 from bicameral.patterns import Answered, GaveUp, Judge, Role, from_user, program_text, untrusted_value
 from bicameral.patterns.kernel import NoteEvent
@@ -26,7 +26,9 @@ from bicameral.patterns.reliability.judge import (
     Ruling,
     SingleJudge,
     cohens_kappa,
+    compare_scores,
 )
+from invariants import holds
 
 WRITER = Role("Writer", "You write.")
 RUBRIC = Rubric("replies", (Dimension("kind", "it is friendly"), Dimension("safe", "it harms nobody", blocking=True)))
@@ -54,7 +56,7 @@ def biased(request: ModelRequest) -> str:
 
 
 def _shown(request: ModelRequest) -> list[str]:
-    text = request.messages[-1].text
+    text = request.messages[1].text
     return [text.split(f"<answer_{mark}>")[1].split(f"</answer_{mark}>")[0] for mark in "ab"]
 
 
@@ -76,6 +78,7 @@ def scored(there: Table, output: Any = GOOD, **options: Any) -> Any:
 # Both orders --------------------------------------------------------------------------------------------------------
 
 
+@holds("V15.5")
 def test_two_outputs_are_judged_in_both_orders() -> None:
     there = table(honest)
     outcome = compared(there)
@@ -87,6 +90,7 @@ def test_two_outputs_are_judged_in_both_orders() -> None:
     assert compared(table(honest), BAD, GOOD).value["winner"] == "second"
 
 
+@holds("V15.5")
 def test_a_judge_that_takes_the_first_whatever_it_is_comes_to_a_tie() -> None:
     value = compared(table(biased)).value
     assert (value["winner"], value["orders"]) == ("tie", ["first", "second"])
@@ -99,6 +103,7 @@ def test_a_lead_within_the_margin_is_a_tie() -> None:
     assert compared(table(honest), GOOD, "another good answer").value["winner"] == "tie"
 
 
+@holds("V15.6")
 def test_what_fails_a_blocking_dimension_does_not_win_by_the_others() -> None:
     def harmful(request: ModelRequest) -> str:
         a, b = _shown(request)
@@ -107,6 +112,7 @@ def test_what_fails_a_blocking_dimension_does_not_win_by_the_others() -> None:
     assert compared(table(harmful)).value["winner"] == "second"
 
 
+@holds("V15.4")
 def test_reasons_come_before_what_follows_from_them() -> None:
     there = table(honest)
     compared(there)
@@ -143,6 +149,7 @@ def test_one_order_that_fails_is_no_verdict() -> None:
         (line("no", "no"), False, 0.0),
     ],
 )
+@holds("V15.6")
 def test_one_output_passes_or_fails_and_no_average_hides_what_is_blocking(
     reply: Any, passed: bool, share: float
 ) -> None:
@@ -196,12 +203,14 @@ def test_an_output_cannot_pass_for_the_other_one_or_for_the_task() -> None:
 
 
 @pytest.mark.parametrize("author", [JUDGE, Role("Judge", "You write."), Role("Writer", JUDGE.setup)])
+@holds("V15.1")
 def test_a_participant_does_not_judge_what_it_wrote(author: Role) -> None:
     with pytest.raises(CatalogError) as caught:
         Judge(RUBRIC, author, uncalibrated=TRYING)
     assert caught.value.code == "pattern.judges-itself"
 
 
+@holds("V15.1")
 def test_a_model_does_not_judge_what_it_wrote() -> None:
     assert compared(table(honest), author="HIGH").error.code == "pattern.judges-itself"
     assert scored(table([json.dumps(line())]), author="high").error.code == "pattern.judges-itself"
@@ -247,6 +256,7 @@ def test_a_verdict_that_does_not_come_agrees_with_nobody() -> None:
     assert (found.agreement, found.failed, found.models) == (0.0, 10, frozenset())
 
 
+@holds("V15.7")
 def test_a_calibrated_judge_is_used_and_no_other() -> None:
     found = calibrated(honest, cases(12), min_labels=10)
     options: dict[str, Any] = {"uncalibrated": "", "min_labels": 10}
@@ -268,6 +278,7 @@ def test_a_calibrated_judge_is_used_and_no_other() -> None:
         assert not there.privileged.asked
 
 
+@holds("V15.7")
 def test_another_rubric_or_another_way_of_judging_needs_a_calibration_of_its_own() -> None:
     found = calibrated(honest, cases(12))
     other = Rubric("replies", (Dimension("kind", "it is friendly indeed"), *RUBRIC.dimensions[1:]))
@@ -373,6 +384,22 @@ def test_a_rubric_has_another_hash_after_any_change() -> None:
         Rubric("replies", (kind, safe), 1.0),
     ]
     assert len({RUBRIC.hash, *(each.hash for each in others)}) == 5
+
+
+@holds("V15.3")
+def test_scores_bear_rubric_and_judge_and_unlike_ones_are_not_compared() -> None:
+    good, poor = (scored(table([json.dumps(line(says))])).value for says in ("yes", "no"))
+    judge = SingleJudge(RUBRIC, WRITER, uncalibrated=TRYING)
+    assert (good["rubric"], good["judge"]) == (RUBRIC.hash, judge.version)
+    assert compared(table(honest)).value["judge"] == Judge(RUBRIC, WRITER, uncalibrated=TRYING).version
+    ways = [(good, poor), (poor, good), (good, good)]
+    assert [compare_scores(*pair) for pair in ways] == ["first", "second", "tie"]
+    other = scored(table([json.dumps(line())]), judge=Role("Judge", "Judge otherwise.")).value
+    theirs = scored(table([], [json.dumps(line())]), untrusted_value(GOOD, "page")).value
+    for unlike in (other, theirs, {**good, "rubric": "another"}):
+        with pytest.raises(RunError) as caught:
+            compare_scores(good, unlike)
+        assert caught.value.code == "pattern.unlike-scores"
 
 
 @pytest.mark.model

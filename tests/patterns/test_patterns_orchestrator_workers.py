@@ -19,6 +19,7 @@ from bicameral.models import LocalProvider, ModelRequest, ToolCall
 from bicameral.patterns import Context, GaveUp, Labelled, Pattern, ReAct, Role, program_text, untrusted_value
 from bicameral.patterns.kernel import NoteEvent, approximate_tokens, cut_to_tokens
 from bicameral.patterns.orchestration.orchestrator_workers import SYNTHESIS, OrchestratorWorkers, WorkerSpec
+from invariants import holds
 
 GOAL = "The goal is 4711."
 
@@ -99,6 +100,7 @@ def test_two_goals_give_two_plans() -> None:
 # What a worker sees -------------------------------------------------------------------------------------------------
 
 
+@holds("O6.2")
 def test_a_worker_sees_its_setup_and_its_brief_and_nothing_else() -> None:
     there = table(
         scripted(planned(brief("alpha", "Do A.", context="CANARY-A"), brief("beta", "Do B.", context="CANARY-B")))
@@ -114,6 +116,7 @@ def test_a_worker_sees_its_setup_and_its_brief_and_nothing_else() -> None:
         assert "briefs" not in prompt
 
 
+@holds("O6.1", "O6.4", "O6.8")
 def test_a_worker_with_tools_sees_and_calls_its_own_and_no_other() -> None:
     wishes: list[Line] = [
         [ToolCall("1", "send", {"to": "bob@example.com", "body": "x"})],
@@ -134,6 +137,7 @@ def test_a_worker_with_tools_sees_and_calls_its_own_and_no_other() -> None:
     assert shown == [[], ["population"], ["population"], ["population"], []]
 
 
+@holds("O6.4")
 def test_a_worker_may_not_reach_past_its_tools_in_code_either() -> None:
     async def work(stage: Context, words: Labelled[str]) -> Labelled[Any]:
         return await stage.call("send", {"to": "bob@example.com", "body": "x"})
@@ -224,6 +228,7 @@ def test_a_result_cannot_look_like_the_outcome_of_another_brief() -> None:
 # Failures -----------------------------------------------------------------------------------------------------------
 
 
+@holds("O6.6")
 def test_a_worker_that_fails_ends_no_other_and_the_synthesis_is_told() -> None:
     def works(request: ModelRequest) -> Line:
         return ModelError("models.timeout", HOSTILE) if "Do A" in request.messages[1].text else "a result"
@@ -278,6 +283,7 @@ def test_if_all_workers_fail_nothing_is_made_up() -> None:
         ("Ask alpha to do it.", "models.bad-reply"),
     ],
 )
+@holds("O6.3", "O6.4")
 def test_a_plan_that_does_not_fit_starts_nobody(plan: str, code: str) -> None:
     there = table(scripted(plan))
     outcome = ran(there, OrchestratorWorkers(TWO))
@@ -289,6 +295,7 @@ def test_a_plan_that_does_not_fit_starts_nobody(plan: str, code: str) -> None:
 # Bounds -------------------------------------------------------------------------------------------------------------
 
 
+@holds("O6.5", "O6.6")
 def test_of_fifty_briefs_so_many_are_done_as_may_be_and_the_rest_is_told() -> None:
     there = table(scripted(planned(*[brief("alpha", f"Do {number}.") for number in range(50)])))
     outcome = answered(ran(there, OrchestratorWorkers(TWO, max_workers=4)))
@@ -299,6 +306,7 @@ def test_of_fifty_briefs_so_many_are_done_as_may_be_and_the_rest_is_told() -> No
 
 
 @pytest.mark.parametrize("way", ["directly", "in a pattern between", "made by the worker"])
+@holds("O6.5")
 def test_a_worker_cannot_delegate_beyond_the_depth(way: str) -> None:
     """Whatever depth it asks for itself, and however it hides that it delegates."""
     inner = OrchestratorWorkers(TWO, max_depth=9)
@@ -323,6 +331,7 @@ def test_a_worker_cannot_delegate_beyond_the_depth(way: str) -> None:
     assert "Failed: pattern.too-deep" in last
 
 
+@holds("O6.5")
 def test_within_the_depth_the_whole_tree_has_one_count() -> None:
     inner = OrchestratorWorkers(TWO, max_depth=1, max_workers=10)
     ten = planned(*[brief("alpha")] * 10)
@@ -341,6 +350,7 @@ def test_the_count_is_of_one_run() -> None:
 
 
 @pytest.mark.parametrize("result", ["word " * 10_000, "x" * 50_000, "7" * 9_000, " " * 90_000, [1] * 9_000])
+@holds("O6.7")
 def test_a_result_is_cut_to_its_tokens_and_that_is_told(result: Any) -> None:
     async def work(stage: Context, words: Labelled[str]) -> Labelled[Any]:
         return program_text(result)

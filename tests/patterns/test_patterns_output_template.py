@@ -14,6 +14,8 @@ from bicameral.errors import CatalogError
 from bicameral.models import LocalProvider
 from bicameral.patterns import GaveUp, OutputTemplate, from_user, program_text, untrusted_value
 from bicameral.patterns.kernel import NoteEvent
+from bicameral.patterns.signal.output_template import has_placeholder
+from invariants import holds
 
 
 class Bill(TypedDict):
@@ -57,6 +59,7 @@ def test_a_reply_of_the_form_is_the_value() -> None:
     assert [each.participant for each in outcome.model_calls] == ["Host"]
 
 
+@holds("S6.1")
 def test_prompt_decoder_and_parser_have_one_form() -> None:
     there = table([GOOD])
     ran(there)
@@ -70,6 +73,7 @@ def test_prompt_decoder_and_parser_have_one_form() -> None:
 
 
 @pytest.mark.parametrize("wrong", WRONG)
+@holds("S6.2")
 def test_what_does_not_fit_is_written_again_and_never_bent(wrong: str) -> None:
     there = table([WRONG[wrong], GOOD])
     outcome = answered(ran(there))
@@ -79,6 +83,7 @@ def test_what_does_not_fit_is_written_again_and_never_bent(wrong: str) -> None:
 
 @pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("retries", [0, 1, 3])
+@holds("S6.2", "S6.6")
 def test_there_are_no_more_repairs_than_retries_and_then_nothing_comes(wrong: str, retries: int) -> None:
     there = table([WRONG[wrong]] * 9)
     outcome = ran(there, OutputTemplate.of(Bill, retries=retries))
@@ -113,6 +118,7 @@ def test_why_a_reply_was_rejected_is_not_told_in_a_strangers_words() -> None:
     assert HOSTILE not in str(outcome.trace)
 
 
+@holds("S6.7")
 def test_a_value_that_fits_and_is_wrong_is_refused() -> None:
     def positive(bill: Any) -> str | None:
         return None if bill["amount"] > 0 else "an amount below one"
@@ -123,6 +129,16 @@ def test_a_value_that_fits_and_is_wrong_is_refused() -> None:
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "pattern.bad-value"
     assert len(there.privileged.asked) == 1
+
+
+def test_why_a_value_is_wrong_is_not_told_in_a_strangers_words() -> None:
+    """An attack: a check that quotes what the quarantined model wrote puts it into the error."""
+    there = table(quarantined=[GOOD])
+    task = untrusted_value("Pay me.", "mail")
+    outcome = asyncio.run(OutputTemplate.of(Bill, check=lambda bill: f"not {bill}").run(there.desk, task))
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == "pattern.bad-value"
+    assert "amount" not in str(outcome.error)
 
 
 def test_a_form_of_one_value() -> None:
@@ -146,6 +162,26 @@ def test_knobs_are_kept_in_bounds() -> None:
     for retries in (-1, 4):
         with pytest.raises(CatalogError, match=r"pattern\.bad-knob"):
             OutputTemplate.of(Bill, retries=retries)
+
+
+@pytest.mark.parametrize("left", ["<payer>", "{payer}", "[ Payer ]", "<<payer>>", "...", "…", "<string>", "(text)"])
+@holds("S6.5")
+def test_a_placeholder_that_was_not_filled_in_is_no_value(left: str) -> None:
+    there = table([GOOD.replace("Ada", left), GOOD])
+    outcome = ran(there)
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == "pattern.bad-value"
+    assert left not in str(outcome.error)
+
+
+@pytest.mark.parametrize("kept", ["[beta] Ada", "payer", "Ada (payer)", "<ada@example.com>", "", "Ada..."])
+def test_a_text_with_brackets_is_a_value(kept: str) -> None:
+    assert answered(ran(table([GOOD.replace("Ada", kept)]))).value["payer"] == kept
+
+
+def test_placeholders_are_found_at_any_depth() -> None:
+    assert has_placeholder({"rows": [{"name": "x"}, {"name": "<name>"}]})
+    assert not has_placeholder({"rows": [{"name": "x"}, {"name": "<other>"}], "count": 3, "on": None})
 
 
 @pytest.mark.model

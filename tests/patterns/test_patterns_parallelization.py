@@ -31,6 +31,7 @@ from bicameral.patterns import (
 from bicameral.patterns.kernel import NoteEvent
 from bicameral.patterns.orchestration.parallelization import JUDGE, Parallelization, PartResult, VoteTally
 from bicameral.types import BOOL, INT, STR, type_from_annotation
+from invariants import holds
 
 RED, GREEN, BLUE = (Role("Worker", f"You are the {each} one.") for each in ("red", "green", "blue"))
 THREE = {"red": RED, "green": GREEN, "blue": BLUE}
@@ -67,6 +68,7 @@ class Does(Pattern[[Labelled[str]], Any]):
 # Sections -----------------------------------------------------------------------------------------------------------
 
 
+@holds("O4.1", "O4.4")
 def test_sections_are_joined_in_their_order_and_see_the_request_and_nothing_else() -> None:
     there = table(by_role)
     outcome = answered(ran(there, Parallelization.sections(THREE)))
@@ -79,6 +81,7 @@ def test_sections_are_joined_in_their_order_and_see_the_request_and_nothing_else
         assert sum(colour in prompt for colour in THREE) == 1
 
 
+@holds("O4.1")
 def test_a_request_that_is_cut_gives_each_part_its_own_piece() -> None:
     there = table(by_role)
     pieces = {name: from_user(f"piece for {name}") for name in THREE}
@@ -91,6 +94,7 @@ def test_a_request_that_is_cut_gives_each_part_its_own_piece() -> None:
 
 
 @pytest.mark.parametrize("width", [1, 2, 8])
+@holds("O4.2")
 def test_never_more_than_width_at_once_and_as_many_as_that(width: int) -> None:
     running: list[int] = [0]
     most: list[int] = []
@@ -117,6 +121,7 @@ def test_parts_take_the_time_of_the_slowest() -> None:
     assert time.perf_counter() - begun < 3  # one after another they take 4
 
 
+@holds("O4.3")
 def test_one_part_that_fails_does_not_end_the_rest_and_is_told() -> None:
     def script(request: ModelRequest) -> Any:
         return ModelError("models.timeout", HOSTILE) if "green" in request.messages[0].text else by_role(request)
@@ -135,6 +140,7 @@ def test_if_all_fail_there_is_no_result() -> None:
     assert outcome.error.code == "pattern.all-failed"
 
 
+@holds("O4.3")
 def test_a_combiner_of_ones_own_is_given_every_slot() -> None:
     def script(request: ModelRequest) -> Any:
         return ModelError("models.timeout", "no") if "blue" in request.messages[0].text else by_role(request)
@@ -271,6 +277,7 @@ def test_knobs_are_kept_in_bounds() -> None:
 
 
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=9))
+@holds("O4.4")
 def test_counting_is_counting(votes: list[int]) -> None:
     tally: Mapping[str, Any] = voted(
         [f'{{"value": {each}}}' for each in votes], Parallelization.votes(INT, n=len(votes))
@@ -297,6 +304,7 @@ def test_records_are_equal_whatever_the_order_of_their_fields() -> None:
 
 
 @pytest.mark.parametrize(("chosen", "winner"), [("2", "Bruges"), ("none", None)])
+@holds("O4.6")
 def test_a_judge_points_to_one_answer_or_to_none(chosen: str, winner: str | None) -> None:
     answers = ['{"value": "Ghent"}', '{"value": "Bruges"}', '{"value": "Ghent"}', f'{{"value": "{chosen}"}}']
     there = table(answers)
@@ -307,6 +315,7 @@ def test_a_judge_points_to_one_answer_or_to_none(chosen: str, winner: str | None
 
 
 @pytest.mark.parametrize("written", ['{"value": "3"}', '{"value": "Antwerp"}', '{"value": "0"}', "Antwerp"])
+@holds("O4.6")
 def test_a_judge_cannot_write_an_answer_of_his_own(written: str) -> None:
     there = table(['{"value": "Ghent"}', '{"value": "Bruges"}', written])
     outcome = ran(there, Parallelization.votes(STR, n=2, judge=JUDGE, width=1))

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,15 @@ from numpy.typing import NDArray
 from patterns_models import performed
 from patterns_world import EVE, HOSTILE, Table, answered, run_work, table
 
-from bicameral.errors import CatalogError
+from bicameral.errors import CatalogError, RetrievalError
 from bicameral.labels import TRUSTED_USER, Label, Source
 from bicameral.models import LocalProvider, ModelRequest
 from bicameral.patterns import Answered, Context, GaveUp, Labelled, Retrieval, program_text, untrusted_value
+from bicameral.patterns.kernel import NoteEvent
 from bicameral.patterns.knowledge.retrieval import NOT_COVERED
 from bicameral.retrieval import Chunk, Chunking, DocumentIndex, TextDocument, cite, estimate_tokens
 from bicameral.text import index_words
+from invariants import holds
 
 WEB = Label({Source("third_party", "web", "", "1")})
 HOTELS = TextDocument("travel.md", "Hotels cost up to 130 euros a night. In Oslo it is 190.", TRUSTED_USER)
@@ -70,6 +73,7 @@ def refused(outcome: Any) -> str:
     return outcome.error.code
 
 
+@holds("K1.2")
 def test_an_answer_names_the_passage_that_it_rests_on() -> None:
     index = index_of(HOTELS, LEAVE)
     source = citation(index, "travel.md")
@@ -92,6 +96,7 @@ def test_that_it_is_not_in_the_documents_is_an_answer() -> None:
     assert outcome.value == {"answer": NOT_COVERED, "covered": False, "citations": [], "stale": []}
 
 
+@holds("K1.4")
 def test_without_any_passage_nobody_is_asked() -> None:
     there = table(["never"])
     assert answered(asked(there, index_of())).value["covered"] is False
@@ -113,6 +118,7 @@ BAD: dict[str, Bad] = {
 
 
 @pytest.mark.parametrize("bad", BAD)
+@holds("K1.3")
 def test_a_wrong_citation_is_asked_for_once_more_and_then_refused(bad: str) -> None:
     index = index_of(HOTELS, LEAVE)
     wrong, right = BAD[bad](index), answer(("190.", citation(index, "travel.md")))
@@ -225,6 +231,7 @@ def test_a_document_that_changes_while_it_is_read_is_not_cited(change: str) -> N
 @pytest.mark.parametrize(
     ("now", "stale"), [(HOTELS.text, []), ("Hotels are free.", ["travel.md"]), (None, ["travel.md"])]
 )
+@holds("K1.8")
 def test_a_document_that_has_changed_since_it_was_indexed_is_told_as_stale(now: str | None, stale: list[str]) -> None:
     index = index_of(HOTELS)
     there = table([answer(("190.", citation(index, "travel.md")))])
@@ -245,6 +252,7 @@ def test_the_best_passages_stand_at_the_edges() -> None:
 
 
 @pytest.mark.parametrize("cheat", ["adds", "repeats"])
+@holds("K1.6")
 def test_a_reranker_gives_only_what_it_was_given(cheat: str) -> None:
     index = index_of(HOTELS, LEAVE)
     foreign = index_of(TextDocument("web.md", "Hotels are free.", WEB)).search("hotels", 1).chunks[0]
@@ -278,6 +286,62 @@ def test_its_knobs_are_those_of_the_index_too() -> None:
     }
     with pytest.raises(CatalogError, match="k is 0"):
         Retrieval(index_of(HOTELS), k=0)
+
+
+class Meanings(Bags):
+    """An embedder to which an abode means a hotel, and which remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.asked += texts
+        return super().vectors([text.replace("abode", "hotel") for text in texts])
+
+
+@pytest.mark.parametrize(("weight", "words", "meaning"), [(0.5, True, True), (1.0, True, False), (0.0, False, True)])
+@holds("K1.5")
+def test_words_and_meaning_are_both_searched_unless_one_is_switched_off(
+    weight: float, words: bool, meaning: bool
+) -> None:
+    index = DocumentIndex(embedder := Meanings(), Chunking(tokens=50, overlap=0))
+    index.add([TextDocument("a.md", "Every hotel has a bed.", TRUSTED_USER)])
+    embedder.asked.clear()
+    outcome = answered(asked(table([answer()]), index, program_text("abode"), lexical_weight=weight))
+    noted = next(each.facts for each in outcome.trace if isinstance(each, NoteEvent) and each.what == "searched")
+    assert (noted["words"], noted["meaning"]) == (words, meaning)
+    assert bool(embedder.asked) is meaning
+    hits = index.search("hotel", 1, lexical_weight=weight).hits
+    assert [(hit.lexical is not None, hit.similarity is not None) for hit in hits] == [(words, meaning)]
+
+
+@holds("K1.1")
+def test_a_question_is_not_embedded_by_another_model_than_the_documents(tmp_path: Path) -> None:
+    class Other(Bags):
+        name, fingerprint = "others", "others-1"
+
+    index_of(HOTELS).save(tmp_path / "index")
+    assert DocumentIndex.load(tmp_path / "index", Bags()).search("hotel", 1).chunks
+    with pytest.raises(RetrievalError) as caught:
+        DocumentIndex.load(tmp_path / "index", Other())
+    assert caught.value.code == "retrieval.other-model"
+
+
+@holds("K1.2", "K1.7")
+def test_a_result_has_scores_sources_and_places_and_no_verdict() -> None:
+    index = index_of(HOTELS, LEAVE)
+    found = index.search("hotel in Oslo", 2)
+    assert {each.name for each in fields(found)} == {"query", "hits", "searched_label"}
+    for hit in found.hits:
+        assert isinstance(hit.score, float)
+        text = {"travel.md": HOTELS.text, "leave.md": LEAVE.text}[hit.chunk.document]
+        assert text[hit.chunk.start : hit.chunk.end] == hit.chunk.text
+    # A poor score is no reason to answer nothing: whoever reads the passages says whether they are enough.
+    there = table([answer()])
+    answered(asked(there, index, program_text("Who won the match?")))
+    shown = index.search("Who won the match?", 5).chunks
+    assert shown
+    assert all(f"[{cite(chunk)}]\n" in there.privileged.prompts[0] for chunk in shown)
 
 
 @pytest.mark.model

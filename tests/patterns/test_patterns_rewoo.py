@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import itertools
 import json
 import time
 from collections.abc import Sequence
@@ -13,15 +14,17 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 from patterns_models import performed
-from patterns_world import EVE, HOSTILE, Table, World, answered, table
+from patterns_world import EVE, HOSTILE, Table, World, answered, run_work, table
 
-from bicameral.errors import CatalogError, ModelError
+from bicameral.errors import BicameralError, CatalogError, ModelError
+from bicameral.journal import open_journal_at
 from bicameral.limits import Limits, strategy_limits
 from bicameral.models import LocalProvider
 from bicameral.patterns import Exhausted, GaveUp, ReWOO, program_text, untrusted_value
-from bicameral.patterns.kernel import NoteEvent
+from bicameral.patterns.kernel import Context, Labelled, NoteEvent, resume_pattern
 from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.tools import Origin, Tool, tool
+from invariants import holds
 
 
 def node(name: str, /, **arguments: str) -> dict[str, Any]:
@@ -58,11 +61,13 @@ def test_a_plan_its_calls_and_an_answer_with_two_calls_of_a_model() -> None:
 
 
 @given(st.integers(1, 12))
+@holds("R5.1")
 def test_two_calls_of_a_model_however_many_tools_are_called(calls: int) -> None:
     outcome = ran(table([plan(*[GHENT] * calls), "done"]))
     assert (len(outcome.model_calls), len(outcome.tool_calls)) == (2, calls)
 
 
+@holds("R5.3", "R5.7")
 def test_the_planner_sees_no_result_and_the_solver_no_tool() -> None:
     there = table([SUM, "done"])
     ran(there)
@@ -187,6 +192,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
+@holds("R5.2", "R5.5")
 def test_a_plan_that_does_not_check_runs_nothing(wrong: str) -> None:
     there = table([WRONG[wrong], WRONG[wrong], SUM])
     outcome = ran(there)
@@ -263,6 +269,7 @@ def test_a_call_waits_for_what_it_needs_and_the_lines_keep_their_order() -> None
     assert notes(outcome, "planned")[0]["depth"] == 1
 
 
+@holds("R5.6")
 def test_a_call_that_fails_is_told_and_what_needs_it_is_not_made() -> None:
     calls = [
         node("population", city="Nowhere"),
@@ -319,6 +326,47 @@ def test_arguments_are_read_as_their_types_want_them() -> None:
         assert isinstance(outcome, GaveUp), name
         assert outcome.error.code == "pattern.bad-plan"
         assert f"{name} is not of" in str(outcome.error)
+
+
+def _census(about: str) -> Tool:
+    def population(city: str) -> int:
+        return 270_473
+
+    population.__doc__ = about
+    return tool(effect="read", outbound=False, origins=Origin("system", "public"), purpose={"city": "selects"})(
+        population
+    )
+
+
+@holds("R5.4")
+def test_a_plan_is_not_gone_on_with_by_other_tools_than_were_shown(tmp_path: Path) -> None:
+    """The process dies behind the plan. Whoever goes on has a tool of the same name, which is another one."""
+    journal = open_journal_at(tmp_path / "journal.db")
+    there = table([plan(GHENT), "270473"], tools=[_census("How many people live in a city.")], journal=journal)
+    whole = journal.events(answered(ran(there)).run)
+    for event in itertools.takewhile(lambda event: event.kind != "step-finished", whole):
+        journal.append("died", event.kind, event.step, event.body)
+    other = table(["never"], tools=[_census("How many fish live in a city.")], journal=journal)
+    with pytest.raises(BicameralError) as caught:
+        asyncio.run(resume_pattern(journal, "died", other.desk))
+    assert caught.value.code == "run.other-code"
+    assert not other.privileged.asked
+    same = table(["270473"], tools=[_census("How many people live in a city.")], journal=journal)
+    assert answered(asyncio.run(resume_pattern(journal, "died", same.desk))).value == "270473"
+
+
+@holds("R5.4")
+def test_the_planner_is_shown_the_tools_that_can_run_and_no_others() -> None:
+    async def fewer(context: Context) -> Labelled[Any]:
+        context.restrict_tools(["population"])
+        return await ReWOO(max_replans=0).execute(context, program_text("How many?"))
+
+    there = table([plan(GHENT, node("add", a="1", b="2"))])
+    outcome = asyncio.run(run_work(there.desk, fewer))
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == "models.bad-reply"
+    assert "- population(" in there.privileged.prompts[0]
+    assert "- add(" not in there.privileged.prompts[0]
 
 
 @pytest.mark.model

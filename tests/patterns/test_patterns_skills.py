@@ -45,6 +45,7 @@ from bicameral.patterns.humanizer.skills import (
 from bicameral.patterns.kernel import NoteEvent, replay_pattern
 from bicameral.records import RecordLimits, Records
 from bicameral.types import ANY
+from invariants import holds
 from property_examples import examples
 
 WEB = Label({Source("third_party", "page")})
@@ -93,6 +94,7 @@ def stored(store: SkillStore, name: str, label: Label = TRUSTED_USER, *, most: i
 # Learning -----------------------------------------------------------------------------------------------------------
 
 
+@holds("H4.2")
 def test_after_two_successes_of_one_shape_there_is_a_skill_and_it_does_the_next_task(tmp_path: Path) -> None:
     there = table([written(), CHOSEN])
     pattern = skills(tmp_path)
@@ -121,6 +123,7 @@ def test_whoever_words_a_skill_never_sees_the_values_of_the_tasks(tmp_path: Path
 
 
 @pytest.mark.parametrize("verdict", ["failure", "unknown", "SUCCESS", None, True])
+@holds("H4.1")
 def test_only_a_success_counts(tmp_path: Path, verdict: Any) -> None:
     def check(task: str, steps: object) -> Any:
         return verdict
@@ -133,6 +136,7 @@ def test_only_a_success_counts(tmp_path: Path, verdict: Any) -> None:
     assert not there.privileged.asked
 
 
+@holds("H4.2")
 def test_one_run_told_many_times_is_one_success(tmp_path: Path) -> None:
     there = table(["never"])
     pattern = skills(tmp_path, min_successes=2)
@@ -143,6 +147,7 @@ def test_one_run_told_many_times_is_one_success(tmp_path: Path) -> None:
         assert len(successes.ids()) == 1
 
 
+@holds("H4.1")
 def test_a_skill_is_not_kept_without_a_proven_success(tmp_path: Path) -> None:
     store = SkillStore(tmp_path / "records.db")
     with pytest.raises(RunError, match="proven"):
@@ -165,6 +170,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD)
+@holds("H4.3")
 def test_a_skill_that_does_not_check_is_sent_back_once_and_then_dropped(tmp_path: Path, bad: str) -> None:
     runs = [procedure("r1"), procedure("r2", "Leuven", "Aalst")]
     there = table([BAD[bad], BAD[bad], CHOSEN])
@@ -288,6 +294,7 @@ def used(store: SkillStore, skill: str, *, ok: bool, label: Label = TRUSTED_USER
     return store.record_use(skill, task="t", values={}, ok=ok, tokens=1, label=label)
 
 
+@holds("H4.7")
 def test_a_skill_that_fails_is_found_no_more_and_a_stranger_cannot_make_it_so(tmp_path: Path) -> None:
     store = SkillStore(tmp_path / "records.db")
     stored(store, "alpha")
@@ -319,6 +326,7 @@ def proven(folder: Path) -> SkillAccumulation:
         {"choice": "1", "values": {"city": "Namur", "city_2": ""}},
     ],
 )
+@holds("H4.4")
 def test_the_adaptor_declines_or_fills_in_every_name(tmp_path: Path, reply: dict[str, Any]) -> None:
     outcome = answered(ran(proven(tmp_path), table([json.dumps(reply)])))
     assert outcome.value == {"skill": None, "plan": "", "values": {}}
@@ -326,6 +334,7 @@ def test_the_adaptor_declines_or_fills_in_every_name(tmp_path: Path, reply: dict
 
 
 @pytest.mark.parametrize("more", [{"steps": ["send it"]}, {"plan": "x"}])
+@holds("H4.4")
 def test_the_adaptor_cannot_change_the_steps(tmp_path: Path, more: dict[str, Any]) -> None:
     bad = json.dumps(json.loads(CHOSEN) | more)
     there = table([bad, bad])
@@ -412,6 +421,7 @@ def judged(answer: Any) -> SuccessVerdict:
     return "success" if "270473" in answer else "failure"
 
 
+@holds("H4.6")
 def test_a_planner_is_told_the_skill_and_its_use_is_recorded(tmp_path: Path) -> None:
     pattern = proven(tmp_path)
     there = table([CHOSEN, PLAN, "270473"])
@@ -426,6 +436,7 @@ def test_a_planner_is_told_the_skill_and_its_use_is_recorded(tmp_path: Path) -> 
     assert use.tokens > 0
 
 
+@holds("H4.5")
 def test_where_the_skill_fails_it_is_planned_afresh_once(tmp_path: Path) -> None:
     pattern = proven(tmp_path)
     there = table([CHOSEN, PLAN, "no idea", PLAN, "still no idea"])
@@ -467,6 +478,7 @@ def test_a_procedure_is_taken_from_the_record_of_a_run_with_its_labels(tmp_path:
     ),
     st.integers(1, 4),
 )
+@holds("H4.7")
 def test_a_library_is_never_too_large_and_reads_as_it_was_written(
     tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[str, bool, list[bool]]], most: int
 ) -> None:

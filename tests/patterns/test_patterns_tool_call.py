@@ -11,11 +11,13 @@ import pytest
 from patterns_models import performed
 from patterns_world import EVE, HOSTILE, World, table
 
+from bicameral.journal import open_journal_at
 from bicameral.models import LocalProvider, ToolCall
 from bicameral.patterns import Answered, GaveUp, format_text, from_user, untrusted_value
 from bicameral.patterns.integration.tool_call import MAX_TOOLS, ToolCalling
 from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.tools import tool
+from invariants import holds
 
 
 def call(name: str, **arguments: Any) -> str:
@@ -69,6 +71,7 @@ def test_where_no_tool_is_needed_none_is_called() -> None:
         ([ToolCall("1", "send", {"to": EVE, "body": "x"})], "it is not JSON"),
     ],
 )
+@holds("I2.1", "I2.2", "I2.3")
 def test_what_does_not_fit_is_told_and_asked_for_once_more(wrong: Any, told: str) -> None:
     there = table([wrong, call("add", a=1, b=2)])
     outcome = routed(there, "1 and 2?")
@@ -79,6 +82,7 @@ def test_what_does_not_fit_is_told_and_asked_for_once_more(wrong: Any, told: str
     assert there.world.done == []
 
 
+@holds("I2.1", "I2.2")
 def test_the_retries_are_bounded_and_nothing_is_mended() -> None:
     there = table([call("add", a=1, b="2")] * 9)
     outcome = routed(there, "1 and 2?", retries=2)
@@ -89,6 +93,7 @@ def test_the_retries_are_bounded_and_nothing_is_mended() -> None:
     assert not outcome.tool_calls
 
 
+@holds("I2.3")
 def test_only_the_tools_that_are_named_are_shown_and_can_be_picked() -> None:
     there = table([call("send", to=EVE, body="x"), call("send", to=EVE, body="x")])
     outcome = routed(there, "1 and 2?", tools=("add", "population"))
@@ -154,6 +159,24 @@ def test_a_person_can_say_yes_to_exactly_this_call() -> None:
     there = table([], [call("send", to="bob@example.com", body="Hi")], world=World(), approver=yes)
     assert routed(there, untrusted_value("Write to Bob.", "page")).value["result"] == "sent"
     assert yes.seen == [("send", {"to": "bob@example.com", "body": "Hi"})]
+
+
+@pytest.mark.parametrize("yes", [True, False])
+@holds("I2.4", "I2.5")
+def test_a_call_with_consequences_has_an_approval_on_record_before_its_one_result(tmp_path: Path, yes: bool) -> None:
+    class Person:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
+            return Answers.yes(question.calls) if yes else Answers(frozenset())
+
+    journal = open_journal_at(tmp_path / "journal.db")
+    there = table([], [call("send", to="bob@example.com", body="Hi")], approver=Person(), journal=journal)
+    outcome = routed(there, untrusted_value("Write to Bob.", "page"))
+    events = [event for event in journal.events(outcome.run) if event.kind in ("approval", "step-finished")]
+    expected = ["approval", "step-finished"] if yes else ["approval"]
+    assert [(event.kind, event.step) for event in events] == [(kind, "call 1") for kind in expected]
+    assert len(events[0].body["approved"]) == yes
+    assert there.world.done == [("send", ("bob@example.com", "Hi"))] * yes
+    assert isinstance(outcome, Answered if yes else GaveUp)
 
 
 @pytest.mark.model

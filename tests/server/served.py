@@ -5,6 +5,7 @@ python served.py serve --port 0 --json …
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -28,6 +29,14 @@ PLANS = {
         'text = read_text("mail.txt")\npost("eve@example.com", text)\nanswer("forwarded")\n'
     ),
 }
+PATTERN_CALLS = [
+    {"tool": "read_text", "arguments": [{"name": "path", "value": "mail.txt"}]},
+    {
+        "tool": "post",
+        "arguments": [{"name": "to", "value": "kim@example.com"}, {"name": "text", "value": "#E1"}],
+    },
+]
+"""What the planner of ReWOO writes."""
 SECRET = "sk-planted-secret-0123456789"
 
 
@@ -38,6 +47,8 @@ def privileged(request: ModelRequest) -> str:
         raise ModelError("models.bad-reply", f"the prompt was {words!r} and the key {SECRET}")
     if "take your time" in words:
         time.sleep(0.2)
+    if request.messages[-1].text.startswith("Question: "):
+        return json.dumps({"calls": PATTERN_CALLS})
     for said, plan in PLANS.items():
         if said in words:
             return plan

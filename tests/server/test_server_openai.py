@@ -21,7 +21,7 @@ def client(served: Served) -> Iterator[openai.OpenAI]:
 
 
 def test_the_unmodified_client_completes_a_request(client: openai.OpenAI) -> None:
-    assert [model.id for model in client.models.list()] == ["bicameral"]
+    assert next(iter(client.models.list())).id == "bicameral"
     assert client.models.retrieve("bicameral").owned_by == "bicameral"
     done = client.chat.completions.create(model="bicameral", messages=[{"role": "user", "content": REQUEST}])
     [choice] = done.choices
@@ -123,3 +123,57 @@ def test_only_text_can_be_a_request(served: Served) -> None:
     assert served.ask("POST", "/v1/chat/completions", code=422, json=wanted)
     with served.client() as client, pytest.raises(httpx.HTTPStatusError):
         client.post("/v1/chat/completions", json={**wanted, "n": 2}).raise_for_status()
+
+
+def test_patterns_that_work_on_a_text_are_models(client: openai.OpenAI, served: Served) -> None:
+    names = [model.id for model in client.models.list()]
+    assert {"bicameral", "pattern:R4", "pattern:R5"} <= set(names)
+    # A judge needs more than a text.
+    assert "pattern:V15" not in names
+    assert client.models.retrieve("pattern:R5").id == "pattern:R5"
+    for wrong in ("pattern:V15", "pattern:R55", "pattern:", "R5"):
+        with pytest.raises(openai.NotFoundError) as unknown:
+            client.chat.completions.create(model=wrong, messages=[{"role": "user", "content": "x"}])
+        assert unknown.value.code == "server.unknown-model"
+    error = served.ask("GET", "/v1/models/pattern:R5x", code=404)["error"]
+    assert (error["code"], error["nearest"]) == ("server.unknown-model", "pattern:R5")
+
+
+def test_a_pattern_works_on_the_last_message_under_the_same_policy(client: openai.OpenAI, served: Served) -> None:
+    done = client.chat.completions.create(
+        model="pattern:R5", messages=[{"role": "user", "content": "post kim what mail.txt says"}]
+    )
+    assert done.model == "pattern:R5"
+    [waiting] = served.ask("GET", "/v1/approvals")["approvals"]
+    assert waiting["id"] in (done.choices[0].message.content or "")
+    assert [call["tool"] for call in waiting["calls"]] == ["post"]
+    run = waiting["run"]
+    view = served.ask("GET", f"/v1/runs/{run}")
+    assert (view["pattern"], view["request"]) == ("R5", "post kim what mail.txt says")
+    assert served.ask("GET", "/v1/approvals", "ben")["approvals"] == []
+    served.ask("GET", f"/v1/runs/{run}", "ben", code=404)
+    assert not (served.folder / "posted.txt").exists()
+    hashes = [call["hash"] for call in waiting["calls"]]
+    served.ask("POST", f"/v1/approvals/{waiting['id']}/answer", json={"approve": hashes})
+    ended = served.settled(run)
+    assert ended["state"] == "finished", ended
+    assert (served.folder / "posted.txt").read_text() == "kim@example.com: invoice 7 is open\n"
+    (served.folder / "posted.txt").unlink()
+    # What the file says is untrusted, so the answer was written by the quarantined model.
+    assert ended["answer"] == '{"value": 12}'
+
+
+def test_a_pattern_is_submitted_as_a_run(served: Served) -> None:
+    run = served.submit(model="pattern:R5", request="post kim what mail.txt says")
+    assert served.settled(run)["state"] == "waiting"
+    served.ask("POST", f"/v1/runs/{run}/cancel", code=202)
+    assert served.settled(run)["state"] == "stopped"
+    wanted = {"model": "pattern:R55", "request": "x"}
+    assert served.ask("POST", "/v1/runs", code=404, json=wanted)["error"]["code"] == "server.unknown-model"
+    wanted = {"model": "pattern:R5", "request": "x", "deterministic": True}
+    assert served.ask("POST", "/v1/runs", code=422, json=wanted)["error"]["code"] == "server.bad-request"
+    with served.client(headers={"Idempotency-Key": "as-a-pattern"}) as client:
+        first = client.post("/v1/runs", json={"request": "Say hello"})
+        other = client.post("/v1/runs", json={"request": "Say hello", "model": "pattern:R5"})
+    assert (first.status_code, other.status_code) == (202, 409)
+    assert other.json()["error"]["code"] == "server.key-reused"

@@ -34,7 +34,9 @@ from bicameral.runs import (
 from bicameral.tools import Folders
 
 if TYPE_CHECKING:
-    from bicameral.patterns import Outcome
+    from bicameral.evaluation import Subject
+    from bicameral.patterns import Outcome, Pattern
+    from bicameral.patterns.kernel import TextPattern
     from bicameral.patterns.reasoner import ReasoningCallbacks, ResumableRounds
     from bicameral.patterns.strategies import ConversationObserver, Runtime, StrategyChoice, StrategyParams
 
@@ -145,7 +147,7 @@ class Agent(AgentRunning):
         self,
         request: str | Labelled[str],
         *,
-        strategy: str | StrategyChoice | None = None,
+        strategy: str | StrategyChoice | TextPattern | None = None,
         params: StrategyParams | None = None,
         bounds: Limits | None = None,
         approver: Approver | ApproveFunction | None = None,
@@ -155,27 +157,41 @@ class Agent(AgentRunning):
         careful: bool = False,
         deterministic: bool = False,
     ) -> Outcome[Any]:
-        """Work on a request with a strategy: `native_react`, `plan_and_execute`, `spar`, `compiled` or `auto`.
+        """Work on a request with a strategy, by its name or as a pattern.
 
-        The first three are conversations in which models call tools; a call with consequences that untrusted text could
-        have caused needs approval or is refused. The outcome says what was done, however it ends.
+        `native_react`, `plan_and_execute` and `spar` are conversations in which models call tools; a call with
+        consequences that untrusted text could have caused needs approval or is refused. `compiled` writes a plan. The
+        outcome says what was done, however it ends.
 
         Args:
             request: The user's request.
             strategy: By default the configured one. `compiled` does what `run` does; `auto` chooses for the request,
-                and the outcome's `choice` says why. Or what `choose_strategy` chose.
+                and the outcome's `choice` says why. Or what `choose_strategy` chose. Or a pattern that takes a text.
             params: Parameters of the strategy, by default as configured.
             bounds: How much a conversation may take.
             approver: Asked about calls that need approval. Without one the answer is no.
-            asker: Answers questions; only for `compiled`.
+            asker: Answers questions; only for `compiled` and for patterns.
             observer: Gets the progress of each step.
             audience: Gets the turns of a conversation.
             careful: Every irreversible call needs approval.
             deterministic: As in `plan`; only for `compiled`.
         """
         from bicameral.agent._architecture import run_compiled
+        from bicameral.patterns.kernel import Pattern, PatternWork, run_pattern
         from bicameral.patterns.strategies import StrategyChoice, run_strategy
 
+        if isinstance(strategy, Pattern):
+            asked = vouched_value(request) if isinstance(request, str) else request
+            runtime = self.runtime(
+                params=params,
+                bounds=bounds,
+                approver=approver,
+                observer=observer,
+                audience=audience,
+                careful=careful,
+                asker=asker,
+            )
+            return await run_pattern(PatternWork(strategy, (asked,)), runtime)
         choice = strategy if isinstance(strategy, StrategyChoice) else await self.choose_strategy(request, strategy)
         if choice.strategy == "compiled":
             options: dict[str, Any] = {"asker": asker, "approver": approver_from(approver), "observer": observer}
@@ -209,6 +225,25 @@ class Agent(AgentRunning):
         models = self.runtime().models
         return await configured_classifier(self.config).choose(asked, self.planning_registry, models)
 
+    def as_subject(self, runtime: None = None, /, *, strategy: str | None = None) -> Subject[str, Any]:
+        """This agent as the subject of an evaluation: each case is a request, with nobody to approve anything.
+
+        Calls that need no approval are made: evaluate it with tools whose effects do not matter.
+
+        Args:
+            runtime: Nothing; the agent has its own.
+            strategy: As in `work`.
+        """
+        from bicameral.evaluation import Subject, hash_of
+        from bicameral.patterns.kernel import labelled_answer
+
+        async def attempt(request: Labelled[str], seed: int) -> Labelled[Any]:
+            return labelled_answer(await self.work(request, strategy=strategy))
+
+        names = [self._models.privileged.name, self._models.quarantined.name]
+        facts = [strategy or self.config.agent.planning_strategy, names, self.planning_registry.fingerprint]
+        return Subject(f"agent ({strategy or 'as configured'})", attempt, hash_of(facts))
+
     def runtime(
         self,
         *,
@@ -218,6 +253,8 @@ class Agent(AgentRunning):
         observer: Observer | None = None,
         audience: ConversationObserver | None = None,
         careful: bool = False,
+        asker: Asker | None = None,
+        caps: Limits | None = None,
     ) -> Runtime:
         """The runtime of a strategy or a pattern: this agent's models, tools, policy and journal.
 
@@ -225,6 +262,7 @@ class Agent(AgentRunning):
             >>> await ReWOO().run(agent.runtime(), user_input("Which of the three is cheapest?"))
         """
         from bicameral.agent._architecture import configured_params
+        from bicameral.agent._pattern_plans import PatternPlanner
         from bicameral.patterns.strategies import ConversationObserver, ModelPair, Runtime
 
         models = ModelPair(
@@ -243,8 +281,10 @@ class Agent(AgentRunning):
             observer,
             audience or ConversationObserver(),
             careful,
-            self.config.caps,
+            caps or self.config.caps,
             self._executor,
+            asker,
+            PatternPlanner(self, self._delta, self._limits),
         )
 
     @within_budget
@@ -256,17 +296,30 @@ class Agent(AgentRunning):
         approver: Approver | ApproveFunction | None = None,
         observer: Observer | None = None,
         caps: Limits | None = None,
+        strategy: Pattern[..., Any] | None = None,
     ) -> RunOutcome:
         """Continue a run that waits for a person, was interrupted, or lost its process; its outcome, if it has ended.
 
         Recorded steps are not done again. It is refused with `run.other-code` if tools or policies are not those it was
-        begun with; its caps are by default those it was begun with.
+        begun with.
+
+        Args:
+            run: The id of the run, of a plan or of a pattern.
+            asker: Answers questions.
+            approver: Asked about calls that need approval.
+            observer: Gets the progress of each step.
+            caps: How much the run of a plan may take, by default as it was begun with. A pattern keeps its own.
+            strategy: The pattern of the run, if it holds something that only its program has.
         """
+        from bicameral.patterns.kernel import is_pattern_run, resume_pattern_work
+
+        journal = self._required_journal
+        if is_pattern_run(journal, run):
+            runtime = self.runtime(approver=approver, observer=observer, asker=asker)
+            return await resume_pattern_work(journal, run, runtime, pattern=strategy)
         people: dict[str, Any] = {"asker": asker, "approver": approver_from(approver)}
         options: dict[str, Any] = {**people, "observer": observer, "caps": caps}
-        return await resume_plan(
-            self._required_journal, run, self.registry, policy=self.policy, extractor=self._executor, **options
-        )
+        return await resume_plan(journal, run, self.registry, policy=self.policy, extractor=self._executor, **options)
 
     @property
     def _required_journal(self) -> Journal:

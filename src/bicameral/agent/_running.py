@@ -14,7 +14,7 @@ from bicameral.agent._typed_output import OutputType, TypedOutcome
 from bicameral.agent._wiring import within_budget
 from bicameral.binding import binding_doubts
 from bicameral.errors import PlanError
-from bicameral.labels import Labelled, join
+from bicameral.labels import Labelled, join, vouched_value
 from bicameral.limits import Limits
 from bicameral.plans import Plan
 from bicameral.runs import (
@@ -35,6 +35,7 @@ from bicameral.runs import (
 if TYPE_CHECKING:
     from bicameral.agent._agent import Agent
     from bicameral.agent._material import Material
+    from bicameral.patterns.kernel import TextPattern
 
 T = TypeVar("T")
 
@@ -56,6 +57,7 @@ class AgentRunning(AgentContinuation):
         doubts: Sequence[Doubt] = (),
         material: Material | Labelled[str] | str | None = None,
         may_replace: bool = False,
+        strategy: TextPattern | None = None,
     ) -> TypedOutcome[T]: ...
 
     @overload
@@ -72,6 +74,7 @@ class AgentRunning(AgentContinuation):
         doubts: Sequence[Doubt] = (),
         material: Material | Labelled[str] | str | None = None,
         may_replace: bool = False,
+        strategy: TextPattern | None = None,
     ) -> RunOutcome: ...
 
     @within_budget
@@ -88,6 +91,7 @@ class AgentRunning(AgentContinuation):
         doubts: Sequence[Doubt] = (),
         material: Material | Labelled[str] | str | None = None,
         may_replace: bool = False,
+        strategy: TextPattern | None = None,
     ) -> RunOutcome:
         """Run a plan, or plan a request and run it. A plan with errors is refused before anything happens.
 
@@ -113,11 +117,48 @@ class AgentRunning(AgentContinuation):
                 `input_lines`, `input_rows` or `input_value`; it counts as anybody's.
             may_replace: Whether the plan of a model may replace files that the request does not say to replace. By
                 default the approver is asked. It holds for a plan; a request is asked about in any case.
+            strategy: A pattern that works on the request instead of a plan, such as `ReWOO()`: with the same models,
+                tools, policy and record. Options that are about a plan do not go with it. An `output` is checked and
+                never filled in.
         """
+        if strategy is not None:
+            if deterministic or doubts or material is not None or may_replace:
+                raise PlanError(
+                    "plan.not-for-strategy",
+                    "`deterministic`, `doubts`, `material` and `may_replace` are about a plan, and a strategy has none",
+                    fix="Leave them out, or leave `strategy` out.",
+                )
+            return await self._run_pattern(
+                what, strategy, None if output is None else OutputType(output), asker, approver, observer, caps
+            )
         options = RunOptions(asker, approver_from(approver), observer, caps, tuple(doubts), may_replace)
         wanted = None if output is None else OutputType(output)
         outcome = await self._run(what, options, wanted, NOBODY_TOLD, deterministic=deterministic, material=material)
         return outcome if wanted is None else wanted.convert(outcome)
+
+    async def _run_pattern(
+        self,
+        what: Plan | Planned | Checked | str | Labelled[str],
+        pattern: TextPattern,
+        output: OutputType[Any] | None,
+        asker: Asker | None,
+        approver: Approver | ApproveFunction | None,
+        observer: Observer | None,
+        caps: Limits | None,
+    ) -> RunOutcome:
+        from bicameral.patterns.kernel import PatternWork, run_pattern_work
+
+        if not isinstance(what, str | Labelled):
+            raise PlanError(
+                "plan.strategy-without-request",
+                "a strategy works on a request, and not on a plan",
+                fix="Give the request, or leave `strategy` out.",
+            )
+        # A request without a label is the user's own text; one with a label keeps it.
+        asked = vouched_value(what) if isinstance(what, str) else what
+        runtime = cast("Agent", self).runtime(approver=approver, observer=observer, asker=asker, caps=caps)
+        outcome = await run_pattern_work(PatternWork(pattern, (asked,)), runtime)
+        return outcome if output is None else output.convert(outcome)
 
     async def stream(
         self,

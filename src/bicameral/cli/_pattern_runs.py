@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import tempfile
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -187,22 +186,6 @@ def parse_pattern_knobs(id: str, written: tuple[str, ...]) -> dict[str, Any]:
     return knobs
 
 
-def build_pattern(id: str, knobs: Mapping[str, Any]) -> Pattern[..., Any]:
-    """The pattern, to be run with a request; an error for one that needs more than its knobs and one text."""
-    from bicameral.patterns import pattern_class
-
-    kind = pattern_class(id)
-    needs = [each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING]  # pyright: ignore[reportArgumentType]
-    takes = list(inspect.signature(kind.execute).parameters.values())[2:]
-    if needs or sum(each.default is inspect.Parameter.empty for each in takes) != 1:
-        raise CatalogError(
-            "pattern.needs-more",
-            f"{id} needs more than a request",
-            fix=f"Run its example with `bicameral patterns run {id}`, or use it from Python.",
-        )
-    return kind(**{name: value for name, value in knobs.items() if name in {each.name for each in fields(kind)}})  # pyright: ignore[reportArgumentType]
-
-
 class PatternRunner:
     """Runs a pattern, and shows its trace and outcome."""
 
@@ -211,7 +194,9 @@ class PatternRunner:
 
     async def run_request(self, agent: Agent, id: str, request: str, knobs: Mapping[str, Any]) -> int:
         """Run the pattern with the tools of the agent, and return the exit code."""
-        pattern = build_pattern(id, knobs)
+        from bicameral.patterns import text_pattern
+
+        pattern = text_pattern(id, knobs)
         outcome = await self._run(agent, pattern, (user_input(request),), agent.registry, agent.policy)
         show_outcome(self._out, outcome, "pattern")
         self._out.write_json(_pattern_json(outcome))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _MAX_GIST = 100
-_ENDS = ("run-finished", "run-failed", "run-stopped", "reason-ended")
+RUN_ENDS = ("run-finished", "run-failed", "run-stopped", "reason-ended")
 NO_WORKER = "no worker is there: `bicameral worker` starts one"
 
 
@@ -48,7 +48,7 @@ def event_line(event: Event, *, full: bool = False) -> str:
     """
     clock = datetime.fromtimestamp(event.at).strftime("%H:%M:%S")
     head = f"{clock}  {event.kind:<13} {event.step:<8}"
-    doubts: list[dict[str, Any]] = event.body.get("doubts", []) if event.kind in _ENDS else []
+    doubts: list[dict[str, Any]] = event.body.get("doubts", []) if event.kind in RUN_ENDS else []
     if full:
         return f"{head}\n{json.dumps(event_json(event)['body'], ensure_ascii=False, indent=2)}"
     before = "".join(f"{clock}  doubt: {doubt['text']}\n" for doubt in doubts)
@@ -60,9 +60,17 @@ def _event_gist(event: Event) -> str:
     match event.kind:
         case "run-started" | "reason-started":
             named = f" (plan {body['plan_id']})" if body.get("plan_id") else ""
+            named += f" (pattern {body['pattern']})" if body.get("pattern") else ""
             text = str(body.get("request", "")) + named
         case "model-called" if body.get("open_reason"):
             text = f"{body.get('model', '')}, sees more than one typed sub-task: {body['open_reason']}"
+        case "model-called" if "asked" in body:
+            text = f"{body['asked']}: {body.get('model') or body.get('error', {}).get('code', '')} ({body['chamber']})"
+        case "note" if "noted" in body:
+            facts = ", ".join(f"{name} {value}" for name, value in body.items() if name not in ("noted", "at"))
+            text = f"{body['noted']}: {facts}" if facts else str(body["noted"])
+        case "note":
+            text = ", ".join(f"{name} {value}" for name, value in body.items() if isinstance(value, str | int | float))
         case "step-started" | "call-waits" | "call-denied" | "lookup-started":
             called = body.get("what") or body.get("tool", "")
             text = f"{called} {json.dumps(body.get('arguments', {}), ensure_ascii=False)}"

@@ -32,9 +32,10 @@ from bicameral.durable._views import (
     run_of_fallback,
     runs_of_rounds,
 )
-from bicameral.errors import BicameralError, DurableError
+from bicameral.errors import BicameralError, CatalogError, DurableError, RunError
 from bicameral.labels import user_input
 from bicameral.limits import RUN, ChamberUsage, Limits
+from bicameral.patterns.kernel import PatternWork, resume_pattern_work, run_pattern_work
 from bicameral.patterns.reasoner import ResumableRounds, RoundsSuspended
 from bicameral.planning import Intent
 from bicameral.plans import Plan, drop_bindings
@@ -114,7 +115,9 @@ class Attempt:
             return await asyncio.to_thread(self._give_up, events)
         self._questions = await self._runs.dispatch.run(answered_questions, run)
         try:
-            if events and events[0].kind == "run-started":
+            if "work" in self._submission:
+                outcome = await self._run_pattern(run, begun=bool(events))
+            elif events and events[0].kind == "run-started":
                 outcome = await self._resume_run(run)
             else:
                 facts = await self._plan(StoredAnswers.from_rows(self._questions, ()))
@@ -133,6 +136,9 @@ class Attempt:
         """Whether more steps have finished than at the start of the last attempt; then the run is not stuck."""
         records = await asyncio.to_thread(self._records, events)
         kinds = ("step-finished", "reason-planned", "reason-round")
+        if "work" in self._submission:
+            # A recorded reply is not asked for again.
+            kinds = (*kinds, "model-called")
         reached = sum(1 for record in records.values() for event in record if event.kind in kinds)
         if reached > self._row["reached"]:
             await self._runs.dispatch.run(record_progress, self._lease, reached)
@@ -208,6 +214,21 @@ class Attempt:
             caps=self._caps,
             leaving=self._leaving,
         )
+
+    async def _run_pattern(self, run: str, *, begun: bool) -> RunOutcome:
+        """Run the submitted pattern, or continue it."""
+        asker, approver = await asyncio.to_thread(self._people, run)
+        journal = self._runs.run_journal
+        runtime = replace(self._agent.runtime(asker=asker, approver=approver, caps=self._caps), journal=journal)
+        with self._agent.spending():
+            try:
+                if begun:
+                    return await resume_pattern_work(journal, run, runtime, leaving=self._leaving)
+                work = PatternWork.from_json(self._submission["work"])
+            except CatalogError as error:
+                # Another worker may have what this one lacks.
+                raise RunError("run.other-code", f"run {run} cannot be done here: {error}") from None
+            return await run_pattern_work(work, runtime, run=run, leaving=self._leaving)
 
     async def _run_rounds(self, facts: Mapping[str, Any], events: Sequence[Event]) -> AttemptResult:
         """Work on the request in rounds, or continue them. If they lead to nothing, what there was before counts."""

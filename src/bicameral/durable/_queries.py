@@ -44,8 +44,12 @@ MAX_EXPIRED = 100
 
 def validate_submission(submission: Submission) -> None:
     """Refuse a submission that cannot be run, before it is stored."""
-    if (submission.request is None) == (submission.plan is None):
-        raise _bad_submission("a run is submitted with a request or with a plan, and not with both")
+    if [submission.request, submission.plan, submission.work].count(None) != 2:
+        raise _bad_submission("a run is submitted with a request, a plan or a pattern, and with one of them")
+    if submission.strategy is not None and submission.request is None:
+        raise _bad_submission("a strategy works on a request", fix="Give a request, or the pattern as `work`.")
+    if submission.pattern_work is not None and submission.deterministic:
+        raise _bad_submission("a pattern does not plan, so it has no deterministic planning")
     if submission.request is not None and not submission.request.strip():
         raise _bad_submission("the request is empty")
     if submission.request is not None and len(submission.request) > MAX_REQUEST:
@@ -73,10 +77,16 @@ def submission_json(submission: Submission) -> str:
     """A submission as it is stored for the attempts."""
     caps = None if submission.caps is None else submission.caps.to_json()
     plan = None if submission.plan is None else submission.plan.to_json()
-    facts = {"request": submission.request, "plan": plan, "deterministic": submission.deterministic}
+    facts: dict[str, Any] = {
+        "request": submission.request,
+        "plan": plan,
+        "deterministic": submission.deterministic,
+    }
+    if (work := submission.pattern_work) is not None:
+        facts["work"] = work.to_portable_json()
     text = json.dumps({**facts, "answer_within": submission.answer_within, "caps": caps}, separators=(",", ":"))
     if len(text) > MAX_PLAN:
-        raise _bad_submission(f"the plan is longer than {MAX_PLAN:,} characters")
+        raise _bad_submission(f"the plan or the pattern is longer than {MAX_PLAN:,} characters")
     return text
 
 
@@ -97,7 +107,13 @@ def run_view(row: sa.RowMapping, waits_for: tuple[str, ...] = ()) -> RunView:
         effects=tuple(outcome.get("effects", ())),
         waits_for=waits_for,
         usage=outcome.get("usage", {}),
+        pattern=_pattern_of(row["submission"]),
     )
+
+
+def _pattern_of(submission: str) -> str | None:
+    """The id of a submitted pattern. A text without the key as JSON writes it, such as a long plan, is not parsed."""
+    return None if '"work":{' not in submission else json.loads(submission)["work"]["pattern"]
 
 
 def has_long_answer(row: sa.RowMapping) -> bool:
@@ -158,11 +174,10 @@ def insert_run(tx: Transaction, run: str, submission: Submission) -> str:
     runs = tx.runs
     due = None if submission.not_before is None else submission.not_before.timestamp()
     later = due is not None and due > tx.db.execute(sa.select(tx.now)).scalar_one()
-    goal = submission.plan.goal if submission.plan else ""
     row = {
         "run": run,
         "user": submission.user,
-        "request": submission.request if submission.request is not None else goal,
+        "request": submission.title[:MAX_REQUEST],
         "submission": submission_json(submission),
         "state": "queued",
         "attempt": 1,

@@ -19,6 +19,7 @@ from bicameral.types import value_to_json
 
 if TYPE_CHECKING:
     from bicameral.limits import Limits
+    from bicameral.patterns.kernel import PatternWork, TextPattern
     from bicameral.plans import Plan
 
 REQUIRED_PACKAGES = ("sqlalchemy", "dbos", "psycopg")
@@ -61,11 +62,14 @@ def _field_json(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A run to be done: a request in words or a plan, and how to run it.
+    """A run to be done: a request in words, a plan or a pattern, and how to run it.
 
     Args:
-        request: The user's request. Exactly one of `request` and `plan` is given.
+        request: The user's request. Exactly one of `request`, `plan` and `work` is given.
         plan: A plan that is run as it is.
+        strategy: With a request: the pattern that works on it, instead of a plan.
+        work: A pattern with its arguments, whose labels go with them. Like a strategy it must be made of what this
+            package has: a worker is another program (`pattern.not-portable`).
         user: The owner: only this user sees the run and answers its questions.
         priority: From 1, which is claimed first, to 9.
         not_before: The run stays queued until then; needs a time zone.
@@ -78,10 +82,13 @@ class Submission:
 
     Example:
         >>> Submission(request="How many lines of notes.txt mention invoices?", user="ann")
+        >>> Submission(request="Which of the three is cheapest?", strategy=ReWOO())
     """
 
     request: str | None = None
     plan: Plan | None = None
+    strategy: TextPattern | None = None
+    work: PatternWork | None = None
     user: str = "local"
     priority: int = 5
     not_before: datetime | None = None
@@ -94,6 +101,22 @@ class Submission:
         # A request counts as the user's own text. Untrusted text that an outcome handed out is refused here: the queue
         # carries no labels, so the worker could not tell any more.
         vouched_value(self.request)
+
+    @property
+    def pattern_work(self) -> PatternWork | None:
+        """The pattern with its arguments, if it is one."""
+        if self.strategy is None or self.request is None:
+            return self.work
+        from bicameral.patterns.kernel import PatternWork
+
+        return PatternWork(self.strategy, (vouched_value(self.request),))
+
+    @property
+    def title(self) -> str:
+        """The request, the goal of the plan, or what the pattern works on."""
+        if self.request is not None:
+            return self.request
+        return self.plan.goal if self.plan is not None else "" if self.work is None else self.work.title
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +145,8 @@ class RunView(_View):
     usage: Mapping[str, Any] = field(default_factory=dict[str, Any])
     seconds: float | None = None
     key: str | None = None
+    pattern: str | None = None
+    """The id of the pattern, if it is the run of one."""
 
     @property
     def has_ended(self) -> bool:

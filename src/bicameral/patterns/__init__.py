@@ -15,26 +15,40 @@ from typing import TYPE_CHECKING, Any
 
 from bicameral.patterns._implementations import (
     IMPLEMENTED as IMPLEMENTED,
+    MODEL_PREFIX as MODEL_PREFIX,
     PRODUCT as PRODUCT,
     example_of as example_of,
+    model_pattern as model_pattern,
     pattern_class as pattern_class,
+    text_pattern as text_pattern,
+    text_patterns as text_patterns,
 )
 
 if TYPE_CHECKING:
     from bicameral.patterns.humanizer.identity import IdentityPersistence as IdentityPersistence
     from bicameral.patterns.humanizer.skills import SkillAccumulation as SkillAccumulation
     from bicameral.patterns.integration.command_line import CommandLine as CommandLine
+    from bicameral.patterns.integration.direct_call import DirectCall as DirectCall
     from bicameral.patterns.integration.tool_call import ToolCalling as ToolCalling
     from bicameral.patterns.knowledge.retrieval import Retrieval as Retrieval
     from bicameral.patterns.knowledge.scratchpad import Scratchpad as Scratchpad
+    from bicameral.patterns.orchestration.chain import Chain as Chain
+    from bicameral.patterns.orchestration.isolation import AgentIsolation as AgentIsolation
     from bicameral.patterns.orchestration.orchestrator_workers import OrchestratorWorkers as OrchestratorWorkers
     from bicameral.patterns.orchestration.parallelization import Parallelization as Parallelization
+    from bicameral.patterns.orchestration.single_agent import SingleAgent as SingleAgent
     from bicameral.patterns.reasoning.react import ReAct as ReAct
     from bicameral.patterns.reasoning.rewoo import ReWOO as ReWOO
+    from bicameral.patterns.reliability.degradation import GracefulDegradation as GracefulDegradation
     from bicameral.patterns.reliability.guardrails import Guardrails as Guardrails
+    from bicameral.patterns.reliability.injection_shield import InjectionShield as InjectionShield
     from bicameral.patterns.reliability.judge import Judge as Judge
+    from bicameral.patterns.reliability.offline_eval import OfflineEval as OfflineEval
+    from bicameral.patterns.reliability.schema_validation import SchemaValidation as SchemaValidation
+    from bicameral.patterns.reliability.tool_budget import ToolBudget as ToolBudget
     from bicameral.patterns.signal.few_shot import FewShot as FewShot
     from bicameral.patterns.signal.output_template import OutputTemplate as OutputTemplate
+    from bicameral.patterns.signal.zero_shot import ZeroShot as ZeroShot
 
     from .kernel import (
         Answered as Answered,
@@ -49,13 +63,14 @@ if TYPE_CHECKING:
         format_text as format_text,
         from_user as from_user,
         join_labelled as join_labelled,
+        pattern_tool as pattern_tool,
         program_text as program_text,
         untrusted_value as untrusted_value,
     )
 
 _HOMES = {where.partition(":")[2]: where.partition(":")[0] for where in IMPLEMENTED.values()} | dict.fromkeys(
     "Answered Context Exhausted GaveUp Labelled Outcome Pattern PatternExample Role "
-    "format_text from_user join_labelled program_text untrusted_value".split(),
+    "format_text from_user join_labelled pattern_tool program_text untrusted_value".split(),
     "kernel",
 )
 

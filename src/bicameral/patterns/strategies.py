@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from bicameral.boundary import Executor, Extractor
 from bicameral.errors import BicameralError, JournalError
@@ -28,7 +28,6 @@ from bicameral.labels import (
 from bicameral.limits import RUN_LIMITS, STRATEGY, STRATEGY_LIMITS, Limits, LimitUsage, Meter
 from bicameral.models import Chamber, ModelReply, ModelRequest
 from bicameral.patterns._conversation import (
-    CallPath as CallPath,
     ConversationObserver as ConversationObserver,
     LabelledMessage as LabelledMessage,
     ModelCalls as ModelCalls,
@@ -83,9 +82,12 @@ from bicameral.routing import call_context
 from bicameral.runs import (
     ENGINE_VERSION,
     Approver,
+    Asker,
     CallDecision,
     CallGate,
+    Checked,
     Decider,
+    Doubt,
     Finished,
     Grants,
     Journal,
@@ -97,6 +99,7 @@ from bicameral.runs import (
     Replayed,
     RunOutcome,
     ShouldLeave,
+    StartState,
     Workload,
     label_tree_json,
     replay_workload,
@@ -122,6 +125,20 @@ _STRATEGY_FUNCTIONS: Mapping[str, StrategyFunction] = {
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedRequest:
+    """The result of a plan's check, with what is not sure about the plan."""
+
+    checked: Checked
+    doubts: tuple[Doubt, ...] = ()
+
+
+class RequestPlanner(Protocol):
+    """Writes plans for patterns: for a trusted request, over these tools, for a run that starts so."""
+
+    async def plan_request(self, request: Labelled[str], registry: Registry, start: StartState) -> PlannedRequest: ...
+
+
+@dataclass(frozen=True, slots=True)
 class Runtime:
     """Everything that a strategy or a pattern needs besides the request.
 
@@ -131,6 +148,8 @@ class Runtime:
         careful: Whether a person is asked before every call that cannot be undone, also where policy allows it.
         caps: What the run may take, tools and models together.
         executor: Fills typed blanks in a strategy; by default with the quarantined model.
+        asker: Answers questions.
+        planner: Writes the plans of patterns that plan.
     """
 
     models: ModelPair
@@ -144,6 +163,8 @@ class Runtime:
     careful: bool = False
     caps: Limits = RUN_LIMITS
     executor: Executor | None = None
+    asker: Asker | None = None
+    planner: RequestPlanner | None = None
 
     @property
     def extractor(self) -> Executor:
@@ -237,6 +258,7 @@ async def run_recorded(
         may_wait=may_wait,
         leaving=leaving,
         extractor=runtime.extractor,
+        asker=runtime.asker,
     )
     return outcome, made[0] if made else None
 

@@ -26,7 +26,7 @@ from bicameral.runs._approvals import (
     approver_from as approver_from,
     shown_hash as shown_hash,
 )
-from bicameral.runs._call_gate import CallGate as CallGate
+from bicameral.runs._call_gate import CallGate as CallGate, CallPath as CallPath
 from bicameral.runs._call_policy import (
     CallDecision as CallDecision,
     Decider as Decider,
@@ -53,8 +53,13 @@ from bicameral.runs._doubts import (
     SelectionLog as SelectionLog,
     find_resting_steps as find_resting_steps,
 )
-from bicameral.runs._effect_execution import interrupt_grace as interrupt_grace
+from bicameral.runs._effect_execution import (
+    CallAttempts as CallAttempts,
+    interrupt_grace as interrupt_grace,
+    use_call_attempts as use_call_attempts,
+)
 from bicameral.runs._effects import (
+    TRANSIENT_CODES as TRANSIENT_CODES,
     Asker as Asker,
     EffectHandler as EffectHandler,
     LiveEffectHandler as LiveEffectHandler,
@@ -112,6 +117,7 @@ from bicameral.runs._run import (
     run_plan as run_plan,
     run_workload as run_workload,
 )
+from bicameral.runs._run_parts import PartOfRun as PartOfRun, RunPart as RunPart
 from bicameral.runs._run_record import (
     RecordedEffectHandler as RecordedEffectHandler,
     RunRecord as RunRecord,

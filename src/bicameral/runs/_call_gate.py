@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from bicameral.errors import BicameralError, Place, RunError, ToolError
 from bicameral.labels import NOTHING, Label, LabelTree, taint
@@ -41,11 +41,11 @@ from bicameral.runs._call_policy import (
     decision_json,
     possible_grant,
 )
-from bicameral.runs._effect_execution import finish_despite_cancel
 from bicameral.runs._effects import EffectHandler
 from bicameral.runs._lookahead import CallRequest, FutureCallVisitor
 from bicameral.runs._observability import record_decision
 from bicameral.runs._replacing import ReplaceRule, ask_before_replacing, narrow_replaced
+from bicameral.runs._run_parts import PartOfRun, RunPart
 from bicameral.telemetry import span
 from bicameral.tools import Tool, bind_attached_files, describe_changes
 from bicameral.types import to_plain
@@ -53,6 +53,7 @@ from bicameral.types import to_plain
 CallResult = tuple[Any, LabelTree]
 """The result of a call, with its labels."""
 
+NoteLabels = Callable[[dict[str, LabelTree]], None]
 VisitFutureCalls = Callable[[FutureCallVisitor], tuple[set[str], set[str]]]
 """Visits the future calls that are known. Returns the steps of the plan whose calls are known, and the others."""
 
@@ -77,6 +78,7 @@ class _HeldCall:
     begun: bool = False
     withdrawn: bool = False
     """Whether the part that asked for it was cancelled."""
+    owner: asyncio.Task[Any] | None = field(default_factory=asyncio.current_task)
     meters: tuple[Meter, ...] = field(default_factory=lambda: meters_in_force(STRATEGY))
     """The meters of the part that asks for it: their time stands still while a person is asked."""
 
@@ -85,6 +87,27 @@ class _HeldCall:
         if self.pending is None:
             return None
         return AskedCall(self.pending, self.facts, call_hash(self.tool, self.bound))
+
+
+class CallPath(Protocol):
+    """Decides about a call and makes it: the call gate of the run, or a wrapper around it."""
+
+    @property
+    def failure(self) -> BaseException | None: ...
+
+    async def make_call(
+        self,
+        step: str,
+        tool: Tool,
+        arguments: dict[str, Any],
+        trees: Mapping[str, LabelTree],
+        pc: Label,
+        places: dict[str, LabelTree],
+        note: Callable[[dict[str, LabelTree]], None],
+        /,
+        *,
+        needed: bool,
+    ) -> tuple[Any, LabelTree] | None: ...
 
 
 class CallGate:
@@ -108,6 +131,8 @@ class CallGate:
         grants: What a person granted for the whole run.
         assembled: By step, the arguments that a model's plan assembles, as the proof knows them.
         replacing: Asks before files are replaced; None if that needs no question.
+        ordered: Whether all changes keep their order, as in a plan. Parts of a pattern keep only their own: each makes
+            its calls itself, so that none of them acts for another that is cancelled meanwhile.
     """
 
     def __init__(
@@ -120,6 +145,7 @@ class CallGate:
         grants: Iterable[Grant] = (),
         assembled: Mapping[str, frozenset[str]] | None = None,
         replacing: ReplaceRule | None = None,
+        ordered: bool = True,
     ) -> None:
         self.mode: Mode = decider.mode
         self._decider = decider
@@ -132,9 +158,12 @@ class CallGate:
         # One question at a time. Whoever waits for the lock finds the answers of the question before.
         self._lock = asyncio.Lock()
         self._failure: BicameralError | Suspend | None = None
+        self._part_places: dict[str, tuple[dict[str, LabelTree], NoteLabels]] = {}
+        """By step, what a tool that is a part of the run knows of the places that were written to."""
         self._ahead = ahead
         self._assembled = assembled or {}
         self._replacing = replacing
+        self._ordered = ordered
         for grant in grants:
             self._grant(grant)
 
@@ -196,6 +225,8 @@ class CallGate:
         `places` are the labels of the names that earlier calls wrote to. They are updated, and `note` gets the changed
         ones before the call and after it: a call that fails may have written all the same.
         """
+        if isinstance(tool.run, PartOfRun):
+            self._part_places[step] = places, note
         call_labels, stored = recall_stored_labels(tool, labels, arguments, places)
         note(places_after_call(tool, labels, arguments, stored, pc, places))
         result = await self._call(CallRequest(step, tool, arguments, call_labels, pc), needed=needed)
@@ -309,15 +340,12 @@ class CallGate:
         if held.refused:
             raise refusal_error(held.step, held.tool.name)
         if held.result is None:
-            if held.begun:
-                # It was begun in the flush of another part, which was cancelled and did not wait for its end.
-                raise _approval_mismatch(held)
             held.result = await self._make_held_call(held, self._lock)
         return held.result
 
     async def ask_person(self, call: PendingCall) -> bool:
         """Whether a person says yes to a question of a pattern; one question is asked at a time."""
-        await self._handler.wait_if_unrecorded(call.step)
+        await self._handler.wait_if_unrecorded(call.step, call)
         async with self._lock:
             if self._failure is not None:
                 raise self._failure
@@ -337,7 +365,7 @@ class CallGate:
             each.refused = self._permits.answer(asked) is not True
         refused: _HeldCall | None = None
         for each in waiting:
-            if not each.tool.changes or each.withdrawn:
+            if not each.tool.changes or each.withdrawn or not self._makes(each):
                 # The step that waits for its result makes this call itself (see `_hold`), or nobody waits for it.
                 continue
             if each.refused:
@@ -345,12 +373,13 @@ class CallGate:
             elif refused is None or each.pending is not None:
                 # After a refusal only what a person approved is made: the run will fail. The lock is held by `flush`.
                 each.begun = True
-                task, stopped = await finish_despite_cancel(self._make_held_call(each, nullcontext()))
-                each.result = task.result()
-                if stopped:
-                    raise asyncio.CancelledError
+                each.result = await self._make_held_call(each, nullcontext())
         if refused is not None:
             raise refusal_error(refused.step, refused.tool.name)
+
+    def _makes(self, held: _HeldCall) -> bool:
+        """Whether the task that asks makes this call too."""
+        return self._ordered or held.owner is asyncio.current_task()
 
     async def _ask_open(self, due: Sequence[AskedCall]) -> None:
         """Ask about the due calls that have no answer yet, and about future calls with them."""
@@ -469,6 +498,10 @@ class CallGate:
         return pending
 
     async def _call_and_label(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels) -> CallResult:
+        if isinstance(tool.run, PartOfRun):
+            places, note = self._part_places.pop(step)
+            part = RunPart(step, self._handler, self._decider, bound, labels.inputs, labels.control, places, note)
+            return await tool.run.run_inside(part)
         value = await self._handler.call(step, tool, bound, labels)
         return value, labels.result_labels(value)
 

@@ -71,6 +71,16 @@ class StepLabels:
         self._looked_up = join(self._looked_up, label)
         self._found = None
 
+    @property
+    def inputs(self) -> Mapping[str, LabelTree]:
+        """The labels of its inputs."""
+        return self._labels
+
+    @property
+    def control(self) -> Label:
+        """The label of the control flow."""
+        return self._pc
+
     def start_facts(self) -> dict[str, Any]:
         """What is recorded when the step begins."""
         facts: dict[str, Any] = {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from bicameral.errors import BicameralError, RunError, ToolError, describe_error
@@ -19,17 +21,59 @@ CLEANUP_SECONDS = 1.0
 EffectAction = Callable[[], Coroutine[Any, Any, Any]]
 
 
-async def call_with_timeout(tool: Tool, bound: dict[str, Any]) -> Any:
-    """What a tool returns, or an error if it takes longer than it may."""
+MAX_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CallAttempts:
+    """How often a call of a tool that may be repeated is tried, and how long each attempt may take.
+
+    Args:
+        most: The most attempts.
+        pause: The seconds before the second attempt; they double from one to the next.
+        seconds: The most seconds of one attempt, if that is less than the tool's own time limit.
+        before: Called before each attempt; raises to refuse it.
+        after: Called after each attempt, with its error if it failed.
+    """
+
+    most: int = MAX_ATTEMPTS
+    pause: float = 0.4
+    seconds: float | None = None
+    before: Callable[[int], None] = lambda attempt: None
+    after: Callable[[int, BaseException | None], None] = lambda attempt, error: None
+
+
+_CALL_ATTEMPTS: ContextVar[CallAttempts | None] = ContextVar("bicameral-call-attempts", default=None)
+_DEFAULT_ATTEMPTS = CallAttempts()
+
+
+@contextmanager
+def use_call_attempts(attempts: CallAttempts) -> Generator[None]:
+    """Try the calls that are made inside in this way."""
+    token = _CALL_ATTEMPTS.set(attempts)
+    try:
+        yield
+    finally:
+        _CALL_ATTEMPTS.reset(token)
+
+
+def current_call_attempts() -> CallAttempts:
+    """How calls of tools are tried here."""
+    return _CALL_ATTEMPTS.get() or _DEFAULT_ATTEMPTS
+
+
+async def call_with_timeout(tool: Tool, bound: dict[str, Any], seconds: float | None = None) -> Any:
+    """What a tool returns, or an error if it takes longer than it may: its own time, or `seconds` if that is less."""
     # A copy for each attempt: a tool that changes its arguments must not change the plan's variables.
     given = {name: to_plain(value) for name, value in bound.items()}
+    limit = tool.timeout if seconds is None else min(seconds, tool.timeout)
     try:
-        async with asyncio.timeout(tool.timeout):
+        async with asyncio.timeout(limit):
             return await tool.call(given)
     except TimeoutError:
         raise ToolError(
             "tools.timeout",
-            f"{tool.name!r} took longer than {tool.timeout:g} s",
+            f"{tool.name!r} took longer than {limit:g} s",
             fix="Its effect may or may not have happened." if tool.changes else None,
         ) from None
 

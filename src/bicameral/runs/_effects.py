@@ -38,6 +38,7 @@ from bicameral.runs._approvals import (
     ApprovalResult,
     Approver,
     PendingAsk,
+    PendingCall,
     Suspend,
     ask_approver,
 )
@@ -48,6 +49,7 @@ from bicameral.runs._doubts import NO_LABEL, SelectionLog
 from bicameral.runs._effect_execution import (
     EffectAction,
     call_with_timeout,
+    current_call_attempts,
     finish_despite_cancel,
     finish_within,
     run_with_typed_errors,
@@ -73,7 +75,6 @@ from bicameral.tools import (
 )
 from bicameral.types import Table, Type, mismatch, table_reference, to_plain, type_to_json, value_to_json
 
-MAX_ATTEMPTS = 3
 TRANSIENT_CODES = ("unreachable", "timeout")
 _MAX_WANTED = 80
 _TURN = re.compile(r"\[\d+\]")
@@ -98,6 +99,8 @@ class EffectHandler(Protocol):
     activity: Activity
     selections: SelectionLog
     citations: CitationLog
+    changes: ChangeHistory
+    """What the run has changed so far."""
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any: ...
 
@@ -133,8 +136,15 @@ class EffectHandler(Protocol):
         """The result of work that has an effect outside of the tools; `read` is the label of what decided it."""
         ...
 
-    async def wait_if_unrecorded(self, step: str) -> None:
-        """Wait for the cancellation of a part that was cut off before the end of this step, when it is run again."""
+    async def wait_if_unrecorded(self, step: str, call: PendingCall | None = None) -> None:
+        """Wait for the cancellation of a part that was cut off before the end of this step, when it is run again.
+
+        A step that only asks about a `call` ends with the answer.
+        """
+        ...
+
+    def limit_steps(self, limits: Mapping[str, float]) -> None:
+        """Set the seconds of steps that have a limit of their own, by their names without the turns of loops."""
         ...
 
     def record_note(self, step: str, facts: dict[str, Any]) -> None:
@@ -185,7 +195,7 @@ class LiveEffectHandler:
         time_limits: Mapping[str, float] | None = None,
         **services: Unpack[RunServices],
     ) -> None:
-        self._time_limits = time_limits or {}
+        self._time_limits = dict(time_limits or {})
         self._may_wait = may_wait
         self.meter = meter or Meter(RUN_LIMITS)
         self.effects: list[EffectDone] = []
@@ -305,7 +315,7 @@ class LiveEffectHandler:
         )
         return make_labelled(value, tree)
 
-    async def wait_if_unrecorded(self, step: str) -> None:
+    async def wait_if_unrecorded(self, step: str, call: PendingCall | None = None) -> None:
         return
 
     def recorded_note(self, step: str) -> Mapping[str, Any] | None:
@@ -448,6 +458,9 @@ class LiveEffectHandler:
             raise asyncio.CancelledError
         return value
 
+    def limit_steps(self, limits: Mapping[str, float]) -> None:
+        self._time_limits |= {_TURN.sub("", step): seconds for step, seconds in limits.items()}
+
     def _seconds_for(self, step: str) -> float | None:
         """The time limit of a step, whose path in a run also has the numbers of the turns of loops."""
         return self._time_limits.get(_TURN.sub("", step)) if self._time_limits else None
@@ -467,7 +480,9 @@ class LiveEffectHandler:
     async def _call_with_retries(self, step: str, tool: Tool, bound: dict[str, Any], found: dict[str, Any]) -> Any:
         """The result of a call. What it selected is added to the facts that are recorded with its result."""
         attempt, key = 1, derive_call_key(self._record.run, step, tool.name)
+        attempts = current_call_attempts()
         while True:
+            attempts.before(attempt)
             try:
                 with (
                     use_call_key(key),
@@ -475,21 +490,22 @@ class LiveEffectHandler:
                     collect_passages() as passages,
                     self._recording_changes(step, tool),
                 ):
-                    value = await call_with_timeout(tool, bound)
+                    value = await call_with_timeout(tool, bound, attempts.seconds)
+                attempts.after(attempt, None)
                 if passages:
                     found["passages"] = [passage.to_json() for passage in passages]
                 if selections:
                     found["selections"] = [selection.to_json() for selection in selections]
                 return value
-            except ToolError as error:
-                if not (
-                    (tool.idempotent or tool.keyed) and attempt < MAX_ATTEMPTS and error.code.endswith(TRANSIENT_CODES)
-                ):
+            except BaseException as error:
+                attempts.after(attempt, error)
+                again = (tool.idempotent or tool.keyed) and attempt < attempts.most
+                if not (again and isinstance(error, ToolError) and error.code.endswith(TRANSIENT_CODES)):
                     raise
                 self._record.write_later("step-retried", step, {"attempt": attempt, "error": error.to_json()})
-                again = {"error": str(error), "attempt": attempt}
-                self._notify(StepProgress("retrying", step, tool.name, facts=again))
-            await asyncio.sleep(0.2 * 2**attempt)
+                facts = {"error": str(error), "attempt": attempt}
+                self._notify(StepProgress("retrying", step, tool.name, facts=facts))
+            await asyncio.sleep(attempts.pause * 2 ** (attempt - 1))
             attempt += 1
 
     @contextmanager

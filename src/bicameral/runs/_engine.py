@@ -24,9 +24,10 @@ from bicameral.plans import (
     labels_after_ask,
     labels_after_extract,
     pc_inside,
+    static_path,
 )
 from bicameral.policy import Mode
-from bicameral.runs._call_gate import CallGate
+from bicameral.runs._call_gate import CallGate, CallPath
 from bicameral.runs._call_policy import ASSUMED_ACTIONABLE, ActionableText, Decider, Grant, StepLabels
 from bicameral.runs._citations import Citation
 from bicameral.runs._doubts import Doubt, find_resting_steps, merge_doubts
@@ -70,6 +71,8 @@ class PlanEngine:
         assembled: By step, the arguments that a model's plan assembles, as the proof knows them.
         doubts: What planning was not sure of.
         replacing: Asks before files are replaced; None if that needs no question.
+        root: What the names of its steps begin with, where the plan is a part of another run.
+        through: Makes the way of its calls to the gate, such as one with further checks.
     """
 
     def __init__(
@@ -89,18 +92,24 @@ class PlanEngine:
         assembled: Mapping[str, frozenset[str]] | None = None,
         doubts: Sequence[Doubt] = (),
         replacing: ReplaceRule | None = None,
+        root: str = "",
+        through: Callable[[CallGate], CallPath] | None = None,
     ) -> None:
         self._plan = plan
+        self._root = root
         self._given_doubts = tuple(doubts)
         self._start = start or StartState()
         self._registry = registry
         self._handler = handler
         self._decider = decider
         look = self._visit_future_calls if ahead else None
-        options: dict[str, Any] = {"grants": grants, "assembled": assembled, "replacing": replacing}
+        # As the gate looks them up: by the names of steps in the run, without the turns of loops.
+        named = {static_path(f"{root}{step}"): names for step, names in (assembled or {}).items()}
+        options: dict[str, Any] = {"grants": grants, "assembled": named, "replacing": replacing}
         self._gate = (
             None if decider is None else CallGate(decider, handler, self._actionable_text(plan), ahead=look, **options)
         )
+        self._calls: CallPath | None = self._gate if self._gate is None or through is None else through(self._gate)
         self._mode: Mode = "strict" if decider is None else decider.mode
         self._given = author_label(self._start.read, self._mode)
         self.written_labels: dict[str, LabelTree] = dict(self._start.written)
@@ -126,9 +135,9 @@ class PlanEngine:
         if self._before is not None:
             await self._before()
         if self._gate is not None and self._may_ask:
-            self._position.blocks[""] = RunningBlock(self._plan.steps, frame, flow)
+            self._position.blocks[self._root] = RunningBlock(self._plan.steps, frame, flow)
             await self._gate.ask_before_start(self._may_ask)
-        await self._block(self._plan.steps, frame, "", flow)
+        await self._block(self._plan.steps, frame, self._root, flow)
         if not self._local.has_answer:
             raise RunError("run.no-answer", "the plan ended without an answer")
         if self._gate is not None:
@@ -164,9 +173,9 @@ class PlanEngine:
     def _visit_future_calls(self, visit: FutureCallVisitor) -> tuple[set[str], set[str]]:
         """Visit the future calls that are known; returns the steps whose calls are known, and the others."""
         look = Lookahead(self._registry, self._footprints, self._local, self._mode, self._given, self._position, visit)
-        whole = self._position.blocks.get("")
+        whole = self._position.blocks.get(self._root)
         if whole is not None and not self._local.has_answer:
-            look.visit_block(whole.steps, copy_frame(whole.frame, look.work), "", whole.flow)
+            look.visit_block(whole.steps, copy_frame(whole.frame, look.work), self._root, whole.flow)
         return look.known, look.unknown
 
     async def _block(self, steps: Sequence[Step], frame: VariableFrame, at: str, flow: ControlFlow) -> None:
@@ -245,12 +254,12 @@ class PlanEngine:
         tool = self._registry[step.tool]
         evaluate = self._local.evaluate_by_columns if tool.columnar else self._local.evaluate
         arguments = {name: evaluate(argument, frame, at, pc) for name, argument in step.args.items()}
-        if self._gate is None:
+        if self._calls is None:
             return await self._handler.call(at, tool, tool.bind(arguments)), None
         # Without the control flow, which policy gets as a fact of its own: joined into the arguments it would hide
         # where a value itself comes from.
         labels = {name: self._local.label(argument, frame, self._given) for name, argument in step.args.items()}
-        return await self._gate.make_call(
+        return await self._calls.make_call(
             at, tool, arguments, labels, pc, frame.labels, self._note_written, needed=step.name in self._names_read
         )
 

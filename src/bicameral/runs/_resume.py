@@ -198,6 +198,7 @@ class ResumingEffectHandler:
         recorded.effects = live.effects
         self.selections = recorded.selections = live.selections
         self.citations = recorded.citations = live.citations
+        self.changes = live.changes
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any:
         if self._has_ended(step, lambda: tool_call_facts(tool, bound), labels):
@@ -216,8 +217,8 @@ class ResumingEffectHandler:
             await self._ask_to_repeat(step, name, ONCE_EFFECT, {}, "")
         return await self._live.do_once(step, name, work, read, repeatable=repeatable)
 
-    async def wait_if_unrecorded(self, step: str) -> None:
-        await self._recorded.wait_if_unrecorded(step)
+    async def wait_if_unrecorded(self, step: str, call: PendingCall | None = None) -> None:
+        await self._recorded.wait_if_unrecorded(step, call)
 
     async def extract(
         self,
@@ -244,6 +245,9 @@ class ResumingEffectHandler:
             return await self._from_record(self._recorded.ask_model(step, facts, ask))
         await wait_if_cut_off()
         return await self._live.ask_model(step, facts, ask)
+
+    def limit_steps(self, limits: Mapping[str, float]) -> None:
+        self._live.limit_steps(limits)
 
     def recorded_note(self, step: str) -> Mapping[str, Any] | None:
         return self._recorded.recorded_note(step)
@@ -578,7 +582,7 @@ def _resumable_plan(record: RunRecord, first: Event) -> Plan:
         raise JournalError(
             "journal.no-plan",
             f"run {record.run} is a conversation or a pattern and has no plan, so that it is not resumed here",
-            fix="A program resumes a pattern with `resume_pattern`; `bicameral runs show` tells what it did so far.",
+            fix="`Agent.resume` and `bicameral runs resume` go on with a pattern; a conversation can only be replayed.",
         )
     if "caps" not in first.body or "engine" not in first.body:
         raise _other_code_error(record.run, "it was begun by a version that could not resume runs")

@@ -22,6 +22,7 @@ from bicameral.plans import Plan
 from bicameral.policy import Mode
 from bicameral.runs._approvals import ApprovalQuestion, ApprovalResult, PendingCall, Permit, refusal_error, shown_hash
 from bicameral.runs._call_policy import Grant, RecordedDecider, StepLabels, label_tree_json
+from bicameral.runs._changes import ChangeHistory
 from bicameral.runs._citations import CitationLog
 from bicameral.runs._doubts import SelectionLog
 from bicameral.runs._effects import (
@@ -109,6 +110,7 @@ class RecordedEffectHandler:
         self.activity = Activity()
         self.selections = SelectionLog()
         self.citations = CitationLog()
+        self.changes = ChangeHistory()
         self.differences: list[str] = []
         self._started = record.started
         self._ended = record.finished
@@ -142,8 +144,8 @@ class RecordedEffectHandler:
         await self._wait_if_stopped(step)
         return make_labelled(value, tree)
 
-    async def wait_if_unrecorded(self, step: str) -> None:
-        if step not in self._ended:
+    async def wait_if_unrecorded(self, step: str, call: PendingCall | None = None) -> None:
+        if step not in self._ended if call is None else self._approval(step, call.hash) is None:
             await wait_if_cut_off()
 
     async def _wait_if_stopped(self, step: str) -> None:
@@ -278,6 +280,9 @@ class RecordedEffectHandler:
     def has_reply(self, step: str) -> bool:
         """Whether the reply of a model, or its failure, is recorded."""
         return step in self._replies
+
+    def limit_steps(self, limits: Mapping[str, float]) -> None:
+        """Recorded steps take no time."""
 
     def recorded_note(self, step: str) -> Mapping[str, Any] | None:
         return self._notes.get(step)

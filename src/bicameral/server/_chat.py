@@ -19,7 +19,7 @@ from fastapi import APIRouter, Header, Path, Request
 from pydantic import ConfigDict, Field
 
 from bicameral.durable import RunView, Submission
-from bicameral.errors import ServerError, nearest_name
+from bicameral.errors import ServerError
 from bicameral.labels import user_input
 from bicameral.runs import Ending
 from bicameral.server._context import HttpError, SafeJsonResponse, ServerContext, response_for
@@ -31,14 +31,18 @@ from bicameral.server._runs import (
     WatchResponse,
     citations_json,
     doubts_json,
+    model_names,
+    pattern_of_model,
     sse_message,
     submit_run,
     wait_until_settled,
 )
 from bicameral.server._schemas import (
+    MODEL_NAME,
     TYPED_TEXT,
     CitationTold,
     DoubtTold,
+    ModelName,
     RequestModel,
     ResponseModel,
     RunIdText,
@@ -46,7 +50,6 @@ from bicameral.server._schemas import (
 )
 from bicameral.server._tokens import AccessToken
 
-MODEL_NAME = "bicameral"
 MAX_MESSAGES = 200
 MAX_MESSAGE_CHARS = 5_000
 """More than a request may have, so that a request that is too long gets the error for that."""
@@ -83,7 +86,7 @@ class OtherMessage(_LenientModel):
 class ChatWanted(_LenientModel):
     """A request in the form of a chat."""
 
-    model: Annotated[str, Field(max_length=200, json_schema_extra={"enum": [MODEL_NAME]})]
+    model: ModelName
     messages: Annotated[
         list[Annotated[UserMessage | OtherMessage, Field(discriminator="role")]],
         Field(
@@ -145,7 +148,7 @@ class ChatTold(ResponseModel):
 
 
 class ModelTold(ResponseModel):
-    """The agent, as a model."""
+    """The agent or a pattern, as a model."""
 
     id: str
     object: Literal["model"]
@@ -154,7 +157,7 @@ class ModelTold(ResponseModel):
 
 
 class ModelList(ResponseModel):
-    """All there are: the agent."""
+    """All there are: the agent, and the patterns that work on a text."""
 
     object: Literal["list"]
     data: list[ModelTold]
@@ -224,7 +227,7 @@ def completion_json(view: RunView, ignored: list[str]) -> dict[str, Any]:
         "id": f"chatcmpl-{view.run}",
         "object": "chat.completion",
         "created": int(view.created.timestamp()),
-        "model": MODEL_NAME,
+        "model": model_of(view),
         "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
         "usage": token_usage(view),
         "bicameral": run_facts(view, ignored),
@@ -239,10 +242,15 @@ def completion_deltas(view: RunView) -> Iterator[dict[str, Any]]:
         yield {name: text[start : start + CHUNK_CHARS]}
 
 
-def completion_chunk(run: str, delta: dict[str, Any] | None, *, finish: str | None = None) -> dict[str, Any]:
+def model_of(view: RunView) -> str:
+    """The name of the model that a run is of."""
+    return MODEL_NAME if view.pattern is None else f"pattern:{view.pattern}"
+
+
+def completion_chunk(view: RunView, delta: dict[str, Any] | None, *, finish: str | None = None) -> dict[str, Any]:
     """A chunk of a streamed completion; without a delta it has no choice."""
     choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}]
-    head = {"id": f"chatcmpl-{run}", "object": "chat.completion.chunk", "created": 0, "model": MODEL_NAME}
+    head = {"id": f"chatcmpl-{view.run}", "object": "chat.completion.chunk", "created": 0, "model": model_of(view)}
     return head | {"choices": choices}
 
 
@@ -274,17 +282,17 @@ _CHAT_RESPONSES = {
 
 @chat_router.get("/v1/models", response_model=ModelList, responses=error_responses(), operation_id="list_models")
 async def list_models(_: Caller) -> SafeJsonResponse:
-    """The one model there is: the agent."""
-    return SafeJsonResponse({"object": "list", "data": [_model_json()]})
+    """The agent, and the patterns that work on a text."""
+    return SafeJsonResponse({"object": "list", "data": [_model_json(name) for name in model_names()]})
 
 
 @chat_router.get(
     "/v1/models/{model}", response_model=ModelTold, responses=error_responses(404), operation_id="get_model"
 )
 async def get_model(_: Caller, model: Annotated[str, Path(max_length=200)]) -> SafeJsonResponse:
-    """The agent as a model."""
-    _check_model(model)
-    return SafeJsonResponse(_model_json())
+    """The agent or a pattern as a model."""
+    pattern_of_model(model)
+    return SafeJsonResponse(_model_json(model))
 
 
 @chat_router.post(
@@ -301,23 +309,24 @@ async def complete(
     idempotency_key: IdempotencyKey = None,
     retry_count: Annotated[str, Header(alias="x-stainless-retry-count", include_in_schema=False)] = "0",
 ) -> Any:
-    """Run what the last message of the user asks for.
+    """Run what the last message of the user asks for: as a plan, or with `pattern:ID` as the model by that pattern.
 
     Messages before it are not read. A run that waits for an approval answers with its id; a run that failed answers
     with a `refusal` and no content. The run goes on if the client goes away, and a client that tries again after that
     is given the same run.
     """
-    _check_model(wanted.model)
+    strategy = pattern_of_model(wanted.model)
     text, ignored = _request_text(wanted, context), _ignored_parts(wanted)
     with ExitStack() as slots:
         # First the slot, then the run: a client that is refused must not have started one.
         slots.enter_context(context.watches.slot(caller.user))
         # A stainless SDK says that it retries: an effect must not happen twice because the first answer was slow.
-        view = await _recent_run(context, caller.user, text) if retry_count not in ("", "0") else None
+        view = await _recent_run(context, caller.user, text, wanted.model) if retry_count not in ("", "0") else None
         if view is None:
             # It came over the user's own channel, so it is the user's text even if it repeats an earlier answer.
             user_input(text)
-            view = await submit_run(context, Submission(request=text, user=caller.user, key=idempotency_key))
+            submission = Submission(request=text, strategy=strategy, user=caller.user, key=idempotency_key)
+            view = await submit_run(context, submission)
         headers = {"X-Bicameral-Run": view.run}
         if not wanted.stream:
             view = await wait_until_settled(context, view.run, caller, CHAT_SECONDS, request.is_disconnected)
@@ -334,7 +343,7 @@ async def _stream_completion(
     context: ServerContext, caller: AccessToken, view: RunView, ignored: list[str], usage: bool
 ) -> AsyncGenerator[bytes]:
     run = view.run
-    yield sse_message(completion_chunk(run, {"role": "assistant", "content": ""}))
+    yield sse_message(completion_chunk(view, {"role": "assistant", "content": ""}))
     settling = asyncio.ensure_future(wait_until_settled(context, run, caller, CHAT_SECONDS))
     try:
         while not (await asyncio.wait({settling}, timeout=KEEPALIVE_SECONDS))[0]:
@@ -347,18 +356,19 @@ async def _stream_completion(
     finally:
         settling.cancel()
     for delta in completion_deltas(view):
-        yield sse_message(completion_chunk(run, delta))
-    yield sse_message({**completion_chunk(run, {}, finish="stop"), "bicameral": run_facts(view, ignored)})
+        yield sse_message(completion_chunk(view, delta))
+    yield sse_message({**completion_chunk(view, {}, finish="stop"), "bicameral": run_facts(view, ignored)})
     if usage:
-        yield sse_message({**completion_chunk(run, None), "usage": token_usage(view)})
+        yield sse_message({**completion_chunk(view, None), "usage": token_usage(view)})
     yield b"data: [DONE]\n\n"
 
 
-async def _recent_run(context: ServerContext, user: str, text: str) -> RunView | None:
+async def _recent_run(context: ServerContext, user: str, text: str, model: str) -> RunView | None:
     """The run that the first try of a retrying client began; None if it began none."""
     since = datetime.now(UTC) - timedelta(seconds=RETRY_WINDOW_SECONDS)
     recent = await context.runs.list(user=user, limit=50)
-    return next((view for view in recent if view.request == text and view.created >= since), None)
+    asked = ((view.request, model_of(view), view) for view in recent if view.created >= since)
+    return next((view for request, name, view in asked if (request, name) == (text, model)), None)
 
 
 def _request_text(wanted: ChatWanted, context: ServerContext) -> str:
@@ -380,12 +390,5 @@ def _ignored_parts(wanted: ChatWanted) -> list[str]:
     return [*messages, *sorted(name[:100] for name in wanted.model_extra or {} if name != "stream_options")]
 
 
-def _check_model(model: str) -> None:
-    if model != MODEL_NAME:
-        message, nearest = "there is no such model", nearest_name(model, [MODEL_NAME])
-        error = ServerError("server.unknown-model", message, expected=repr(MODEL_NAME), nearest=nearest)
-        raise HttpError(404, error)
-
-
-def _model_json() -> dict[str, Any]:
-    return {"id": MODEL_NAME, "object": "model", "created": 0, "owned_by": "bicameral"}
+def _model_json(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "bicameral"}

@@ -13,12 +13,13 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from bicameral.durable import RunState, RunView, Submission
-from bicameral.errors import BindError, DurableError, PlanError, ServerError
+from bicameral.errors import BindError, CatalogError, DurableError, PlanError, ServerError, nearest_name
 from bicameral.labels import user_input
 from bicameral.server._context import HttpError, SafeJsonResponse, ServerContext, json_bytes
 from bicameral.server._endpoints import parse_checked_plan, public_doubt_json
 from bicameral.server._guard import Caller, CurrentContext, RunId, error_responses, token_ended_error
 from bicameral.server._schemas import (
+    MODEL_NAME,
     CapsGiven,
     CitationTold,
     EventTold,
@@ -33,6 +34,7 @@ from bicameral.server._tokens import AccessToken
 
 if TYPE_CHECKING:
     from bicameral.limits import Limits
+    from bicameral.patterns.kernel import TextPattern
     from bicameral.runs import Event
 
 
@@ -53,7 +55,7 @@ _LOCATION = {"Location": {"description": "Where the run is.", "schema": {"type":
     "/v1/runs",
     status_code=202,
     response_model=RunTold,
-    responses={**error_responses(409, body=True), 202: {"headers": _LOCATION}},
+    responses={**error_responses(404, 409, body=True), 202: {"headers": _LOCATION}},
     operation_id="submit",
 )
 async def submit(
@@ -138,13 +140,39 @@ async def build_submission(
     if isinstance(wanted, SubmitRequest):
         # It came over the user's own channel, so it is the user's text even if it repeats an earlier answer.
         user_input(wanted.request)
-        return Submission(request=wanted.request, deterministic=wanted.deterministic, **common)
+        strategy = pattern_of_model(wanted.model)
+        if strategy is not None and wanted.deterministic:
+            message = "a pattern does not plan, so it has no deterministic planning"
+            raise HttpError(422, ServerError("server.bad-request", message, fix="Leave `deterministic` out."))
+        return Submission(request=wanted.request, strategy=strategy, deterministic=wanted.deterministic, **common)
     try:
         with context.plans.slot():
             plan = await parse_checked_plan(context.agent, wanted.plan)
     except (BindError, PlanError) as error:
         raise HttpError(409, error) from None
     return Submission(plan=plan, **common)
+
+
+def pattern_of_model(model: str) -> TextPattern | None:
+    """The pattern that the name of a model means; None for the agent itself, and 404 for a name that is none."""
+    if model == MODEL_NAME:
+        return None
+    from bicameral.patterns import model_pattern
+
+    try:
+        return model_pattern(model)
+    except CatalogError:
+        names = model_names()
+        nearest, expected = nearest_name(model, names), f"one of {', '.join(names)}"
+        error = ServerError("server.unknown-model", "there is no such model", expected=expected, nearest=nearest)
+        raise HttpError(404, error) from None
+
+
+def model_names() -> list[str]:
+    """The agent, and the patterns that work on a text."""
+    from bicameral.patterns import MODEL_PREFIX, text_patterns
+
+    return [MODEL_NAME, *(f"{MODEL_PREFIX}{id}" for id in text_patterns())]
 
 
 def _allowed_caps(given: CapsGiven | None, context: ServerContext) -> Limits | None:
@@ -158,7 +186,9 @@ def _allowed_caps(given: CapsGiven | None, context: ServerContext) -> Limits | N
 async def submit_run(context: ServerContext, submission: Submission) -> RunView:
     """Store a run; a key that was used for another request is refused, and not answered with that request's run."""
     view = await context.runs.submit(submission)
-    if submission.key is not None and submission.request is not None and view.request != submission.request:
+    pattern = None if submission.strategy is None else submission.strategy.id
+    same = (view.request, view.pattern) == (submission.request, pattern)
+    if submission.key is not None and submission.request is not None and not same:
         error = ServerError("server.key-reused", "this key was used for another request", fix="Use a new key.")
         raise HttpError(409, error)
     context.metrics.count_submission()

@@ -128,12 +128,26 @@ class _SubmissionFields(RequestModel):
     caps: CapsGiven | None = None
 
 
+MODEL_NAME = "bicameral"
+"""The agent, as a model."""
+ModelName = Annotated[
+    str,
+    Field(
+        max_length=200,
+        json_schema_extra={"anyOf": [{"const": MODEL_NAME}, {"pattern": "^pattern:[A-Z][0-9]{1,2}$"}]},
+    ),
+]
+"""The agent, or a pattern that works on a text, such as `pattern:R5`; `/v1/models` lists them."""
+
+
 class SubmitRequest(_SubmissionFields):
-    """A request in plain words, to be planned and run."""
+    """A request in plain words, to be planned and run, or to be worked on by a pattern."""
 
     request: RequestText
     deterministic: bool = False
     """Plan from the request as it stands, without Echo."""
+    model: ModelName = MODEL_NAME
+    """`bicameral`, which plans it, or a pattern, which does not: `pattern:R5`."""
 
 
 class SubmitPlan(_SubmissionFields):
@@ -222,6 +236,8 @@ class RunTold(ResponseModel):
     run: RunIdText
     request: str
     """Empty for a run of a plan."""
+    pattern: str | None = None
+    """The id of the pattern that works on the request, if it is not planned."""
     state: RunState
     ending: Ending | None = None
     """How it ended, or `asked` while it waits for a person; none while it goes on."""

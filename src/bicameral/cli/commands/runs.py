@@ -16,6 +16,7 @@ from bicameral.cli._output import FAILED, OK, Output, terminal_people
 from bicameral.cli._plain_values import UNLIMITED, age_text, answer_text, render_table, to_plain_json
 from bicameral.cli._render import outcome_json, recorded_usage_json, recorded_usage_text, say_doubts, show_outcome
 from bicameral.cli._run_records import (
+    RUN_ENDS,
     FoundRun,
     RunRecords,
     RunWatcher,
@@ -158,17 +159,27 @@ async def _retry_submitted(chosen: CommonOptions, runs: Runs, view: RunView) -> 
 
 
 async def _resume_here(chosen: CommonOptions, config: Config, found: FoundRun) -> RunOutcome:
+    from bicameral.patterns.kernel import has_pattern, resume_pattern_work
     from bicameral.runs import resume_plan
 
     out = chosen.out
     journal = found.recorded_journal()
-    if _has_extracts(journal.events(found.run)):
+    events = journal.events(found.run)
+    if events[-1].kind in RUN_ENDS:
+        out.say("the run has ended; this is its outcome", style="dim")
+    elif has_pattern(events):
+        fetch_missing_weights(out, config, ["privileged", "quarantined"])
+    elif _has_extracts(events):
         fetch_missing_weights(out, config, ["quarantined"])
     async with open_agent(config) as agent:
         with open_display(out) as shown:
             shown.phase("going on")
-            request = str(journal.events(found.run)[0].body.get("request", ""))
+            request = str(events[0].body.get("request", ""))
             asker, approver = terminal_people(out, agent.registry, shown.quiet, request)
+            if has_pattern(events):
+                runtime = agent.runtime(asker=asker, approver=approver, observer=shown.step)
+                with agent.spending():
+                    return await resume_pattern_work(journal, found.run, runtime)
             return await resume_plan(
                 journal,
                 found.run,

@@ -24,16 +24,20 @@ from bicameral.cli._run_records import (
     show_run_view,
     warn_without_workers,
 )
+from bicameral.cli.commands.patterns import complete_pattern
 
 if TYPE_CHECKING:
     from bicameral.config import Config
     from bicameral.durable import Runs, RunView, Submission
+    from bicameral.patterns.kernel import TextPattern
     from bicameral.plans import Plan
 
 
 @click.command(short_help="Hand a request or a plan to the workers, now or for later.")
 @click.argument("request", required=False)
 @click.option("--plan", "plan_file", metavar="FILE", help="Submit this plan file instead of a request.")
+@click.option("--pattern", metavar="ID", shell_complete=complete_pattern, help="A pattern works on the request.")
+@click.option("--knob", "knobs", multiple=True, metavar="NAME=VALUE", help="Set a knob of the pattern.")
 @click.option("--at", type=MomentType(), help="Not before: 2026-03-01T09:00, 2026-03-01, or 09:00.")
 @click.option("--in", "delay", type=PeriodType(), help="Not before so much time is over: 45s, 2h30m, 3d.")
 @click.option("--priority", type=click.IntRange(1, 9), default=5, show_default=True, help="1 is taken first, 9 last.")
@@ -47,6 +51,8 @@ def command(
     chosen: CommonOptions,
     request: str | None,
     plan_file: str | None,
+    pattern: str | None,
+    knobs: tuple[str, ...],
     at: datetime | None,
     delay: float | None,
     priority: int,
@@ -58,21 +64,29 @@ def command(
 ) -> int:
     """Hand REQUEST, or a plan, to the workers. When this returns the run is kept, and whatever dies, it is done.
 
+    With --pattern the request is worked on by a pattern of the catalogue that takes nothing else, and not by a plan.
+
     The id of the run goes to standard output. A plan is checked first; a request is planned by the worker. A call that
     policy does not allow on its own waits for `bicameral approvals`. With --wait, Ctrl-C leaves the run going.
 
     \b
     bicameral submit "Find duplicate invoices in mail.txt" --wait
+    bicameral submit "Which of the three is cheapest?" --pattern R5 --knob max_calls=6
     bicameral submit --plan report.py --at 2026-03-01T06:00 --key march-report
     """
     if (request is None) == (plan_file is None):
         raise click.UsageError("Give a request, or a plan file with --plan.")
     if at is not None and delay is not None:
         raise click.UsageError("Give --at or --in, not both.")
+    if request is None and (pattern is not None or knobs):
+        raise click.UsageError("A pattern works on a request: give one.")
+    if knobs and pattern is None:
+        raise click.UsageError("Give the pattern of the knobs with --pattern.")
     from bicameral.durable import Submission
 
     submission = Submission(
         request=request,
+        strategy=None if pattern is None else _chosen_pattern(pattern, knobs),
         user=user,
         priority=priority,
         not_before=datetime.now(UTC) + timedelta(seconds=delay) if delay is not None else at,
@@ -81,6 +95,15 @@ def command(
         key=key,
     )
     return asyncio.run(run_until_terminated(_submit(chosen, chosen.config(), submission, plan_file, wait)))
+
+
+def _chosen_pattern(id: str, knobs: tuple[str, ...]) -> TextPattern:
+    from bicameral.catalog import catalog
+    from bicameral.cli._pattern_runs import parse_pattern_knobs
+    from bicameral.patterns import text_pattern
+
+    id = catalog().pattern(id).id
+    return text_pattern(id, parse_pattern_knobs(id, knobs))
 
 
 async def _submit(

@@ -36,6 +36,8 @@ from bicameral.patterns.kernel._conversation import (
     indent_lines as indent_lines,
     join_labelled as join_labelled,
     map_labelled as map_labelled,
+    render_value as render_value,
+    select_fields as select_fields,
 )
 from bicameral.patterns.kernel._guards import CallGuard as CallGuard, guard_failed_error as guard_failed_error
 from bicameral.patterns.kernel._parts import Round as Round, Rounds as Rounds
@@ -43,14 +45,23 @@ from bicameral.patterns.kernel._pattern import (
     Pattern as Pattern,
     PatternExample as PatternExample,
     Responder as Responder,
+    TextPattern as TextPattern,
     ask_responder as ask_responder,
 )
 from bicameral.patterns.kernel._questions import ValueCheck as ValueCheck
 from bicameral.patterns.kernel._record import (
     PatternWork as PatternWork,
+    has_pattern as has_pattern,
     is_pattern_run as is_pattern_run,
     replay_pattern as replay_pattern,
     replay_run as replay_run,
     resume_pattern as resume_pattern,
+    resume_pattern_work as resume_pattern_work,
     run_pattern as run_pattern,
+    run_pattern_work as run_pattern_work,
 )
+from bicameral.patterns.kernel._subject import (
+    labelled_answer as labelled_answer,
+    pattern_subject as pattern_subject,
+)
+from bicameral.patterns.kernel._tools import pattern_tool as pattern_tool

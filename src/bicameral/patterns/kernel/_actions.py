@@ -119,6 +119,7 @@ class Actions(ContextState):
             path=f"{self.step_name('talk')}/",
             temperature=role.temperature,
             seed=sample,
+            marker=None if self.marker is None else self.marker.within(self.note),
         )
         return RoleConversation(cast("Context", self), role, talk)
 

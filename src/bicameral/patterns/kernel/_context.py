@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from bicameral.labels import Labelled
 from bicameral.patterns.kernel._actions import Actions
 from bicameral.patterns.kernel._parts import Parts
+from bicameral.patterns.kernel._plans import Plans
 from bicameral.patterns.kernel._questions import Questions
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-class Context(Questions, Actions, Parts):
+class Context(Questions, Actions, Plans, Parts):
     """One part of a running pattern. Parts share only what they are given and what they return."""
 
     __slots__ = ()

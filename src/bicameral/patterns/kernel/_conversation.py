@@ -17,6 +17,7 @@ from bicameral.labels import (
     Label,
     Labelled,
     LabelTree,
+    RecordLabels,
     join,
     join_trees,
     laundered_label,
@@ -30,7 +31,9 @@ from bicameral.models import ModelReply
 from bicameral.patterns.strategies import PhaseName, ToolConversation
 
 if TYPE_CHECKING:
+    from bicameral.evaluation import Subject
     from bicameral.patterns.kernel._context import Context
+    from bicameral.patterns.strategies import Runtime
 
 
 UNKNOWN_TOOL = "(unknown)"
@@ -73,6 +76,13 @@ U = TypeVar("U")
 def map_labelled(closed: Labelled[T], change: Callable[[T], U]) -> Labelled[U]:
     """Like `map`, for a function of this package: it stores nothing, and its errors do not quote the value."""
     return make_labelled(change(open_labelled(closed)), closed.label)
+
+
+def select_fields(closed: Labelled[Any], names: Iterable[str]) -> Labelled[dict[str, Any]]:
+    """A record of these fields, each with its own label: those that are left out have no part in the result."""
+    taken = {name: closed.field(name) for name in names}
+    tree = RecordLabels(closed.label_tree.own, {name: each.label_tree for name, each in taken.items()})
+    return make_labelled({name: open_labelled(each) for name, each in taken.items()}, tree)
 
 
 def join_labelled(values: Iterable[Labelled[T]]) -> Labelled[list[T]]:
@@ -176,6 +186,12 @@ class Role:
         # A setup is trusted text in every prompt, also in those of the privileged chamber.
         vouched_value(self.setup)
 
+    def as_subject(self, runtime: Runtime, /) -> Subject[str, str]:
+        """This role, asked once for each case, as the subject of an evaluation."""
+        from bicameral.patterns.kernel._subject import role_subject
+
+        return role_subject(self, runtime)
+
 
 class RoleConversation:
     """A conversation of one role; it and its context have one label.
@@ -198,7 +214,7 @@ class RoleConversation:
         for part in parts:
             self._context.read_label = join(self._context.read_label, part_label(part))
         self._join_labels()
-        self._talk.tell("".join(part_text(part) for part in parts))
+        self._talk.tell(self._context.join_prompt(parts))
 
     async def ask(
         self, *, tools: bool = True, only: Collection[str] | None = None, must_call: bool = False

@@ -12,7 +12,7 @@ from bicameral.types import mismatch, to_plain
 
 if TYPE_CHECKING:
     from bicameral.patterns.kernel._state import ContextState
-    from bicameral.patterns.strategies import CallPath
+    from bicameral.runs import CallPath
 
 
 R = TypeVar("R")

@@ -112,6 +112,7 @@ class Parts(ContextState):
             place = self.step_name("gather")
             recorded = self.shared.handler.recorded_note(place)
             why = await self._run_some(runs, width, quorum, timeout, recorded)
+            _raise_if_suspended(runs)
             cut = {number: run.is_started for number, run in enumerate(runs) if run.is_cut}
             label = join_all((self.read_label, *(run.part.read_label for run in runs if cut)))
             if recorded is not None:
@@ -123,8 +124,7 @@ class Parts(ContextState):
             self.read_label = label
             for number in cut:
                 runs[number].result = _cut_error(why, quorum, timeout)
-        if suspended := next((run.suspended for run in runs if run.suspended is not None), None):
-            raise suspended
+        _raise_if_suspended(runs)
         return [run.outcome for run in runs]
 
     async def _run_all(self, runs: Sequence[_PartRun[Self, T]], width: int) -> None:
@@ -147,7 +147,7 @@ class Parts(ContextState):
             try:
                 run.result = await self._run_work(run.part, run.work)
             except BicameralError as error:
-                if self._ends_siblings(error):
+                if self.ends_run(error):
                     raise
                 run.result = error
             except Suspend as waits:
@@ -223,7 +223,7 @@ class Parts(ContextState):
                 return
             await asyncio.sleep(0)
 
-    def _ends_siblings(self, error: BicameralError) -> bool:
+    def ends_run(self, error: BicameralError) -> bool:
         """Whether this error of a part ends the other parts: the limit or the refusal was not the part's own."""
         if isinstance(error, LimitReached) and error.scope is STRATEGY:
             return self.meter.is_exhausted_by(error)
@@ -338,6 +338,12 @@ async def _cancel_parts(tasks: Mapping[asyncio.Task[None], int], runs: Sequence[
         if task.done() and not task.cancelled():
             # Its error is of no interest: it was cut off, whatever it made of that.
             task.exception()
+
+
+def _raise_if_suspended(runs: Sequence[_PartRun[Any, Any]]) -> None:
+    for run in runs:
+        if run.suspended is not None:
+            raise run.suspended
 
 
 def _raise_first_error(done: set[asyncio.Task[None]]) -> None:

@@ -44,14 +44,12 @@ class _Rejection:
     fault: LiteralString
     """Which kind of reason it is, without a word of the reply."""
 
-    @property
-    def messages(self) -> tuple[Message, ...]:
+    def messages(self, context: ContextState) -> tuple[Message, ...]:
         """The reply and the reason, as the model that wrote it reads them."""
-        return (
-            # Some providers refuse a message without text.
-            Message("assistant", open_labelled(self.reply) or "(nothing)"),
-            Message("user", f"{self.fault}: {self.why}\nReply again, with the JSON alone."),
-        )
+        why = make_labelled(self.why, self.reply.label)
+        asked = context.join_prompt((self.fault, ": ", why, "\nReply again, with the JSON alone."))
+        # Some providers refuse a message without text.
+        return Message("assistant", open_labelled(self.reply) or "(nothing)"), Message("user", asked)
 
     def error(self, role: Role) -> ModelError:
         """The error of a participant who is not asked again. A reason may quote the reply, which may be untrusted."""
@@ -92,10 +90,10 @@ class Questions(ContextState):
         head = self.prompt_head(role, stable)
         asked = join_all(part_label(part) for part in (*self.prompt_heads, *stable, *parts))
         label = join_all((TRUSTED_USER, self.read_label, asked))
-        messages = (Message("system", head), Message("user", "".join(part_text(part) for part in parts)))
+        messages = (Message("system", head), Message("user", self.join_prompt(parts)))
         if rejected is not None:
             label = join(label, rejected.reply.label)
-            messages = (*messages, *rejected.messages)
+            messages = (*messages, *rejected.messages(self))
         if role.reads == "trusted" and not label.trusted:
             raise must_not_read_error(role)
         reply = await self._ask_model(role, messages, label, schema, sample)
@@ -112,6 +110,7 @@ class Questions(ContextState):
         retries: int = 1,
         sample: int = 0,
         repair: Role | None = None,
+        repair_sees_question: bool = False,
         max_text: int | None = None,
     ) -> Labelled[Any]:
         """What a participant fills into a typed form. Nothing is coerced: what does not fit is asked for again.
@@ -128,7 +127,8 @@ class Questions(ContextState):
             stable: As in `ask`.
             retries: How often it is asked again.
             sample: As in `ask`.
-            repair: Who is asked again instead: it sees the reply and the reason, and not the question.
+            repair: Who is asked again instead, from the beginning: it sees the reply and the reason.
+            repair_sees_question: Whether it sees the question before them.
             max_text: How many characters a free text in the form may have.
         """
         schema = _form_schema(wanted, max_text) if schema is None else schema
@@ -147,7 +147,8 @@ class Questions(ContextState):
                 rejected = found
             else:
                 why = make_labelled(found.why, reply.label)
-                role, asked = repair, ("This does not fit the form:\n", reply, "\n\nWhat is wrong: ", why)
+                seen: tuple[PromptText, ...] = (*parts, "\n\n") if repair_sees_question else ()
+                role, asked = repair, (*seen, "This does not fit the form:\n", reply, "\n\nWhat is wrong: ", why)
         raise ModelError("models.bad-reply", f"{role.name} was not asked", expected="retries of 0 or more")
 
     def _parse(self, reply: Labelled[str], wanted: Type, check: ValueCheck | None) -> Labelled[Any] | _Rejection:
@@ -233,6 +234,9 @@ class Questions(ContextState):
         found = labels_after_extract(label, self.read_label, step, self.read_label)
         labels = StepLabels({"source": label, "instruction": self.read_label}, self.read_label, lambda _: found)
         source = "".join(map(part_text, parts))
+        if self.marker is not None and not label.trusted:
+            # What is found must stand in the text word for word, so that only its ends are marked.
+            source = self.marker.within(self.note).mark(source, verbatim=True)
         try:
             value = await self.shared.handler.extract(step, source, role.setup, wanted, labels)
         except BicameralError:
@@ -269,6 +273,12 @@ class Questions(ContextState):
             self.read_label = join(self.read_label, label)
             raise
         reply, self.last_model = answer.reply, answer.model
+        if self.marker is not None:
+            try:
+                self.marker.check_reply(reply.text)
+            except BicameralError:
+                self.read_label = join(self.read_label, label)
+                raise
         prefix = hashlib.sha256(messages[0].text.encode()).hexdigest()[:12]
         asked = ModelCallEvent(self.path, role.name, chamber, answer.model, label, reply.usage, reply.seconds, prefix)
         self.shared.trace.append(asked)

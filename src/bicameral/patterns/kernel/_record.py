@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from bicameral.errors import BicameralError, JournalError, RunError
+from bicameral.errors import CatalogError, JournalError, RunError
 from bicameral.journal import Event, Journal
 from bicameral.labels import Labelled, LabelTree, listen_for_escapes, open_labelled
 from bicameral.limits import STRATEGY, Limits, LimitUsage, Meter
@@ -19,7 +19,7 @@ from bicameral.patterns._outcome import Outcome, outcome_of
 from bicameral.patterns.kernel._codec import fingerprint, from_record, to_record
 from bicameral.patterns.kernel._context import Context
 from bicameral.patterns.kernel._pattern import Pattern
-from bicameral.patterns.kernel._state import SharedState
+from bicameral.patterns.kernel._state import PlanServices, SharedState
 from bicameral.patterns.strategies import (
     Runtime,
     is_conversation,
@@ -34,6 +34,7 @@ from bicameral.runs import (
     EffectHandler,
     PreviousAttempts,
     RecordedEffectHandler,
+    ReplaceRule,
     Replayed,
     RunOutcome,
     ShouldLeave,
@@ -55,11 +56,31 @@ class PatternWork:
     args: Sequence[Any] = ()
     named: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
+    @property
+    def request(self) -> Labelled[str] | None:
+        """The text that it works on, if that is all it is given."""
+        only = self.args[0] if len(self.args) == 1 and not self.named else None
+        if not isinstance(only, Labelled):
+            return None
+        closed = cast("Labelled[Any]", only)
+        return closed if isinstance(open_labelled(closed), str) else None
+
+    @property
+    def title(self) -> str:
+        """What lists of runs show of it: the request in the user's words, or the pattern."""
+        request = self.request
+        if request is None or not request.label.trusted:
+            return f"pattern {self.pattern.id}"
+        return open_labelled(request)
+
     def to_json(self) -> dict[str, Any]:
         """The facts of the first event."""
+        return {"request": self.title, **self.portable_json()}
+
+    def portable_json(self) -> dict[str, Any]:
+        """The pattern with its arguments, for the record and for another process."""
         spec = to_record(self.pattern)
         return {
-            "request": f"pattern {self.pattern.id}",
             "pattern": self.pattern.id,
             "spec": spec,
             "spec_hash": fingerprint(spec),
@@ -68,34 +89,58 @@ class PatternWork:
             "named": {name: to_record(value) for name, value in self.named.items()},
         }
 
+    def to_portable_json(self) -> dict[str, Any]:
+        """As `portable_json`; `pattern.not-portable` if another process would not have the same pattern from it."""
+        facts = self.portable_json()
+        if PatternWork.from_json(facts).portable_json() != facts:
+            raise _unreadable_error(self.pattern.id)
+        return facts
+
     @classmethod
-    def from_event(cls, first: Event, journal: Journal, pattern: Pattern[..., Any] | None = None) -> PatternWork:
+    def from_event(cls, first: Event, pattern: Pattern[..., Any] | None = None) -> PatternWork:
         """What the first event of a run has; `pattern` instead of the recorded one, if only its program has it."""
+        return cls.from_json(first.body, pattern)
+
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any], pattern: Pattern[..., Any] | None = None) -> PatternWork:
+        """What `portable_json` wrote; `pattern.not-portable` if this process does not have all of it."""
         try:
-            found = pattern or from_record(first.body["spec"])
-            args = from_record(first.body["arguments"])
-            named = {name: from_record(each) for name, each in first.body["named"].items()}
-        except BicameralError:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise JournalError(
-                "journal.damaged", f"{journal.path}: run {first.run} cannot be read: {type(error).__name__}"
-            ) from None
+            found = pattern or from_record(facts["spec"])
+            args = from_record(facts["arguments"])
+            named = {name: from_record(each) for name, each in facts["named"].items()}
+        except (KeyError, TypeError, ValueError, AttributeError):
+            # A class of another version has other fields.
+            raise _unreadable_error(str(facts.get("pattern"))) from None
         if not isinstance(found, Pattern):
-            raise JournalError("journal.damaged", f"{journal.path}: run {first.run} has no pattern")
+            raise _unreadable_error(str(facts.get("pattern")))
         return cls(cast("Pattern[..., Any]", found), args, named)
 
-    def difference(self, first: Event) -> str | None:
+    def difference(self, facts: Mapping[str, Any]) -> str | None:
         """How this pattern differs from the recorded one."""
-        if fingerprint(to_record(self.pattern)) == first.body.get("spec_hash"):
+        if fingerprint(to_record(self.pattern)) == facts.get("spec_hash"):
             return None
         return f"the pattern {self.pattern.id} has other settings or other code than the recorded one"
 
 
+def _unreadable_error(id: str) -> CatalogError:
+    return CatalogError(
+        "pattern.not-portable",
+        f"this program does not have the pattern {id[:20]!r} as it was written down",
+        fix="Use the version, or the program, that began the run.",
+    )
+
+
 def is_pattern_run(journal: Journal, run: str) -> bool:
-    """Whether a recorded run is that of a pattern."""
-    first = journal.events(run)[0]
-    return first.kind == "run-started" and "pattern" in first.body
+    """Whether a recorded run is that of a pattern; not if its record cannot be read, which its reader then reports."""
+    try:
+        return has_pattern(journal.events(run))
+    except JournalError:
+        return False
+
+
+def has_pattern(events: Sequence[Event]) -> bool:
+    """Whether these are the events of the run of a pattern."""
+    return bool(events) and events[0].kind == "run-started" and "pattern" in events[0].body
 
 
 async def replay_run(journal: Journal, run: str, registry: Registry, policy: Policy) -> Replayed:
@@ -127,7 +172,24 @@ async def run_pattern(
         may_wait: Whether the run may be suspended until a person answers: somebody must be able to resume it.
         leaving: Whether a cancellation leaves the run to another process.
     """
-    outcome, workload = await run_recorded(
+    outcome, workload = await _run(work, runtime, run, leaving, may_wait=may_wait)
+    return _pattern_outcome(work, outcome, workload)
+
+
+async def run_pattern_work(
+    work: PatternWork, runtime: Runtime, *, run: str | None = None, leaving: ShouldLeave | None = None
+) -> RunOutcome:
+    """What `run_pattern` does, with the outcome that a plan has too: a run that waits is `Waiting`, with its question.
+
+    It may wait wherever it has a journal.
+    """
+    return (await _run(work, runtime, run, leaving, may_wait=runtime.journal is not None))[0]
+
+
+async def _run(
+    work: PatternWork, runtime: Runtime, run: str | None, leaving: ShouldLeave | None, *, may_wait: bool
+) -> tuple[RunOutcome, PatternWorkload | None]:
+    return await run_recorded(
         lambda decider, handler: PatternWorkload(work, runtime, decider, handler),
         work.to_json,
         runtime,
@@ -136,7 +198,6 @@ async def run_pattern(
         may_wait=may_wait,
         leaving=leaving,
     )
-    return _pattern_outcome(work, outcome, workload)
 
 
 async def resume_pattern(
@@ -158,9 +219,28 @@ async def resume_pattern(
         pattern: The pattern, if it holds something that only its program has.
         leaving: As in `run_pattern`.
     """
+    work, outcome, workload = await _resume(journal, run, runtime, pattern, leaving)
+    return _pattern_outcome(work, outcome, workload)
+
+
+async def resume_pattern_work(
+    journal: Journal,
+    run: str,
+    runtime: Runtime,
+    *,
+    pattern: Pattern[..., Any] | None = None,
+    leaving: ShouldLeave | None = None,
+) -> RunOutcome:
+    """What `resume_pattern` does, with the outcome that a plan has too."""
+    return (await _resume(journal, run, runtime, pattern, leaving))[1]
+
+
+async def _resume(
+    journal: Journal, run: str, runtime: Runtime, pattern: Pattern[..., Any] | None, leaving: ShouldLeave | None
+) -> tuple[PatternWork, RunOutcome, PatternWorkload | None]:
     first = journal.events(run)[0]
-    work = PatternWork.from_event(first, journal, pattern)
-    if (difference := work.difference(first)) is not None:
+    work = PatternWork.from_event(first, pattern)
+    if (difference := work.difference(first.body)) is not None:
         raise RunError("run.other-code", f"run {run} cannot be resumed here: {difference}")
     bounds = Limits.from_json(first.body["bounds"], STRATEGY)
     made: list[PatternWorkload] = []
@@ -179,9 +259,10 @@ async def resume_pattern(
         leaving=leaving,
         observer=runtime.observer,
         approver=runtime.approver,
+        asker=runtime.asker,
         extractor=runtime.extractor,
     )
-    return _pattern_outcome(work, outcome, made[0] if made else None)
+    return work, outcome, made[0] if made else None
 
 
 async def replay_pattern(
@@ -199,13 +280,13 @@ async def replay_pattern(
     record, to see what a change would have done differently.
     """
     events = journal.events(run)
-    work = PatternWork.from_event(events[0], journal, pattern)
+    work = PatternWork.from_event(events[0], pattern)
     # Time is not replayed: where it ran out, the record ends.
     bounds = replace(Limits.from_json(events[0].body["bounds"], STRATEGY), seconds=3600.0)
     runtime = Runtime(unasked_models(), registry, policy, bounds)
 
     def make(handler: RecordedEffectHandler, decider: Decider) -> PatternWorkload:
-        if (difference := work.difference(events[0])) is not None:
+        if (difference := work.difference(events[0].body)) is not None:
             handler.differences.append(difference)
         return PatternWorkload(work, runtime, decider, handler)
 
@@ -222,6 +303,16 @@ def _pattern_outcome(work: PatternWork, outcome: RunOutcome, workload: PatternWo
         taken=LimitUsage(scope=STRATEGY) if context is None else context.meter.usage,
         trace=() if context is None else tuple(context.shared.trace),
     )
+
+
+def replace_rule(request: Labelled[str], handler: EffectHandler, registry: Registry) -> ReplaceRule | None:
+    """Asks before files are replaced that were there before the run, where models choose the calls for a request."""
+    if isinstance(handler, RecordedEffectHandler):
+        # A replay decides as recorded.
+        return None
+    # Words that somebody else may have chosen do not say for the user that a file may be replaced.
+    said = open_labelled(request) if request.label.trusted else ""
+    return ReplaceRule.for_request(said, None, registry, handler.changes.touched)
 
 
 @dataclass(slots=True)
@@ -241,7 +332,9 @@ class PatternWorkload:
     async def run(self) -> Any:
         runtime = self.runtime
         meter = Meter(runtime.bounds, before=LimitUsage(seconds=self.seconds))
-        gate = CallGate(self.decider, self.handler)
+        request = self.work.request
+        rule = None if request is None else replace_rule(request, self.handler, runtime.registry)
+        gate = CallGate(self.decider, self.handler, replacing=rule, ordered=False)
         shared = SharedState(
             runtime.models,
             gate,
@@ -249,6 +342,7 @@ class PatternWorkload:
             runtime.registry,
             written_labels=self.written_labels,
             audience=runtime.audience,
+            plans=PlanServices(runtime.planner, runtime.policy, self.decider, runtime.caps),
         )
         self.context = Context(shared, meter)
         async with meter.running():

@@ -7,7 +7,7 @@ continues, and its calls are untrusted, so that a person must approve those with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,6 @@ from bicameral.patterns.kernel import (
     Pattern,
     PatternExample,
     Role,
-    RoleConversation,
 )
 from bicameral.patterns.strategies import react_loop
 from bicameral.tools import Origin, Registry, Tool, tool
@@ -59,36 +58,52 @@ class ReAct(Pattern[[Labelled[str]], str]):
     agent: Role = AGENT
 
     async def execute(self, context: Context, /, question: Labelled[str]) -> Labelled[str]:
-        talk = context.conversation(self.agent)
-        talk.tell(question)
+        return await answer_with_tools(context, self.agent, question, max_steps=self.max_steps, repeats=self.repeats)
 
-        def note(number: int, reply: ModelReply) -> None:
-            words = len(reply.text.split())
-            if not reply.calls:
-                context.note("answered", step=number, words=words)
-            else:
-                called = _tool_name(reply.calls[0], context.registry)
-                context.note("step", step=number, thought=words, call=called, dropped=len(reply.calls) - 1)
 
-        steps, make_call = self.max_steps, partial(talk.make_calls, most=1)
-        reply, number, gave = await react_loop(
-            talk.ask, make_call, context.registry, repeats=self.repeats, steps=steps, calls=1, note=note
-        )
+async def answer_with_tools(
+    context: Context,
+    agent: Role,
+    question: Labelled[str],
+    *,
+    max_steps: int,
+    repeats: int,
+    watch: Callable[[ModelReply], None] | None = None,
+) -> Labelled[str]:
+    """The answer of one conversation with tools. `watch` gets each reply before anything is done with it."""
+    talk = context.conversation(agent)
+    talk.tell(question)
+
+    def note(number: int, reply: ModelReply) -> None:
+        if watch is not None:
+            watch(reply)
+        words = len(reply.text.split())
         if not reply.calls:
-            return context.derive(reply.text)
-        if not gave:
-            raise _stalled_error(_tool_name(reply.calls[0], context.registry), self.repeats)
-        if number == steps:
-            raise LimitReached(STRATEGY, "rounds", steps, steps)
-        return await _ask_last_answer(talk, context, reply, number + 1)
+            context.note("answered", step=number, words=words)
+        else:
+            called = _tool_name(reply.calls[0], context.registry)
+            context.note("step", step=number, thought=words, call=called, dropped=len(reply.calls) - 1)
 
-
-async def _ask_last_answer(talk: RoleConversation, context: Context, reply: ModelReply, number: int) -> Labelled[str]:
-    """Ask for the answer of an Agent that repeats a call: small models often do not notice that they are done."""
-    talk.decline_calls(reply, "the same as before.")
-    talk.tell("Answer now from the results above, as plain text in one short sentence. Say what they do not tell.")
+    make_call = partial(talk.make_calls, most=1)
+    reply, number, gave = await react_loop(
+        talk.ask, make_call, context.registry, repeats=repeats, steps=max_steps, calls=1, note=note
+    )
+    if not reply.calls:
+        return context.derive(reply.text)
+    if not gave:
+        raise _stalled_error(_tool_name(reply.calls[0], context.registry), repeats)
+    if number == max_steps:
+        raise LimitReached(STRATEGY, "rounds", max_steps, max_steps)
+    # Small models often do not notice that they are done. They are told so as the result of the repeated call.
+    talk.decline_calls(
+        reply,
+        "the same as before. Answer now from the results above, as plain text in one short sentence. Say what they do "
+        "not tell.",
+    )
     reply = await talk.ask(tools=False)
-    context.note("answered", step=number, words=len(reply.text.split()), stalled=True)
+    if watch is not None:
+        watch(reply)
+    context.note("answered", step=number + 1, words=len(reply.text.split()), stalled=True)
     return context.derive(reply.text)
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, ParamSpec, TypedDict, TypeVar, cast
 
 from bicameral.errors import BicameralError, CatalogError, RunError
+from bicameral.labels import open_labelled
 from bicameral.patterns.kernel import (
     Answered,
     Context,
@@ -28,6 +29,7 @@ from bicameral.patterns.kernel import (
     PromptText,
     Role,
     from_user,
+    labelled_answer,
     map_labelled,
     program_text,
     untrusted_value,
@@ -291,12 +293,13 @@ def _uncalibrated_error(why: str, expected: str | None = None) -> RunError:
 
 
 class PairVerdict(TypedDict):
-    """Which of two outputs is better; `orders` has the verdict of each order."""
+    """Which of two outputs is better; `orders` has the verdict of each order, `judge` the version of the judge."""
 
     winner: Winner
     orders: list[Winner]
     leads: list[float]
     rubric: str
+    judge: str
     models: list[str]
 
 
@@ -308,6 +311,7 @@ class ScoreVerdict(TypedDict):
     met: dict[str, bool]
     reason: str
     rubric: str
+    judge: str
     models: list[str]
 
 
@@ -348,7 +352,14 @@ class Judge(CalibratedJudge[[Labelled[str], Labelled[str], Labelled[str]], PairV
         winner: Winner = orders[0] if len(set(orders)) == 1 else "tie"
         context.note("compared", winner=winner, agreed=len(set(orders)) == 1, orders=len(orders))
         return context.derive(
-            PairVerdict(winner=winner, orders=orders, leads=leads, rubric=self.rubric.hash, models=models),
+            PairVerdict(
+                winner=winner,
+                orders=orders,
+                leads=leads,
+                rubric=self.rubric.hash,
+                judge=self.version,
+                models=models,
+            ),
             task,
             first,
             second,
@@ -359,6 +370,26 @@ class Judge(CalibratedJudge[[Labelled[str], Labelled[str], Labelled[str]], PairV
 
     def ruling(self, verdict: PairVerdict) -> Ruling:
         return verdict["winner"]
+
+
+def compare_scores(first: ScoreVerdict, second: ScoreVerdict) -> Winner:
+    """Which of two scores is higher. Scores by another rubric, judge or model are not compared.
+
+    Example:
+        >>> compare_scores(yesterday, today)
+        'second'
+    """
+    for name in ("rubric", "judge", "models"):
+        if first[name] != second[name]:
+            raise RunError(
+                "pattern.unlike-scores",
+                f"these scores cannot be compared: {name} differs",
+                expected="scores of one rubric by one version of a judge with one model",
+                fix="Score both again with the same judge.",
+            )
+    if first["share"] == second["share"]:
+        return "tie"
+    return "first" if first["share"] > second["share"] else "second"
 
 
 @dataclass(frozen=True)
@@ -386,11 +417,33 @@ class SingleJudge(CalibratedJudge[[Labelled[str], Labelled[str]], ScoreVerdict])
             met={each.name: judged[each.name] == "yes" for each in rubric.dimensions},
             reason=judged["reason"],
             rubric=rubric.hash,
+            judge=self.version,
             models=[judged["model"]],
         )
 
     def ruling(self, verdict: ScoreVerdict) -> Ruling:
         return "pass" if verdict["passed"] else "fail"
+
+    def as_judge(self, runtime: Runtime, /) -> RunJudge:
+        """This judge for the cases of an evaluation that no code can check."""
+        return RunJudge(self, runtime)
+
+
+@dataclass(frozen=True, slots=True)
+class RunJudge:
+    """A judge of an evaluation: one run for each output."""
+
+    judge: SingleJudge
+    runtime: Runtime
+
+    @property
+    def fingerprint(self) -> str:
+        return self.judge.version
+
+    async def score(self, input: Labelled[str], output: Labelled[str], /) -> float:
+        """1 if the output passes."""
+        verdict = labelled_answer(await self.judge.run(self.runtime, input, output))
+        return float(open_labelled(verdict)["passed"])
 
 
 def _enclose_marks(mark: str, value: Labelled[str]) -> Labelled[str]:

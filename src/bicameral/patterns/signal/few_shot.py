@@ -20,7 +20,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from bicameral.errors import CatalogError
 from bicameral.labels import TRUSTED_USER, Label, join_all, vouched_value
-from bicameral.patterns.kernel import Answered, Context, Labelled, Pattern, PatternExample, Role, from_user
+from bicameral.patterns.kernel import (
+    Answered,
+    Context,
+    Labelled,
+    Pattern,
+    PatternExample,
+    Role,
+    approximate_tokens,
+    from_user,
+)
+from bicameral.patterns.signal.zero_shot import ZeroShot
 
 if TYPE_CHECKING:
     from bicameral.patterns.strategies import Runtime
@@ -259,26 +269,17 @@ class FewShot(Pattern[[Labelled[str]], str]):
         _check_apart(self.pool, held)
         marks: dict[str, list[float]] = {"with": [], "without": []}
         failed = 0
+        # The same words without the pairs, however long they are.
+        without = ZeroShot(self.host, max_instruction_tokens=max(200, approximate_tokens(self.host.setup)))
         for case in held:
-            for arm, pattern in (("with", self), ("without", _WithoutExamples(self.host))):
-                outcome = await pattern.run(runtime, from_user(case.input))
+            marked = f"<task>\n{escape_pair_marks(case.input)}\n</task>"
+            for arm, pattern, task in (("with", self, case.input), ("without", without, marked)):
+                outcome = await pattern.run(runtime, from_user(task))
                 failed += not isinstance(outcome, Answered)
-                right = (score or _exact_score)(outcome.value, case.output) if isinstance(outcome, Answered) else 0.0
-                marks[arm].append(right)
+                value = _strip_output(outcome.value) if isinstance(outcome, Answered) else None
+                marks[arm].append(0.0 if value is None else (score or _exact_score)(value, case.output))
         shown, bare = (sum(marks[arm]) / len(held) for arm in ("with", "without"))
         return PoolComparison(self.pool.version, len(held), shown, bare, failed)
-
-
-@dataclass(frozen=True)
-class _WithoutExamples(Pattern[[Labelled[str]], str]):
-    """The same question without pairs, as the baseline."""
-
-    id: ClassVar[str] = "S1"
-    host: Role
-
-    async def execute(self, context: Context, /, task: Labelled[str]) -> Labelled[str]:
-        reply = await context.ask(self.host, "<task>\n", task.map(escape_pair_marks), "\n</task>")
-        return reply.map(_strip_output)
 
 
 def _check_apart(pool: Pool, held: Sequence[HeldOutCase]) -> None:

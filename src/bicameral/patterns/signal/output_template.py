@@ -7,13 +7,14 @@ still be wrong, so `check` can test it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Final, Literal, TypedDict
+from typing import Any, ClassVar, Final, Literal, TypedDict, cast
 
 from bicameral.errors import RunError
-from bicameral.patterns.kernel import Answered, Context, Labelled, Pattern, PatternExample, Role
+from bicameral.patterns.kernel import Answered, Context, Labelled, Pattern, PatternExample, Role, ValueCheck
 from bicameral.types import RecordType, Type, type_from_annotation
 
 HOST = Role("Host", "Reply with one JSON object of the wanted form and nothing else.", max_tokens=256)
@@ -23,8 +24,6 @@ REPAIR = Role(
     tier="small",
     max_tokens=256,
 )
-ValueCheck = Callable[[Any], str | None]
-"""Returns what is wrong with a value, in words that do not quote it, or None."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class OutputTemplate(Pattern[[Labelled[str]], dict[str, Any]]):
     """Fill in a form, which is a `TypedDict` or any record type. The value has the label of the task.
 
     A reply that does not fit goes at most `retries` times to the Repair role, which does not see the task. A value that
-    fits and fails `check` ends the run with `pattern.bad-value`, and no other value is guessed.
+    fits and has a placeholder left in it, or fails `check`, ends the run with `pattern.bad-value`; nothing is guessed.
 
     Example:
         >>> ticket = OutputTemplate.of(Ticket)
@@ -55,25 +54,60 @@ class OutputTemplate(Pattern[[Labelled[str]], dict[str, Any]]):
 
     async def execute(self, context: Context, /, task: Labelled[str]) -> Labelled[dict[str, Any]]:
         # In the fixed beginning of the prompt, which can be cached for all tasks.
-        form = context.derive(_render_form(self.wanted))
+        form = context.derive(render_form(self.wanted))
         value = await context.fill(
             self.host, task, wanted=self.wanted, stable=[form], retries=self.retries, repair=self.repair
         )
-        check = self.check
-        return value if check is None else await context.run_part("check", partial(_check_value, value, check))
+        return await context.run_part("check", partial(_check_value, value, self.check))
 
 
-async def _check_value(value: Labelled[dict[str, Any]], check: ValueCheck, part: Context) -> Labelled[dict[str, Any]]:
-    problem = check(part.read(value))
+async def _check_value(
+    value: Labelled[dict[str, Any]], check: ValueCheck | None, part: Context
+) -> Labelled[dict[str, Any]]:
+    filled = part.read(value)
+    problem = "a placeholder is left in it" if has_placeholder(filled) else None if check is None else check(filled)
     if problem is not None:
-        raise RunError("pattern.bad-value", f"the reply has the wanted form and a wrong value: {problem}")
+        # What is wrong may quote the value.
+        why = f": {problem}" if value.label.trusted else ""
+        raise RunError("pattern.bad-value", f"the reply has the wanted form and a wrong value{why}")
     return value
 
 
-def _render_form(wanted: Type) -> str:
+_PLACEHOLDER = re.compile(r"\s*(?:[.…]+|[<{\[(]{1,2}\s*(?P<name>[\w -]{1,60}?)\s*[>}\])]{1,2})\s*")
+_TYPE_NAMES = frozenset({"str", "string", "text", "int", "integer", "number", "value", "date", "bool", "boolean"})
+
+
+def has_placeholder(value: Any, name: str = "value") -> bool:
+    """Whether a text in a value stands for one that was to be filled in: `<product>`, `{text}` or `...` alone.
+
+    Example:
+        >>> has_placeholder({"product": "[product]"}), has_placeholder({"product": "[beta] printer"})
+        (True, False)
+    """
+    if isinstance(value, str):
+        found = _PLACEHOLDER.fullmatch(value)
+        inside = "" if found is None else (found["name"] or name).casefold().replace(" ", "_").replace("-", "_")
+        return inside == name.casefold() or inside in _TYPE_NAMES
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[str, Any]", value)
+        return any(has_placeholder(each, field) for field, each in fields.items())
+    if isinstance(value, list | tuple):
+        return any(has_placeholder(each, name) for each in cast("Sequence[Any]", value))
+    return False
+
+
+def render_form(wanted: Type) -> str:
+    """The fields of a form with their types, as a model reads them."""
     if not isinstance(wanted, RecordType):
         return f"Fields:\n- value ({wanted})"
     return "Fields:\n" + "\n".join(f"- {each.name} ({each.type})" for each in wanted.fields)
+
+
+def name_fields(wanted: Type) -> str:
+    """What a form asks for, in an error. Without the names of types, which a recorded pattern no longer has."""
+    if not isinstance(wanted, RecordType):
+        return "one value of the declared type"
+    return f"the declared fields alone: {', '.join(each.name for each in wanted.fields)}"
 
 
 # An example ---------------------------------------------------------------------------------------------------------
@@ -99,7 +133,7 @@ EXAMPLE = PatternExample(
     _TASK,
     _is_correct,
     lambda folder: {
-        "setup": f"{HOST.setup}\n\n{_render_form(type_from_annotation(_Ticket))}",
+        "setup": f"{HOST.setup}\n\n{render_form(type_from_annotation(_Ticket))}",
         "input": _TASK,
         "output": 24,
     },

@@ -1,0 +1,56 @@
+"""Plans for patterns: an agent as the planner of the patterns that run with its runtime."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bicameral.agent._absent_tools import require_ready
+from bicameral.binding import binding_doubts
+from bicameral.labels import Labelled
+from bicameral.patterns.strategies import PlannedRequest
+from bicameral.runs import check_plan
+from bicameral.tools import Registry
+
+if TYPE_CHECKING:
+    from bicameral.agent._agent import Agent
+    from bicameral.planning import Intent, Planner
+    from bicameral.plans import PlanLimits
+    from bicameral.runs import StartState
+
+
+@dataclass(frozen=True, slots=True)
+class PatternPlanner:
+    """Writes the plan of a request as the agent does: understood, compiled, bound and checked; nothing is run."""
+
+    agent: Agent
+    compiler: Planner
+    limits: PlanLimits
+
+    async def plan_request(self, request: Labelled[str], registry: Registry, start: StartState) -> PlannedRequest:
+        intent = await self.agent.intent(request)
+        planned, cached = await self._compile(intent, registry, start, fresh=False)
+        if cached and not planned.checked.ok:
+            # A cached plan is checked by the current policies, like one that is written now.
+            planned, _ = await self._compile(intent, registry, start, fresh=True)
+        return planned
+
+    async def _compile(
+        self, intent: Intent, registry: Registry, start: StartState, *, fresh: bool
+    ) -> tuple[PlannedRequest, bool]:
+        agent = self.agent
+        compiled = await self.compiler.compile(intent, registry, fresh=fresh)
+        require_ready(agent, compiled.plan)
+        bound = await agent.bind(compiled.plan)
+        bound.require()
+        checked = check_plan(
+            bound.plan,
+            registry,
+            agent.policy,
+            limits=self.limits,
+            intent=intent,
+            against_intent=True,
+            known=compiled.check,
+            start=start,
+        )
+        return PlannedRequest(checked, tuple(binding_doubts(bound.bindings))), compiled.cached
