@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from bicameral.errors import RecordError, RunError
 from bicameral.labels import Label, Labelled, join_all, make_labelled, open_labelled
+from bicameral.postgres import masked_address
 from bicameral.records import Proposal, Record, RecordLimits, Records
 from bicameral.text import index_words
 
@@ -159,9 +160,13 @@ class SkillStore:
         ['look up a population']
     """
 
-    place: Path | str
+    place: Path | str = field(repr=False)
     owner: str = "owner"
     known: str | None = None
+
+    def __post_init__(self) -> None:
+        # A run records the fields of its pattern: the password of an address must be known as a secret by then.
+        masked_address(str(self.place))
 
     @cached_property
     def _skills(self) -> Records[StoredSkill]:
