@@ -386,6 +386,12 @@ def test_a_run_is_replayed_with_the_identity_that_it_had(tmp_path: Path) -> None
         replayed = asyncio.run(replay_run(journal, outcome.run, there.desk.registry, there.desk.policy))
         assert replayed.differences == ()
         assert len(store.history()) == 2
+        # In another place there is nothing but the record.
+        gone = IdentityPersistence(replace(store, place=tmp_path / "elsewhere" / "records.db"))
+        desk = there.desk
+        elsewhere = asyncio.run(replay_pattern(journal, outcome.run, desk.registry, desk.policy, pattern=gone))
+        assert [each for each in elsewhere.differences if "settings" not in each] == []
+        assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_change_is_written_once_however_often_its_run_is_replayed(tmp_path: Path) -> None:
