@@ -540,10 +540,11 @@ def test_a_use_that_is_recorded_again_with_its_key_is_one_use(tmp_path: Path) ->
     """What a run does that is resumed after its process died while it wrote."""
     store = SkillStore(tmp_path / "records.db")
     stored(store, "alpha")
-    for _ in range(2):
-        again = store.record_use("s1", task="t", values={}, ok=True, tokens=1, label=TRUSTED_USER, key="run 1")
-    assert (again.uses, again.successes) == (1, 1)
-    assert store.record_use("s1", task="t", values={}, ok=True, tokens=1, label=TRUSTED_USER, key="run 2").uses == 2
+
+    def use(key: str) -> int:
+        return store.record_use("s1", task="t", values={}, ok=True, tokens=1, label=TRUSTED_USER, key=key).uses
+
+    assert [use("run 1"), use("run 1"), use("run 2")] == [1, 1, 2]
 
 
 def test_a_skill_of_another_owner_is_neither_found_nor_in_the_way(tmp_path: Path) -> None:

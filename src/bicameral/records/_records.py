@@ -207,6 +207,10 @@ class Records(Generic[T]):
         """Every version of a record in the order of writing: superseded, refused and withdrawn ones as well."""
         return tuple(self._record(each) for each in self._state().versions.get(id, ()))
 
+    def versions(self) -> tuple[Record[T], ...]:
+        """Every version of every record, in the order in which the records were begun."""
+        return tuple(self._record(each) for versions in self._state().versions.values() for each in versions)
+
     def ids(self) -> tuple[str, ...]:
         """The ids of all records that were not erased, whatever their state."""
         return tuple(self._state().versions)
@@ -328,7 +332,7 @@ class Records(Generic[T]):
         data, tree = self._kind.to_json(open_labelled(value)), value.label_tree
         if value_size(data) > self._limits.value_bytes:
             raise self._full_error(f"a value may have {self._limits.value_bytes:,} bytes")
-        name = uuid.uuid4().hex if id is None else check_name(vouched_id(id), "the id")
+        name = uuid.uuid4().hex if id is None else check_name(_vouched_id(id), "the id")
         trusted = tree.flat.trusted and not self._review_all and not wait_for_person
         status: RecordState = "accepted" if trusted else "proposed"
 
@@ -477,7 +481,7 @@ class Records(Generic[T]):
         )
 
 
-def vouched_id(id: str) -> str:
+def _vouched_id(id: str) -> str:
     """An id, which is stored and shown without a label, so that it must be the program's own."""
     vouched_value(id)
     return id

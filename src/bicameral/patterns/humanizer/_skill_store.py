@@ -193,10 +193,11 @@ class SkillStore:
             use = open_labelled(record.value)
             uses, successes = used.get(use.skill, (0, 0))
             used[use.skill] = (uses + 1, successes + use.ok)
+        versions = self._skills.versions()
+        learned = {id: number for number, id in enumerate(dict.fromkeys(record.id for record in versions))}
         return tuple(
-            _skill(record, learned, *used.get(record.id, (0, 0)))
-            for learned, id in enumerate(self._skills.ids())
-            for record in self._skills.history(id)
+            _skill(record, learned[record.id], *used.get(record.id, (0, 0)))
+            for record in versions
             if record.is_current or record.state == "proposed"
         )
 
