@@ -33,6 +33,7 @@ from patterns_adversary import (
 )
 
 from bicameral.catalog.costs import estimate, estimate_tokens
+from bicameral.catalog.stacks import stack_of
 from bicameral.errors import BicameralError, ModelError
 from bicameral.journal import Journal, open_journal_at
 from bicameral.labels import TRUSTED_USER, forget_released, make_labelled, open_labelled
@@ -239,7 +240,7 @@ def check_worst_case(example: PatternExample, stage: Stage) -> None:
         name: estimate_tokens(size) if isinstance(size, str) else size
         for name, size in example.sizes(scene.folder).items()
     }
-    worst = estimate(scene.pattern.architecture()["patterns"], sizes).worst.calls
+    worst = estimate(stack_of(scene.pattern.architecture(sizes={"": sizes})), sizes).worst.calls
     faults: tuple[Callable[[int], Fault | None], ...] = (
         lambda at: None,
         lambda at: "nonsense",

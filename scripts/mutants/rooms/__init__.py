@@ -6,6 +6,7 @@ from scripts.mutants.mutant import Mutant
 from scripts.mutants.rooms import (
     binding,
     boundary,
+    compositions,
     configuration,
     conversations,
     doubts,
@@ -39,6 +40,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *runs.MUTANTS,
     *strategies.MUTANTS,
     *patterns.MUTANTS,
+    *compositions.MUTANTS,
     *doubts.MUTANTS,
     *find.MUTANTS,
     *boundary.MUTANTS,
