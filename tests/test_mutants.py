@@ -22,6 +22,8 @@ def test_there_are_enough_mutants_of_every_room() -> None:
         *("router", "budgets", "leases", "sandbox", "folders", "acceptance", "secrets", "binding", "planning"),
         *(
             "doubts",
+            "evaluation",
+            "patterns",
             "tables",
             "find",
             "plan-choice",
