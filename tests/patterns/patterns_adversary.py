@@ -25,7 +25,7 @@ import pytest
 
 from bicameral.errors import ModelError, ToolError
 from bicameral.journal import Event, Journal
-from bicameral.labels import Label, Labelled, Source, make_labelled, open_labelled
+from bicameral.labels import Label, Labelled, Source, forget_released, make_labelled, open_labelled
 from bicameral.limits import strategy_limits
 from bicameral.models import Chamber, ModelReply, ModelRequest, ScriptedProvider, ToolCall, Usage
 from bicameral.patterns import Answered, Outcome
@@ -221,6 +221,8 @@ def make_scene(
 ) -> Scene:
     """The example of a pattern in a folder of its own, with improvising models and a hostile web."""
     questions, world = Questions(model_fault), World(tool_fault)
+    # Each scene stands for a process of its own, which does not know what another has handed out.
+    forget_released()
     folder.mkdir(parents=True, exist_ok=True)
     registry = Registry([*example.tools(folder), *world.tools()])
     models = ModelPair(

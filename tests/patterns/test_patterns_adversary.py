@@ -75,7 +75,7 @@ class Stage:
         outcome = scene.run()
         asked, effects = len(scene.questions.asked), list(scene.world.effects)
         restore_folder(scene.folder, before)
-        # As in another process, which does not know what this one has handed out.
+        # As in another process.
         forget_released()
         desk = scene.desk
         with watched_calls(scene.world):
