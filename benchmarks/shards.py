@@ -23,7 +23,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TypeVar
 
-SHARDED = ("planning", "everyday", "intent", "robustness", "agentdojo")
+SHARDED = ("planning", "everyday", "intent", "robustness", "evidence", "agentdojo")
 """The benchmarks that take `--shard`, `--out` and `--sum-up`; of `agentdojo` only with `--planner`."""
 THREADS = "BICAMERAL_THREADS"
 

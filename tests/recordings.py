@@ -126,7 +126,8 @@ def recorded_reply(request: ModelRequest, weights: str, reply: ModelReply, piece
 # Keys ---------------------------------------------------------------------------------------------------------------
 
 
-_NOT_IN_KEYS = frozenset({"timeout", "adapter", "fixed", "must_call"})  # the last is in the grammar
+# Whether a call is required is in the grammar.
+_NOT_IN_KEYS = frozenset({"timeout", "adapter", "fixed", "must_call"})
 
 
 def request_key(job: EngineJob, weights_sha256: str, vocabulary: Vocabulary, engine: str | None = None) -> str:

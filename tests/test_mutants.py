@@ -18,7 +18,7 @@ LEAST = 150
 def test_there_are_enough_mutants_of_every_room() -> None:
     assert len(MUTANTS) >= LEAST
     assert set(ROOMS) == {
-        *("labels", "policy", "proof", "plans", "approvals", "evidence", "reply", "journal", "sealed"),
+        *("labels", "policy", "proof", "plans", "approvals", "evidence", "reply", "journal", "records"),
         *("router", "budgets", "leases", "sandbox", "folders", "acceptance", "secrets", "binding", "planning"),
         *(
             "doubts",

@@ -159,7 +159,7 @@ def test_every_field_of_a_request_on_which_its_reply_depends_is_part_of_the_key(
             "tools",
             "confidence",
         ),
-        *("temperature", "timeout", "adapter", "fixed"),
+        *("temperature", "timeout", "adapter", "fixed", "must_call"),
     }
     for same in (replace(ASKED, timeout=3), replace(ASKED, fixed=1)):
         assert request_key(job(same), "a", CHATML) == request_key(job(), "a", CHATML)

@@ -12,7 +12,9 @@
     ├── PlanError        a plan does not parse, does not check, or could not be written
     ├── RunError         a run failed or was stopped
     ├── JournalError     the record of a run cannot be read or written
+    ├── RecordError      a stored record cannot be read, written or accepted
     ├── CatalogError     the catalogue has no such pattern, or a file of it is wrong
+    ├── EvaluationError  cases, results or a baseline are not as they must be
     ├── DurableError     a submitted run, a worker or a question is not as it must be
     └── ServerError      what was asked of the server cannot be answered, or it cannot be started
 
@@ -161,8 +163,16 @@ class JournalError(BicameralError):
     """The record of a run cannot be read or written."""
 
 
+class RecordError(BicameralError):
+    """A stored record cannot be read, written or accepted."""
+
+
 class CatalogError(BicameralError):
     """The catalogue has no such pattern, or one of its files is wrong."""
+
+
+class EvaluationError(BicameralError):
+    """Cases, results or a baseline are not as they must be."""
 
 
 class DurableError(BicameralError):

@@ -184,6 +184,14 @@ def test_a_plan_has_no_strategy(office: Office) -> None:
     assert refused.value.code == "plan.strategy-without-request"
 
 
+@pytest.mark.parametrize("option", [{"deterministic": True}, {"material": "a letter"}, {"may_replace": True}])
+def test_what_is_about_a_plan_is_not_left_out_silently(office: Office, option: dict[str, Any]) -> None:
+    with pytest.raises(BicameralError) as refused:
+        asyncio.run(office.agent([GREET, "greeted"]).run("Greet Kim", strategy=ReWOO(), **option))
+    assert refused.value.code == "plan.not-for-strategy"
+    assert office.posted == []
+
+
 def test_a_blocking_agent_runs_patterns_too(office: Office) -> None:
     outcome = office.agent([GREET, "greeted"]).sync.run("Greet Kim", strategy=ReWOO())
     assert isinstance(outcome, Finished), outcome

@@ -88,7 +88,7 @@ def test_python_objects_are_linted(world: World) -> None:
         ("own_agents:describd", "Did you mean 'described'? [stack.cannot-read]"),
         ("no_such_module:x", "[stack.cannot-read]"),
         ("none.yaml", "there is no such file"),
-        (".", "this is a folder"),
+        (".", "no agent is found in this code"),
         ("EX99", "there is no such file"),
     ],
 )
@@ -168,8 +168,8 @@ def test_another_folder_can_be_named(world: World) -> None:
 def test_rules_and_facts_are_listed_and_explained(world: World) -> None:
     listed = world.call("lint", "--rules")
     assert listed.exit_code == 0
-    assert len(listed.stdout.splitlines()) == 246
-    assert len(world.json("lint", "--rules")["rules"]) == 246
+    assert len(listed.stdout.splitlines()) == 247
+    assert len(world.json("lint", "--rules")["rules"]) == 247
     assert "facts.calls_independent" in world.call("lint", "--facts").stdout
     assert any(fact["name"] == "cache_ttl" for fact in world.json("lint", "--facts")["facts"])
     explained = world.call("lint", "--explain", "conn_j").stdout
@@ -197,3 +197,115 @@ def test_the_hook_of_pre_commit_runs_the_linter(world: World) -> None:
     assert re.search(hook["files"], "stacks/triage.stack.yaml")
     assert re.search(hook["files"], "triage.stack.yml")
     assert not re.search(hook["files"], "docker-compose.yaml")
+
+
+CODE = """\
+import requests
+from agents import Agent, Runner, WebSearchTool, function_tool
+
+
+@function_tool
+def publish(text: str) -> str:
+    return requests.post("https://example.org", data=text).text
+
+
+writer = Agent(name="Writer", tools=[WebSearchTool(), publish])
+Runner.run_sync(writer, "Write.", max_turns=5)
+"""
+SPANS = [
+    ("a1", "", "invoke_agent", {"gen_ai.agent.name": "helper\x1b[31m"}, 0, 90),
+    ("b1", "a1", "chat", {"gen_ai.request.model": "gpt-4o", "gen_ai.usage.input_tokens": 1200}, 1, 2),
+    ("b2", "a1", "execute_tool", {"gen_ai.tool.name": "fetch_page"}, 3, 4),
+    ("b3", "a1", "chat", {"gen_ai.request.model": "gpt-4o", "gen_ai.usage.input_tokens": 800}, 5, 6),
+    ("b4", "a1", "execute_tool", {"gen_ai.tool.name": "send_email"}, 7, 8),
+]
+
+
+def _trace() -> str:
+    lines: list[str] = []
+    for id, parent, operation, facts, start, end in SPANS:
+        span = {
+            "name": operation,
+            "context": {"trace_id": "0x01", "span_id": f"0x{id}"},
+            "parent_id": f"0x{parent}" if parent else None,
+            "start_time": f"2026-01-01T00:00:{start:02}.000000Z",
+            "end_time": f"2026-01-01T00:01:{end % 60:02}.000000Z" if end > 60 else f"2026-01-01T00:00:{end:02}.000000Z",
+            "status": {"status_code": "UNSET"},
+            "attributes": {"gen_ai.operation.name": operation, **facts},
+        }
+        lines.append(json.dumps(span, indent=4))
+    return "\n".join(lines)
+
+
+def test_code_of_another_framework_is_linted(world: World) -> None:
+    (world.folder / "app").mkdir()
+    world.write("app/writer.py", CODE)
+    result = world.call("lint", "app")
+    assert result.exit_code == 1
+    first = (
+        "app/writer.py:6:1: error: the agent reads untrusted text and calls the action 'publish' without asking  [L6]"
+    )
+    assert result.stdout.splitlines()[:3] == [
+        first,
+        "    at:  agents.Writer.actions.publish",
+        "    seen: tool 'publish' sends something out; seen in its body",
+    ]
+    assert "what code cannot show:" in result.stdout
+    assert world.call("lint", "app/writer.py", "--quiet").stdout.startswith(first)
+    # With a person before the action and limits, nothing is an error any more.
+    mended = CODE.replace("@function_tool\n", "@function_tool(needs_approval=True)\n").replace(
+        'Runner.run_sync(writer, "Write.", max_turns=5)',
+        'import asyncio\nasyncio.run(asyncio.wait_for(Runner.run(writer, "Write.", max_turns=5), timeout=60))',
+    )
+    world.write("app/writer.py", mended)
+    errors = [line for line in world.call("lint", "app").stdout.splitlines() if ": error: " in line]
+    assert [line.rpartition("  ")[2] for line in errors] == ["[A3]"]
+
+
+def test_a_trace_is_linted_and_says_what_it_cannot_show(world: World) -> None:
+    world.write("run.json", _trace())
+    result = world.call("lint", "--trace", "run.json")
+    assert result.exit_code == 1
+    assert re.match(r"run\.json:\d+:1 \(span b4\): error: .*'send_email' without asking  \[L6\]\n", result.stdout)
+    assert "what a trace cannot show:" in result.stdout
+    assert "5 spans: 2 calls of models, 2 of tools, 0 failed; 2,000 tokens in, 0 out" in result.stdout
+    assert "\x1b" not in result.stdout
+    assert "\x1b" not in world.call("lint", "--trace", "run.json", "--format", "sarif").stdout
+
+
+def test_recovered_stacks_are_told_to_programs(world: World) -> None:
+    (world.folder / "app").mkdir()
+    world.write("app/writer.py", CODE + "Agent(**settings)\n")
+    world.write("run.json", _trace())
+    told = world.json("lint", "app", "--trace", "run.json", code=1)
+    code, trace = told["stacks"]
+    assert code["recovered"]["kind"] == "code"
+    assert code["findings"][0]["basis"] == "seen"
+    assert [each["place"]["line"] for each in code["recovered"]["unresolved"]] == [12, 12]
+    assert trace["recovered"]["counts"]["tool_calls"] == 2
+    sarif = json.loads(world.call("lint", "app", "--trace", "run.json", "--format", "sarif").stdout)["runs"][0]
+    assert sarif["invocations"][0]["executionSuccessful"] is True
+    assert {each["level"] for each in sarif["invocations"][0]["toolExecutionNotifications"]} == {"note"}
+    places = [each["locations"][0] for each in sarif["results"] if each["ruleId"] == "L6"]
+    assert places[0]["physicalLocation"]["artifactLocation"]["uri"] == "app/writer.py"
+    assert {"fullyQualifiedName": "span b4", "kind": "span"} in places[1]["logicalLocations"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--trace", "none.json"), "there is no such file"),
+        (("--trace", "."), "this is a folder"),
+        (("--trace", "writer.py"), "[stack.not-a-trace]"),
+        (("empty.py",), "[stack.no-agent]"),
+        (("broken.py",), "this is no Python"),
+        (("none.py",), "there is no such file"),
+    ],
+)
+def test_code_and_traces_that_cannot_be_read_end_with_two(world: World, words: tuple[str, ...], said: str) -> None:
+    world.write("writer.py", CODE)
+    world.write("empty.py", "x = 1\n")
+    world.write("broken.py", "def (\n")
+    result = world.call("lint", *words)
+    assert result.exit_code == 2
+    assert said in result.stderr

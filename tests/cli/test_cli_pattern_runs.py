@@ -66,6 +66,21 @@ def test_every_command_on_runs_knows_them(world: World) -> None:
     assert world.json("runs", "erase", run, "--yes")["ok"]
 
 
+def test_a_file_that_was_there_before_is_not_replaced_without_a_question(world: World) -> None:
+    """The twin is the new file above, and a request that says so."""
+    world.write("new.txt", "what was here before")
+    plan = {
+        "tool": "write_text",
+        "arguments": [{"name": "path", "value": "new.txt"}, {"name": "text", "value": "Hello"}],
+    }
+    script = [json.dumps({"calls": [plan]}), "ok"]
+    told = world.json("patterns", "run", "R5", "Write Hello into new.txt", script=script, code=4)
+    assert told["error"]["code"] == "run.needs-approval"
+    assert (world.folder / "new.txt").read_text() == "what was here before"
+    assert world.json("patterns", "run", "R5", "Overwrite new.txt with Hello", script=script)["ok"]
+    assert (world.folder / "new.txt").read_text() == "Hello"
+
+
 def test_a_run_that_waits_is_resumed_where_its_record_ends(world: World) -> None:
     world.write("mail.txt", MAIL)
     world.write("copy.txt", "what was here before")

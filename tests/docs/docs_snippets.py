@@ -6,7 +6,7 @@
 | `console` | lines `$ …` are run, in the README by a real shell; lines after them are printed; `[...]` is any lines |
 | `sh` | not run, since it installs or needs weights: every command, make target and extra in it must exist |
 | `toml` | a configuration, a manifest or a part of a `pyproject.toml`, which must be valid |
-| `yaml` | a profile, a file of aliases or a stack, which must be valid |
+| `yaml` | a profile, a file of aliases, a stack or a suite of cases, which must be valid |
 """
 
 from __future__ import annotations

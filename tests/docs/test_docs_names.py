@@ -25,7 +25,10 @@ _CALL = re.compile(r"(?:([a-z]\w*)\.)?(?:[a-z]\w*\.)*([a-z]\w*)\(.*\)")
 _FILES = ("toml", "db", "md", "yaml", "json", "jsonl")
 
 # Names of Python, of libraries, of plans in rounds, and of other languages that the pages speak of.
-_OTHERS = frozenset("Any FallbackModel Literal LiteralString TypedDict getTag hasTag look to_thread tool_1".split())
+_OTHERS = frozenset(
+    "Any Command FallbackModel Literal LiteralString Send StateGraph ToolNode TypedDict getTag hasTag look to_thread"
+    " tool_1".split()
+)
 # What variables of these names are on every page.
 _VARIABLES = {"agent": "Agent", "journal": "Journal", "runs": "Runs", "stage": "Context"}
 

@@ -35,6 +35,7 @@ from bicameral.cli import main
 from bicameral.config import ConfigFile
 from bicameral.config._llm_settings import LlmConfigFile, ProfileFile
 from bicameral.documents import parse_yaml
+from bicameral.evaluation import parse_suite
 from bicameral.tools import parse_manifest
 
 EVERY = [pytest.param(page, id=page.name) for page in PAGES]
@@ -159,6 +160,9 @@ def test_every_yaml_snippet_is_valid(page: Path) -> None:
                 lint(parse_stack(block.text, file=page.name))
                 continue
             if "repos" in content:
+                continue
+            if "cases" in content:
+                parse_suite(block.text, page)
                 continue
             (LlmConfigFile if "models" in content else ProfileFile).model_validate(content)
 

@@ -200,6 +200,7 @@ async def test_what_a_worker_could_not_run_is_refused_before_it_is_stored(runs: 
     assert refused.value.code == "pattern.not-portable"
     for submission in (
         Submission(strategy=ReWOO()),
+        Submission(request=QUESTION, strategy=ReWOO(), deterministic=True),
         Submission(request=QUESTION, work=PatternWork(ReWOO(), (from_user("a"),))),
     ):
         with pytest.raises(BicameralError) as refused:

@@ -129,7 +129,7 @@ def test_reading_and_erasing_survive_it_too(proxy: Proxy) -> None:
 def test_a_database_that_stays_away_is_told_in_time(
     proxy: Proxy, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bicameral.journal._postgres.RECONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("bicameral.postgres.RECONNECT_SECONDS", 0.5)
     with open_journal_at(proxy.url) as journal:
         journal.append("r1", "run-started", "", {})
         proxy.close()

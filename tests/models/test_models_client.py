@@ -218,6 +218,15 @@ def test_the_grammar_of_a_step_is_one_that_the_engine_follows(schema: dict[str, 
     assert llguidance_error(request.grammar) is None
 
 
+def test_a_step_that_must_be_a_call_cannot_be_an_answer() -> None:
+    request = ModelRequest((Message("user", "?"),), tools=(WEATHER,), must_call=True)
+    grammar = constrain_to_step(request).grammar
+    assert grammar is not None
+    assert llguidance_error(grammar) is None
+    assert "answer" not in grammar
+    assert "answer" in (constrain_to_step(replace(request, must_call=False)).grammar or "")
+
+
 ASKED = ModelRequest(
     (Message("user", "?"), Message("assistant", "", calls=(OSLO,)), Message("tool", "rain", answers="c-1")),
     tools=(WEATHER,),

@@ -28,6 +28,7 @@ from bicameral.patterns.kernel import (
     Context,
     Pattern,
     PatternWork,
+    PromptText,
     Role,
     from_user,
     replay_pattern,
@@ -36,7 +37,7 @@ from bicameral.patterns.kernel import (
 )
 from bicameral.routing import Alias, Aliases, Router, Selection
 from bicameral.runs import Answers, ApprovalQuestion, Replayed, Suspend
-from bicameral.tools import call_key
+from bicameral.tools import Origin, call_key, tool
 from bicameral.types import STR, Field, IntType, RecordType
 
 WRITER = Role("Writer", "You write.")
@@ -152,7 +153,7 @@ def test_a_check_cannot_change_the_value_that_it_passes() -> None:
 
 def test_a_choice_is_one_of_the_options(journal: Journal) -> None:
     async def choose(context: Context) -> Labelled[Any]:
-        options = {"billing": "Invoices.", "support": program_text("Defects.")}
+        options: dict[str, PromptText] = {"billing": "Invoices.", "support": program_text("Defects.")}
         return await context.choose(WRITER, "Where to?", options=options)
 
     there = table(['{"value": "sales"}', '{"value": "support"}'], journal=journal)
@@ -468,9 +469,69 @@ def test_a_yes_to_a_part_that_was_cut_off_meanwhile_is_not_used(journal: Journal
     assert again.identical, again.differences
 
 
-def test_a_change_that_a_straggler_had_begun_is_finished_and_replayed(journal: Journal) -> None:
-    from bicameral.tools import Origin, tool
+def test_parts_make_their_own_calls_after_one_question(journal: Journal) -> None:
+    """The part that asks is cut off while the call of another one, which was in its question, is made."""
+    approver, signals = SlowApprover(), Signals("own", "sending")
+    approver.waits_for = signals["own"]
+    sent: list[str] = []
 
+    @tool(effect="send", purpose={"to": "directs", "body": "carries"}, origins=Origin("system"), receivers=("to",))
+    async def send(to: str, body: str) -> str:
+        """Send a mail."""
+        if to == "me@example.com":
+            signals["sending"].set()
+            await asyncio.sleep(0.05)
+        sent.append(to)
+        return "sent"
+
+    async def both(context: Context) -> Labelled[Any]:
+        async def asker(part: Context) -> Labelled[Any]:
+            given = await send_to(EVE)(part)
+            part.note("sent", length=len(part.read(given)))
+            await asyncio.sleep(30)
+            return given
+
+        async def race(part: Context) -> Labelled[Any]:
+            works = [("s", asker), ("f", ask_when(signals["sending"]))]
+            return part.derive(codes(await part.gather(works, width=2, quorum=1)))
+
+        async def own(part: Context) -> Labelled[Any]:
+            given = await send_to("me@example.com", after=approver.asked, sets=signals["own"])(part)
+            return part.derive(part.read(given))
+
+        found = await context.run_parallel([("race", race), ("own", own)], width=2)
+        return context.derive([context.read(each) for each in found if isinstance(each, Labelled)])
+
+    page = next(each for each in World().tools() if each.name == "read_page")
+    there = table(echo, echo, journal=journal, approver=approver, tools=[page, send])
+    outcome = answered(run(there, both))
+    assert outcome.value == [["pattern.not-needed", "ok"], "sent"]
+    assert sorted(sent) == [EVE, "me@example.com"], "the first was made before its part was cut off"
+    again = replayed(journal, outcome.run, there, both)
+    assert again.identical, again.differences
+
+
+def test_a_part_that_had_its_answer_before_it_was_cut_off_has_it_again(journal: Journal) -> None:
+    signals = Signals("answered")
+
+    async def straggler(part: Context) -> Labelled[Any]:
+        part.note("approved", yes=await part.approve("Go on?"))
+        await part.ask(WRITER, "one")
+        signals["answered"].set()
+        await asyncio.sleep(30)
+        return part.derive("late")
+
+    async def vote(context: Context) -> Labelled[Any]:
+        works = [("s", straggler), ("f", ask_when(signals["answered"]))]
+        return context.derive(codes(await context.gather(works, width=2, quorum=1)))
+
+    there = table(echo, journal=journal, approver=Inbox(True))
+    outcome = answered(run(there, vote))
+    again = replayed(journal, outcome.run, there, vote)
+    assert again.identical, again.differences
+
+
+def test_a_change_that_a_straggler_had_begun_is_finished_and_replayed(journal: Journal) -> None:
     done: list[str] = []
     signals = Signals("begun")
 
@@ -959,3 +1020,37 @@ def test_a_tier_chooses_the_model_where_the_configuration_has_one_for_it() -> No
     pair = replace(there.desk.models, chambers=replace(there.desk.models.chambers, privileged=router))
     answered(asyncio.run(run_work(replace(there.desk, models=pair), work)))
     assert {name: len(model.asked) for name, model in models.items()} == {"main": 2, "powerful": 2, "coder": 2}
+
+
+class Away(Inbox):
+    """An approver who is not there, and says when that was found out."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.asked = asyncio.Event()
+
+    async def approve(self, question: ApprovalQuestion) -> Answers:
+        self.asked.set()
+        return await super().approve(question)
+
+
+def test_a_run_that_waits_within_a_quorum_goes_on(journal: Journal) -> None:
+    """What was cut off in the attempt that ended with the question is decided again: nothing had come of it yet."""
+    away = Away()
+
+    async def vote(context: Context) -> Labelled[Any]:
+        works = [("s", send_to(EVE)), ("f", ask_when(away.asked)), ("g", ask_when(away.asked))]
+        found = await context.gather(works, width=3, quorum=3)
+        return context.derive(codes(found))
+
+    there = table(echo, journal=journal, approver=away)
+    waits = asyncio.run(run_pattern(PatternWork(Work(vote)), there.desk, run="r", may_wait=True))
+    assert isinstance(waits, GaveUp)
+    assert waits.error.code == "run.waits"
+    assert len(there.privileged.asked) == 2, "the others came to their end first"
+    later = table(journal=journal, approver=Inbox(True))
+    outcome = answered(asyncio.run(resume_pattern(journal, "r", later.desk, pattern=Work(vote))))
+    assert outcome.value == ["ok", "ok", "ok"]
+    assert [to for _, (to, _) in later.world.done] == [EVE]
+    again = replayed(journal, "r", later, vote)
+    assert again.identical, again.differences

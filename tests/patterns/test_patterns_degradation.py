@@ -12,7 +12,7 @@ from typing import Any, ClassVar, get_type_hints
 
 import pytest
 from patterns_models import performed
-from patterns_world import EVE, Script, Table, answered, table
+from patterns_world import EVE, Line, Table, answered, table
 
 from bicameral.errors import BicameralError, CatalogError, ModelError, PolicyError, RunError, ToolError
 from bicameral.journal import open_journal_at
@@ -20,11 +20,11 @@ from bicameral.labels import Labelled
 from bicameral.limits import strategy_limits
 from bicameral.models import LocalProvider
 from bicameral.patterns import (
+    Chain,
     Exhausted,
     GaveUp,
     GracefulDegradation,
     Guardrails,
-    OutputTemplate,
     Role,
     ZeroShot,
     program_text,
@@ -145,17 +145,25 @@ def test_a_failure_that_nobody_declared_gets_the_template_and_is_told() -> None:
     assert notes(outcome, "undeclared-failure") == [{"cause": "tools.failed"}]
 
 
+def _has_none(text: str) -> None:
+    return None
+
+
+def _fails(text: str) -> float:
+    return 1 / 0
+
+
 @pytest.mark.parametrize(
     ("path", "script"),
     [
         (SimplerPath(SMALL), [DOWN]),
-        (RulePath(lambda text: None), []),
-        (RulePath(lambda text: 1 / 0), []),
+        (RulePath(_has_none), []),
+        (RulePath(_fails), []),
         (CachedPath(AnswerCache(Path("/nonexistent/folder"))), []),
     ],
 )
 def test_a_fallback_that_fails_is_ended_by_the_template_and_no_other_is_tried(
-    path: FallbackPath, script: Script
+    path: FallbackPath, script: list[Line]
 ) -> None:
     main = Main(DOWN)
     there = table(script)
@@ -164,7 +172,7 @@ def test_a_fallback_that_fails_is_ended_by_the_template_and_no_other_is_tried(
     assert served(outcome) == ("Please try later.", True, "template", "models.unavailable")
     assert len(notes(outcome, "fallback-failed")) == 1
     assert len(main.runs) == 1
-    assert len(there.privileged.asked) == len(list(script) if isinstance(script, list) else [])
+    assert len(there.privileged.asked) == len(script)
 
 
 @dataclass(frozen=True)
@@ -197,7 +205,7 @@ def test_a_fallback_that_leads_back_to_the_main_path_does_not_build() -> None:
 
 def test_a_fallback_has_no_fallbacks_of_its_own() -> None:
     inner = made(Main(), LATER)
-    for by in (inner, inner | OutputTemplate.of(str)):
+    for by in (inner, Chain.of(inner, ZeroShot())):
         with pytest.raises(CatalogError, match=r"pattern\.bad-route"):
             made(ZeroShot(), SimplerPath(by))
     with pytest.raises(CatalogError, match=r"pattern\.bad-route"):

@@ -18,8 +18,15 @@ from bicameral.labels import TRUSTED_USER
 from bicameral.models import LocalProvider, Message
 from bicameral.patterns import DirectCall, GaveUp, program_text, untrusted_value
 from bicameral.patterns.integration.direct_call import Parameters, RequestCheck, ToolBreakers
-from bicameral.patterns.kernel import NoteEvent, from_user, replay_pattern
-from bicameral.runs import Answers, ApprovalQuestion
+from bicameral.patterns.kernel import (
+    NoteEvent,
+    PatternWork,
+    from_user,
+    replay_pattern,
+    resume_pattern,
+    run_pattern,
+)
+from bicameral.runs import Answers, ApprovalQuestion, Suspend
 from bicameral.secrets import isolate_secrets, register_secret
 from bicameral.tools import Origin, Tool, tool
 from invariants import holds
@@ -294,6 +301,30 @@ def test_a_privileged_request_is_sent_only_with_an_approval(person: Person | Non
         assert outcome.error.code == ("run.needs-approval" if person is None else "run.refused")
 
 
+class Away:
+    """Somebody who answers later."""
+
+    async def approve(self, question: ApprovalQuestion) -> Answers:
+        raise Suspend
+
+
+@holds("I1.4")
+@pytest.mark.parametrize("privileged", [False, True])
+def test_attempts_after_a_wait_for_a_person_are_on_record_too(privileged: bool, tmp_path: Path) -> None:
+    mail = untrusted_value({"to": "bob@example.com", "body": "hello"}, "mail")
+    work = PatternWork(DirectCall("send", privileged=privileged), [mail])
+    with open_journal_at(tmp_path / "journal.db") as journal:
+        waits = asyncio.run(run_pattern(work, table(journal=journal, approver=Away()).desk, run="r", may_wait=True))
+        assert isinstance(waits, GaveUp)
+        assert waits.error.code == "run.waits"
+        later = table(journal=journal, approver=Person(yes=True))
+        ended = answered(asyncio.run(resume_pattern(journal, "r", later.desk)))
+        assert codes(ended) == ["ok"]
+        assert later.world.done == [("send", ("bob@example.com", "hello"))]
+        again = asyncio.run(replay_pattern(journal, "r", later.desk.registry, later.desk.policy))
+        assert again.identical, again.differences
+
+
 def test_what_a_stranger_supplied_directs_nothing_without_a_yes() -> None:
     there = table()
     mail = untrusted_value({"to": EVE, "body": "all I know"}, "mail")
@@ -308,6 +339,14 @@ def test_untrusted_content_to_a_trusted_receiver_keeps_its_own_label() -> None:
     parts = {"to": program_text("bob@example.com"), "body": untrusted_value("The fee is 40 euros.", "page")}
     assert answered(asyncio.run(DirectCall("send").run(there.desk, parts))).value == "sent"
     assert there.world.done == [("send", ("bob@example.com", "The fee is 40 euros."))]
+
+
+def test_the_words_of_a_tool_about_untrusted_values_reach_no_error() -> None:
+    service = Service([ToolError("tools.failed", f"what is {HOSTILE}?")])
+    outcome = ran(service, parameters=untrusted_value({"currency": HOSTILE}, "mail"))
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == "tools.failed"
+    assert HOSTILE not in str(outcome.error)
 
 
 @holds("I1.8")

@@ -432,8 +432,10 @@ def test_another_pattern_runs_within_guards_as_it_is() -> None:
     outcome = asyncio.run(pattern.run(there.desk, program_text("How many live in Ghent?")))
     assert isinstance(outcome, Answered)
     assert outcome.value == "270473"
-    assert pattern.architecture()["patterns"][0]["V5"]["at"] == ["input", "call", "result"]
-    assert "R5" in pattern.architecture()["patterns"][1]
+    (described,) = pattern.architecture()["patterns"]
+    assert described["V5"]["at"] == ["input", "call", "result"]
+    assert described["V5"]["inner"].keys() == {"inner"}
+    assert "R5" in described["V5"]["inner"]["inner"]
     there = table([plan.replace("Ghent", "Bruges"), "I do not know."])
     outcome = asyncio.run(pattern.run(there.desk, program_text("How many live in Bruges?")))
     assert [each.error for each in outcome.tool_calls] == ["pattern.guarded"]

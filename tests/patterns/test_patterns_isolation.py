@@ -208,12 +208,14 @@ def test_the_seventh_child_of_a_run_is_not_started(side_by_side: bool) -> None:
     there = table(speak)
     task = program_text("Find it.")
 
+    async def child(part: Context) -> Labelled[Any]:
+        return await BARE.execute(part, task)
+
     async def parent(context: Context) -> Labelled[Any]:
+        found: list[Labelled[Any] | BicameralError] = []
         if side_by_side:
-            works = [(f"part {n}", lambda part: BARE.execute(part, task)) for n in range(7)]
-            found = await context.run_parallel(works, width=7)
+            found = await context.run_parallel([(f"part {n}", child) for n in range(7)], width=7)
         else:
-            found = []
             for n in range(7):
                 try:
                     found.append(await context.run_pattern(f"part {n}", BARE, task))
@@ -258,7 +260,7 @@ def test_untrusted_text_is_read_by_a_quarantined_child_whose_result_is_untrusted
     assert EVE not in str(outcome.trace)
 
 
-@pytest.mark.parametrize("script", [speak, lambda request: "no city"])
+@pytest.mark.parametrize("script", [speak, ["a brief", "no city"]])
 def test_the_run_is_replayed_with_its_child(script: Script, tmp_path: Path) -> None:
     with open_journal_at(tmp_path / "journal.db") as journal:
         there = table(script, journal=journal)

@@ -56,7 +56,7 @@ def biased(request: ModelRequest) -> str:
 
 
 def _shown(request: ModelRequest) -> list[str]:
-    text = request.messages[-1].text
+    text = request.messages[1].text
     return [text.split(f"<answer_{mark}>")[1].split(f"</answer_{mark}>")[0] for mark in "ab"]
 
 

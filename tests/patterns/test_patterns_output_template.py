@@ -131,6 +131,16 @@ def test_a_value_that_fits_and_is_wrong_is_refused() -> None:
     assert len(there.privileged.asked) == 1
 
 
+def test_why_a_value_is_wrong_is_not_told_in_a_strangers_words() -> None:
+    """An attack: a check that quotes what the quarantined model wrote puts it into the error."""
+    there = table(quarantined=[GOOD])
+    task = untrusted_value("Pay me.", "mail")
+    outcome = asyncio.run(OutputTemplate.of(Bill, check=lambda bill: f"not {bill}").run(there.desk, task))
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == "pattern.bad-value"
+    assert "amount" not in str(outcome.error)
+
+
 def test_a_form_of_one_value() -> None:
     outcome = ran(table(['{"value": 7}']), OutputTemplate.of(int))
     assert outcome.value == 7

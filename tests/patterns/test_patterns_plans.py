@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from patterns_world import Work, table
+from patterns_world import Work, answered, table
 
 from bicameral import Agent, ScriptedProvider
 from bicameral.config import Config
@@ -18,7 +18,7 @@ from bicameral.journal import Journal, open_journal_at
 from bicameral.labels import Label, Labelled, program_text, untrusted_value
 from bicameral.limits import strategy_limits
 from bicameral.models import ModelRequest
-from bicameral.patterns import Answered, Exhausted, GaveUp
+from bicameral.patterns import Exhausted, GaveUp
 from bicameral.patterns.kernel import (
     Context,
     PatternWork,
@@ -107,8 +107,7 @@ async def forward(context: Context) -> Labelled[Any]:
 
 
 def test_a_plan_is_written_checked_and_run_inside_of_the_pattern(office: Office) -> None:
-    outcome = office.run(greet)
-    assert isinstance(outcome, Answered), outcome
+    outcome = answered(office.run(greet))
     assert outcome.value == "greeted"
     assert outcome.label.trusted
     assert office.posted == ["kim@example.com: Hello"]

@@ -124,7 +124,9 @@ def test_a_wrong_citation_is_asked_for_once_more_and_then_refused(bad: str) -> N
     wrong, right = BAD[bad](index), answer(("190.", citation(index, "travel.md")))
     mended = table([wrong, right])
     assert answered(asked(mended, index, k=1)).value["answer"].startswith("190. [travel.md#")
-    assert "Every statement needs the citation" in mended.privileged.prompts[1]
+    *_, reply, complaint = mended.privileged.asked[1].messages
+    assert reply.text == wrong
+    assert "every statement needs the citation" in complaint.text or "does not fit the form" in complaint.text
     there = table([wrong, wrong, right])
     assert refused(asked(there, index, k=1)) == "pattern.uncited"
     assert len(there.privileged.asked) == 2

@@ -167,7 +167,9 @@ def test_a_reply_without_fitting_notes_is_asked_for_once_more_and_then_fails(wri
     steps = [PadStep("a", program_text("a")), PadStep("b", program_text("b"))]
     good = table([written, reply("x", "fine"), full("done")])
     assert answered(ran(good, steps, max_notes=8, max_tokens=100)).value == "done"
-    assert "Your reply does not do" in good.privileged.prompts[1]
+    *_, said, complaint = good.privileged.asked[1].messages
+    assert said.text == written
+    assert complaint.text.startswith(("the reply does not fit the form: ", "the value is not accepted: "))
     bad = table([written, written, full("done")])
     outcome = ran(bad, steps, max_notes=8, max_tokens=100)
     assert isinstance(outcome, GaveUp)

@@ -65,10 +65,10 @@ def test_where_no_tool_is_needed_none_is_called() -> None:
         (json.dumps({"call": {"tool": "add", "arguments": ["a", "b"]}}), "this is no call"),
         (json.dumps({"call": {"tool": "none", "arguments": {}}}), "there is no tool 'none'"),
         (json.dumps({"call": {"tool": "add", "arguments": {"a": 1, "b": 2}, "answer": "x"}}), "this is no call"),
-        (json.dumps({"tool": "add", "arguments": {"a": 1, "b": 2}}), "this is no call"),
-        ('{"call": {"tool": "add", "tool": "send", "arguments": {}}}', "this is no call"),
-        ("add(1, 2)", "this is no call"),
-        ([ToolCall("1", "send", {"to": EVE, "body": "x"})], "this is no call"),
+        (json.dumps({"tool": "add", "arguments": {"a": 1, "b": 2}}), "does not fit the form"),
+        ('{"call": {"tool": "add", "tool": "send", "arguments": {}}}', "a field is filled in twice"),
+        ("add(1, 2)", "it is not JSON"),
+        ([ToolCall("1", "send", {"to": EVE, "body": "x"})], "it is not JSON"),
     ],
 )
 @holds("I2.1", "I2.2", "I2.3")
@@ -87,7 +87,8 @@ def test_the_retries_are_bounded_and_nothing_is_mended() -> None:
     there = table([call("add", a=1, b="2")] * 9)
     outcome = routed(there, "1 and 2?", retries=2)
     assert isinstance(outcome, GaveUp)
-    assert outcome.error.code == "tools.wrong-type"
+    assert outcome.error.code == "models.bad-reply"
+    assert "cannot take this" in str(outcome.error)
     assert len(outcome.model_calls) == 3
     assert not outcome.tool_calls
 
@@ -97,7 +98,8 @@ def test_only_the_tools_that_are_named_are_shown_and_can_be_picked() -> None:
     there = table([call("send", to=EVE, body="x"), call("send", to=EVE, body="x")])
     outcome = routed(there, "1 and 2?", tools=("add", "population"))
     assert isinstance(outcome, GaveUp)
-    assert outcome.error.code == "tools.unknown"
+    assert outcome.error.code == "models.bad-reply"
+    assert "there is no tool 'send'" in str(outcome.error)
     assert _offered(there) == ["population", "add", "none"]
     assert there.world.done == []
 

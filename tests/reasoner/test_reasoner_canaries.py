@@ -300,5 +300,5 @@ def test_every_request_to_a_model_goes_through_a_session() -> None:
 def test_a_request_is_what_the_watch_takes_it_for() -> None:
     """Every part of a request that a model reads is one that the watch searches."""
     parts = set(ModelRequest.__dataclass_fields__)
-    harmless = {"max_tokens", "temperature", "seed", "adapter", "timeout", "model", "confidence", "fixed"}
+    harmless = {"max_tokens", "temperature", "seed", "adapter", "timeout", "model", "confidence", "fixed", "must_call"}
     assert parts == {"messages", "prefill", "json_schema", "grammar", "stop", "tools"} | harmless

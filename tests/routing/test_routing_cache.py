@@ -28,6 +28,7 @@ OTHERS: dict[str, Any] = {
     "model": "fast",
     "tools": (ToolSchema("grep", "finds", {"type": "object"}),),
     "confidence": True,
+    "must_call": True,
 }
 
 

@@ -12,6 +12,7 @@ import pytest
 from trial_models import model, obedient_reply, right_reply, wrong_reply
 
 from bicameral.errors import ModelError
+from bicameral.evaluation import wilson_interval
 from bicameral.models import ModelRequest, Provider, ScriptedProvider
 from bicameral.trials import (
     TRIAL_ROLES,
@@ -22,7 +23,6 @@ from bicameral.trials import (
     TrialRole,
     Unavailable,
     trial_schema,
-    wilson_interval,
 )
 from bicameral.trials._report import GroupReport, decide_verdict, report_role
 

@@ -266,7 +266,7 @@ async def own_pool(world: World) -> bool:
 async def value_in_an_identity(world: World) -> str | None:
     office = Office(world, low=[PAGE])
     outcome = await office.read()
-    store = IdentityStore(world.folder / "identity.jsonl")
+    store = IdentityStore(world.folder / "records.db")
     with refused("labels.laundered"):
         store.create(Identity("Iris", values=(outcome.value,)), author="Ada", reason="new")
     return "the page is who the agent is" if store.history() else None
@@ -276,7 +276,7 @@ async def value_in_an_identity(world: World) -> str | None:
 async def own_identity(world: World) -> bool:
     office = Office(world, low=[PAGE])
     await office.read()
-    store = IdentityStore(world.folder / "identity.jsonl")
+    store = IdentityStore(world.folder / "records.db")
     store.create(Identity("Iris", values=("Never guess a figure.",)), author="Ada", reason="new")
     return len(store.history()) == 1
 

@@ -7,12 +7,10 @@ from scripts.mutants.mutant import Mutant
 EVENTS = "journal/_events.py"
 JOURNAL = "journal/_journal.py"
 SQLITE = "journal/_sqlite.py"
-LOG = "patterns/humanizer/_sealed_log.py"
 SEALS = "tests/journal/test_journal_seals.py"
 ERASE = "tests/journal/test_journal_erase.py"
 STORES = "tests/journal/test_journal_stores.py"
 SYNCED = "tests/journal/test_journal_synced.py"
-SEALED = "tests/patterns/test_patterns_sealed_log.py"
 
 MUTANTS = (
     Mutant(
@@ -116,7 +114,7 @@ MUTANTS = (
     ),
     Mutant(
         "journal.readable-by-others",
-        SQLITE,
+        "sqlite.py",
         "_create_file",
         "0o600",
         "0o644",
@@ -140,50 +138,5 @@ MUTANTS = (
         "if erased and any(",
         "an erased run would be read as one in which nothing was said",
         (ERASE,),
-    ),
-    Mutant(
-        "sealed.known-not-looked-for",
-        LOG,
-        "SealedLog._verified_entries",
-        "if self.known is not None and all(",
-        "if self.known is not None and found and all(",
-        "a store that was emptied would pass against the seal that is known",
-        (SEALED,),
-    ),
-    Mutant(
-        "sealed.line-not-compared",
-        LOG,
-        "SealedLog._entry",
-        "or _encode_line(self.kind, number, at, before, facts) != line",
-        "or number and _encode_line(self.kind, number, at, before, facts) != line",
-        "the first record of a store could be changed",
-        (SEALED,),
-    ),
-    Mutant(
-        "sealed.chain-without-the-one-before",
-        LOG,
-        "SealedLog._verified_entries",
-        "seal = entry.seal",
-        "pass",
-        "records could be left out or inserted",
-        (SEALED,),
-    ),
-    Mutant(
-        "sealed.written-in-between",
-        LOG,
-        "SealedLog.append",
-        "if after is not None and after != seal:",
-        "if after and not seal:",
-        "of two changes of one version the second would overwrite the first",
-        (SEALED,),
-    ),
-    Mutant(
-        "sealed.written-while-held",
-        LOG,
-        "SealedLog.append",
-        "self._locked(shared=False)",
-        "self._locked(shared=True)",
-        "an identity could change while a session is open",
-        (SEALED,),
     ),
 )

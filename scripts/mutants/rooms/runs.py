@@ -301,7 +301,7 @@ MUTANTS = (
         "approvals.recorded-after-the-act",
         EFFECTS,
         "LiveEffectHandler._run_step",
-        "write = self._record.write_later if changing is None else partial(self._record.write, sync=True)",
+        "write = self._record.write_later if change is None else partial(self._record.write, sync=True)",
         "write = self._record.write_later",
         "a change could be made of which nothing is on the disk",
         ("tests/journal/test_journal_synced.py",),

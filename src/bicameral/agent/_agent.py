@@ -34,6 +34,7 @@ from bicameral.runs import (
 from bicameral.tools import Folders
 
 if TYPE_CHECKING:
+    from bicameral.evaluation import Subject
     from bicameral.patterns import Outcome, Pattern
     from bicameral.patterns.kernel import TextPattern
     from bicameral.patterns.reasoner import ReasoningCallbacks, ResumableRounds
@@ -182,7 +183,13 @@ class Agent(AgentRunning):
         if isinstance(strategy, Pattern):
             asked = vouched_value(request) if isinstance(request, str) else request
             runtime = self.runtime(
-                bounds=bounds, approver=approver, observer=observer, audience=audience, careful=careful, asker=asker
+                params=params,
+                bounds=bounds,
+                approver=approver,
+                observer=observer,
+                audience=audience,
+                careful=careful,
+                asker=asker,
             )
             return await run_pattern(PatternWork(strategy, (asked,)), runtime)
         choice = strategy if isinstance(strategy, StrategyChoice) else await self.choose_strategy(request, strategy)
@@ -217,6 +224,25 @@ class Agent(AgentRunning):
         asked = vouched_value(request) if isinstance(request, str) else request
         models = self.runtime().models
         return await configured_classifier(self.config).choose(asked, self.planning_registry, models)
+
+    def as_subject(self, runtime: None = None, /, *, strategy: str | None = None) -> Subject[str, Any]:
+        """This agent as the subject of an evaluation: each case is a request, with nobody to approve anything.
+
+        Calls that need no approval are made: evaluate it with tools whose effects do not matter.
+
+        Args:
+            runtime: Nothing; the agent has its own.
+            strategy: As in `work`.
+        """
+        from bicameral.evaluation import Subject, hash_of
+        from bicameral.patterns.kernel import labelled_answer
+
+        async def attempt(request: Labelled[str], seed: int) -> Labelled[Any]:
+            return labelled_answer(await self.work(request, strategy=strategy))
+
+        names = [self._models.privileged.name, self._models.quarantined.name]
+        facts = [strategy or self.config.agent.planning_strategy, names, self.planning_registry.fingerprint]
+        return Subject(f"agent ({strategy or 'as configured'})", attempt, hash_of(facts))
 
     def runtime(
         self,

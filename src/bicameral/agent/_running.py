@@ -118,10 +118,16 @@ class AgentRunning(AgentContinuation):
             may_replace: Whether the plan of a model may replace files that the request does not say to replace. By
                 default the approver is asked. It holds for a plan; a request is asked about in any case.
             strategy: A pattern that works on the request instead of a plan, such as `ReWOO()`: with the same models,
-                tools, policy and record. It needs no plan, so `deterministic`, `doubts` and `material` do not go with
-                it. An `output` is checked and never filled in.
+                tools, policy and record. Options that are about a plan do not go with it. An `output` is checked and
+                never filled in.
         """
         if strategy is not None:
+            if deterministic or doubts or material is not None or may_replace:
+                raise PlanError(
+                    "plan.not-for-strategy",
+                    "`deterministic`, `doubts`, `material` and `may_replace` are about a plan, and a strategy has none",
+                    fix="Leave them out, or leave `strategy` out.",
+                )
             return await self._run_pattern(
                 what, strategy, None if output is None else OutputType(output), asker, approver, observer, caps
             )

@@ -332,6 +332,21 @@ async def _open_approvals() -> dict[str, str]:
 
 
 @completer
+def complete_records() -> Mapping[str, str]:
+    """The ids of records, and of proposals that wait."""
+    from bicameral.records import Records, record_collections
+    from bicameral.types import ANY
+
+    place, found = load_config_quietly().records_database, dict[str, str]()
+    if "://" not in place and not Path(place).exists():
+        return found
+    for owner, collection in record_collections(place):
+        with Records[Any](place, ANY, owner=owner, collection=collection) as records:
+            found |= dict.fromkeys(records.ids()[:_MAX_COMPLETIONS], f"{collection} of {owner}")
+    return found
+
+
+@completer
 def complete_models() -> Mapping[str, str]:
     """The models that can plan, by name."""
     from bicameral.config import planning_models

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from bicameral.cli._lines import terminal_width, wrap_text
 from bicameral.display import escape_json, make_visible
-from bicameral.errors import BicameralError, ConfigError, IntentError, PolicyError, ToolError
+from bicameral.errors import BicameralError, ConfigError, EvaluationError, IntentError, PolicyError, ToolError
 from bicameral.secrets import mask, mask_json
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ QUESTIONS = 4
 """Something must be answered first, and nobody is there to ask."""
 OUTPUT_LOST = 5
 """The command did what it should, and its output could not be written to the end."""
+GATE_FAILED = 6
+"""An evaluation came to its end, and its results do not pass the gate."""
 INTERRUPTED = 130
 TERMINATED = 143
 """By SIGTERM, after running work was stopped and recorded."""
@@ -79,7 +81,8 @@ def command_ending(error: BicameralError) -> Ending:
         return ending
     if error.code in _BAD_INPUT or error.code.startswith("stack."):
         return "invalid"
-    return "invalid" if isinstance(error, ConfigError | IntentError | PolicyError | ToolError) else "failed"
+    wrong_input = ConfigError | EvaluationError | IntentError | PolicyError | ToolError
+    return "invalid" if isinstance(error, wrong_input) else "failed"
 
 
 def exit_code(error: BicameralError) -> int:

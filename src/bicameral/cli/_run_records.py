@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _MAX_GIST = 100
-_ENDS = ("run-finished", "run-failed", "run-stopped", "reason-ended")
+RUN_ENDS = ("run-finished", "run-failed", "run-stopped", "reason-ended")
 NO_WORKER = "no worker is there: `bicameral worker` starts one"
 
 
@@ -48,7 +48,7 @@ def event_line(event: Event, *, full: bool = False) -> str:
     """
     clock = datetime.fromtimestamp(event.at).strftime("%H:%M:%S")
     head = f"{clock}  {event.kind:<13} {event.step:<8}"
-    doubts: list[dict[str, Any]] = event.body.get("doubts", []) if event.kind in _ENDS else []
+    doubts: list[dict[str, Any]] = event.body.get("doubts", []) if event.kind in RUN_ENDS else []
     if full:
         return f"{head}\n{json.dumps(event_json(event)['body'], ensure_ascii=False, indent=2)}"
     before = "".join(f"{clock}  doubt: {doubt['text']}\n" for doubt in doubts)

@@ -97,18 +97,23 @@ def durable_address(settings: DurableSettings, base: Path, environment: Mapping[
         name = re.sub(r"[^A-Za-z0-9_-]+", "-", os.path.basename(real))[:40]
         own = f"{name}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}.db"
         return str(user_folder("state") / "durable" / own)
+    return _database_address(settings.database, "durable", base, environment)
+
+
+def _database_address(written: str, section: str, base: Path, environment: Mapping[str, str] | None = None) -> str:
+    """An address or path with the values of the environment variables that it names."""
     variables = os.environ if environment is None else environment
 
     def variable_value(found: re.Match[str]) -> str:
         if not (text := variables.get(found[1])):
             raise ConfigError(
                 "config.no-variable",
-                f"durable.database names the environment variable {found[1]!r}, and it is not set",
+                f"{section}.database names the environment variable {found[1]!r}, and it is not set",
                 fix=f"Set {found[1]}, or write the address into the file.",
             )
         return text
 
-    address = _VARIABLE_PATTERN.sub(variable_value, settings.database)
+    address = _VARIABLE_PATTERN.sub(variable_value, written)
     return address if "://" in address else str(base / os.path.expanduser(address))
 
 
@@ -223,6 +228,13 @@ class JournalSettings(ConfigTable):
     """The SQLite file of all runs; without it, `journal.db` in the user's state folder."""
 
 
+class RecordSettings(ConfigTable):
+    """Where what is kept between runs is, such as identities and skills."""
+
+    database: str | None = None
+    """A SQLite file, or `postgresql://…`; `${NAME}` is a variable. Without it, `records.db` in the state folder."""
+
+
 class CacheSettings(ConfigTable):
     """Where plans and intents are kept for the next time they are asked for."""
 
@@ -316,6 +328,7 @@ class ConfigFile(ConfigTable):
     models: ModelSettings = ModelSettings()
     quarantine: QuarantineSettings = QuarantineSettings()
     journal: JournalSettings = JournalSettings()
+    records: RecordSettings = RecordSettings()
     cache: CacheSettings = CacheSettings()
     limits: LimitSettings = LimitSettings()
     planning: PlanningSettings = PlanningSettings()
@@ -377,6 +390,13 @@ class Config(ConfigFile):
     def journal_file(self) -> Path:
         """The SQLite file in which runs are recorded."""
         return self._resolve_under_base(self.journal.file) or user_folder("state") / "journal.db"
+
+    @property
+    def records_database(self) -> str:
+        """What is kept between runs: an address of PostgreSQL, or the path of a SQLite file."""
+        if self.records.database is None:
+            return str(user_folder("state") / "records.db")
+        return _database_address(self.records.database, "records", self.base)
 
     @property
     def durable_database(self) -> str:

@@ -125,6 +125,9 @@ def protected_paths(config: Config) -> Iterator[ProtectedPath]:
     database = (config.durable.database or config.durable_database).removeprefix("sqlite:///")
     if "://" not in database:
         yield from protected_database_files(config.base / _expand_path(database), "the database of submitted runs")
+    records = config.records_database.removeprefix("sqlite:///")
+    if "://" not in records:
+        yield from protected_database_files(Path(records), "the records that are kept between runs")
     yield ProtectedPath(config.token_file, "the file of the server's tokens")
     yield ProtectedPath(acceptance_file(), "the record of configurations that were accepted")
     yield ProtectedPath(effects_file(), "the record of effects that were confirmed")

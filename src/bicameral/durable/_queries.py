@@ -48,6 +48,8 @@ def validate_submission(submission: Submission) -> None:
         raise _bad_submission("a run is submitted with a request, a plan or a pattern, and with one of them")
     if submission.strategy is not None and submission.request is None:
         raise _bad_submission("a strategy works on a request", fix="Give a request, or the pattern as `work`.")
+    if submission.pattern_work is not None and submission.deterministic:
+        raise _bad_submission("a pattern does not plan, so it has no deterministic planning")
     if submission.request is not None and not submission.request.strip():
         raise _bad_submission("the request is empty")
     if submission.request is not None and len(submission.request) > MAX_REQUEST:
@@ -75,7 +77,11 @@ def submission_json(submission: Submission) -> str:
     """A submission as it is stored for the attempts."""
     caps = None if submission.caps is None else submission.caps.to_json()
     plan = None if submission.plan is None else submission.plan.to_json()
-    facts = {"request": submission.request, "plan": plan, "deterministic": submission.deterministic}
+    facts: dict[str, Any] = {
+        "request": submission.request,
+        "plan": plan,
+        "deterministic": submission.deterministic,
+    }
     if (work := submission.pattern_work) is not None:
         facts["work"] = work.to_portable_json()
     text = json.dumps({**facts, "answer_within": submission.answer_within, "caps": caps}, separators=(",", ":"))

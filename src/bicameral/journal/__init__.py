@@ -12,9 +12,13 @@ from bicameral.journal._events import (
     Erasure as Erasure,
     Event as Event,
     EventKind as EventKind,
+    EventRow as EventRow,
     NewEvent as NewEvent,
+    NumberTaken as NumberTaken,
     RunStatus as RunStatus,
     RunSummary as RunSummary,
+    check_chain as check_chain,
     dumps as dumps,
+    seal_event as seal_event,
 )
 from bicameral.journal._journal import Journal as Journal, open_journal_at as open_journal_at

@@ -1,4 +1,4 @@
-"""The journal in PostgreSQL: schema, one connection that reconnects, and the store.
+"""The journal in PostgreSQL: schema and store.
 
 If the connection is lost before the answer to an append arrives, it is unknown whether the append was committed. Before
 it is repeated, it is searched for by its seal, which is unique.
@@ -7,23 +7,12 @@ it is repeated, it is searched for by its seal, which is unique.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
-from threading import RLock
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
 
 from bicameral.errors import JournalError
 from bicameral.journal._events import EventRow, NumberTaken, compress_blob
-from bicameral.postgres import (
-    CONNECT_OPTIONS,
-    IDLE_TRANSACTION_MS,
-    error_text,
-    is_permanent,
-    is_transient,
-    masked_address,
-    retry,
-    sqlstate,
-)
+from bicameral.postgres import PostgresConnection, PostgresFault, VersionedTables
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -89,154 +78,28 @@ INSERT INTO journal VALUES (2);
 """
 
 
-RECONNECT_SECONDS = 10.0
-"""Seconds for which a lost connection is retried."""
-
-_IDLE_LIMIT = f"-c idle_in_transaction_session_timeout={IDLE_TRANSACTION_MS}"
-
 Result = TypeVar("Result")
 
 
-class PostgresConnection:
-    """One connection, used by one thread at a time, that reconnects."""
-
-    def __init__(self, url: str) -> None:
-        self._psycopg = _import_psycopg()
-        self._url = url
-        self.name = masked_address(url)
-        self._db: Connection[Any] | None = None
-        self._closed = False
-        # A psycopg connection may be shared, but a reconnect must not replace it while another thread is using it.
-        self._lock = RLock()
-        try:
-            self.run(_ensure_tables)
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            self._drop()
-
-    def run(self, act: Callable[[Connection[Any]], Result]) -> Result:
-        """Call `act` with the connection, and again after a lost connection, until it succeeds or the time is up.
-
-        `act` must be idempotent, or find out whether an earlier attempt was committed.
-        """
-        with self._lock:
-            try:
-                return retry(
-                    lambda: act(self._connection()),
-                    seconds=RECONNECT_SECONDS,
-                    is_transient=self._is_lost,
-                    on_retry=self._drop,
-                )
-            except (self._psycopg.Error, OSError) as error:
-                if not self._is_lost(error):
-                    raise self._refused_error(error) from None
-                self._drop()
-                raise self._lost_error(error) from None
-
-    def _is_lost(self, error: Exception) -> bool:
-        """Whether a new connection may succeed where this one failed."""
-        broken = self._db is None or self._db.broken or self._db.closed
-        is_link_error = isinstance(error, (self._psycopg.Error, OSError))
-        return is_link_error and (broken or is_transient(error)) and not is_permanent(error)
-
-    def _connection(self) -> Connection[Any]:
-        if self._closed:
-            raise JournalError("journal.failed", f"{self.name}: the journal is closed")
-        if self._db is None:
-            from psycopg.conninfo import conninfo_to_dict
-
-            given = conninfo_to_dict(self._url)
-            options = f"-c search_path={SCHEMA} {_IDLE_LIMIT} {given.pop('options', '')}".strip()
-            db: Connection[Any] = self._psycopg.connect(
-                **{**CONNECT_OPTIONS, **given, "options": options}, autocommit=True
-            )
-            # An effect must not happen before its record is durable, so `off`, from the role, the database or the
-            # address, is overridden. Stricter settings, such as waiting for a standby, stay as they are.
-            db.execute(
-                "SELECT set_config('synchronous_commit', 'on', false) "
-                "WHERE current_setting('synchronous_commit') = 'off'"
-            )
-            self._db = db
-        return self._db
-
-    def _drop(self) -> None:
-        db, self._db = self._db, None
-        if db is not None:
-            db.close()
-
-    def _lost_error(self, error: Exception) -> JournalError:
-        return JournalError(
-            "journal.lost",
-            f"{self.name}: the database cannot be reached: {error_text(error)}",
-            fix="What was recorded is safe; start the database, and the run can be gone on with.",
-        )
-
-    def _refused_error(self, error: Exception) -> JournalError:
-        """An error of PostgreSQL as a `JournalError` with a fix."""
-        code, message = sqlstate(error), f"{self.name}: {error_text(error)}"
-        if code.startswith("53100"):
-            return JournalError("journal.disk-full", message, fix="Free some space and run again.")
-        if code in ("42501", "25006"):
-            return JournalError("journal.read-only", message, fix="Give the user of this address the right to write.")
-        if code.startswith("XX"):
-            return JournalError("journal.damaged", message, fix="Restore the database from a backup.")
-        if is_permanent(error):
-            return JournalError("journal.refused", message, fix="Check the address of the database, and its password.")
-        return JournalError("journal.failed", message)
+_CODES: dict[PostgresFault, str] = {
+    "lost": "journal.lost",
+    "disk-full": "journal.disk-full",
+    "read-only": "journal.read-only",
+    "damaged": "journal.damaged",
+    "refused": "journal.refused",
+    "failed": "journal.failed",
+    "missing-package": "journal.missing-package",
+}
 
 
 def _ensure_tables(db: Connection[Any]) -> None:
-    from psycopg.errors import UniqueViolation
-
-    for _ in range(5):
-        # The advisory lock does not cover other users of the schema, who may create it at the same moment.
-        with suppress(UniqueViolation):
-            _create_or_check_tables(db)
-            return
-
-
-def _create_or_check_tables(db: Connection[Any]) -> None:
-    if _tables_format(db) == TABLES_FORMAT:
-        return
-    with db.transaction():
-        db.execute("SELECT pg_advisory_xact_lock(%s)", (ADVISORY_LOCK,))
-        version = _tables_format(db)
-        if version is None:
-            db.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-            db.execute(CREATE_TABLES)
-        elif version != TABLES_FORMAT:
-            raise JournalError(
-                "journal.unknown-version",
-                f"the database was written by another version (journal {version}, this one reads {TABLES_FORMAT})",
-                fix="Use another database, or the version that wrote it.",
-            )
-
-
-def _tables_format(db: Connection[Any]) -> int | None:
-    """The version of the tables; None if there are none, 0 if it is not recorded."""
-    # Queried in the catalogue: name resolution uses a cache that does not see tables another session just created.
-    query = "SELECT FROM pg_catalog.pg_tables WHERE schemaname = %s AND tablename = 'journal'"
-    if db.execute(query, (SCHEMA,)).fetchone() is None:
-        return None
-    row = db.execute("SELECT format FROM journal").fetchone()
-    return row[0] if row else 0
-
-
-def _import_psycopg() -> Any:
-    try:
-        import psycopg
-    except ImportError:
+    tables = VersionedTables(SCHEMA, "journal", TABLES_FORMAT, CREATE_TABLES, ADVISORY_LOCK)
+    if (version := tables.ensure(db)) != TABLES_FORMAT:
         raise JournalError(
-            "journal.missing-package",
-            "a journal in PostgreSQL needs the package 'psycopg', which is not installed",
-            fix='Install it with `pip install "bicameral[durable]"`.',
-        ) from None
-    return psycopg
+            "journal.unknown-version",
+            f"the database was written by another version (journal {version}, this one reads {TABLES_FORMAT})",
+            fix="Use another database, or the version that wrote it.",
+        )
 
 
 _VALUES = "(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
@@ -246,7 +109,7 @@ class PostgresStore:
     """Rows and blobs in the schema `bicameral` of the database at a `postgresql://` address."""
 
     def __init__(self, url: str) -> None:
-        self._connection = PostgresConnection(url)
+        self._connection = PostgresConnection(url, JournalError, _CODES, SCHEMA, _ensure_tables)
         self.name = self._connection.name
 
     def close(self) -> None:
@@ -261,24 +124,7 @@ class PostgresStore:
 
         `done` is returned if an earlier attempt turns out to be committed.
         """
-        from psycopg.errors import IntegrityError
-
-        tried = False
-
-        def attempt(db: Connection[Any]) -> Result:
-            nonlocal tried
-            if tried and _is_stored(db, row):
-                return done
-            tried = True
-            try:
-                return act(db)
-            except IntegrityError:
-                # An earlier attempt may have been committed while this one was in progress.
-                if _is_stored(db, row):
-                    return done
-                raise NumberTaken from None
-
-        return self._connection.run(attempt)
+        return self._connection.run_once(act, lambda db: _is_stored(db, row), done, NumberTaken)
 
     def select(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
         text = _with_placeholders(query)

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-import threading
-import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from bicameral.errors import JournalError
 from bicameral.journal._events import EventRow, NumberTaken, blob_hashes, compress_blob
+from bicameral.sqlite import connect, ensure_tables, execute_script, fault_text, scrub, sqlite_fault, transaction
 
 APPLICATION = 0x42494341
 SCHEMA_VERSION = 2
 LOCK_SECONDS = 5.0
 """Seconds to wait for a lock of another process."""
-_create_lock = threading.Lock()
-"""No thread connects to a file that another thread has created and not yet closed; see `_create_file`."""
 
 _EVENTS_TABLE = """
 CREATE TABLE events (
@@ -80,21 +77,15 @@ DROP TABLE first;
 def open_journal_file(path: Path) -> sqlite3.Connection:
     """A connection to the journal at this path; the file is created if it does not exist."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with _create_lock:
-            _create_file(path)
-            db = sqlite3.connect(path, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False)
+        db = connect(path, lock_seconds=LOCK_SECONDS)
     except (sqlite3.Error, OSError) as error:
         raise sqlite_error(path, error) from None
     try:
-        _use_wal(db)
         # A transaction that must be on the disk at once asks for it (`SqliteStore._synchronous`).
         db.execute("PRAGMA synchronous = NORMAL")
-        # On macOS a plain fsync stops at the cache of the drive.
-        db.execute("PRAGMA fullfsync = ON")
         # A checkpoint waits for the disk, so it is rare; closing the journal does one as well.
         db.execute("PRAGMA wal_autocheckpoint = 10000")
-        _ensure_schema(db, path)
+        ensure_tables(db, APPLICATION, SCHEMA_VERSION, partial(_make_tables, db, path))
     except sqlite3.Error as error:
         db.close()
         raise sqlite_error(path, error) from None
@@ -104,64 +95,24 @@ def open_journal_file(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _create_file(path: Path) -> None:
-    """Create an empty file if there is none; an existing one is not touched.
-
-    Opening and closing it here would, by the rules of POSIX, drop the locks that another connection of this process has
-    on it. Another process would then take the write-ahead log for unused and delete it, with everything in it.
-    """
-    with suppress(FileExistsError):
-        # Only the owner may read it: it contains results of tools and models. SQLite's side files get the same mode.
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDONLY, 0o600))
-
-
-def _use_wal(db: sqlite3.Connection) -> None:
-    """Switch to WAL, so that processes can read and append concurrently.
-
-    While another process switches, SQLite reports busy at once without waiting, so this retries.
-    """
-    deadline = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            db.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if not _has_sqlite_code(error, sqlite3.SQLITE_BUSY) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-
-
-def _ensure_schema(db: sqlite3.Connection, path: Path) -> None:
-    if _file_version(db) == (APPLICATION, SCHEMA_VERSION):
+def _make_tables(db: sqlite3.Connection, path: Path, found: tuple[int, int], filled: bool) -> None:
+    application, version = found
+    if found == (APPLICATION, 1):
+        _upgrade(db)
         return
-    # Another process may create or upgrade the file at the same moment: look again under the write lock.
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        application, version = _file_version(db)
-        if (application, version) == (APPLICATION, SCHEMA_VERSION):
-            return
-        if (application, version) == (APPLICATION, 1):
-            _upgrade(db)
-            return
-        if application == APPLICATION:
-            raise JournalError(
-                "journal.unknown-version",
-                f"{path} was written by another version (journal {version}, this one reads {SCHEMA_VERSION})",
-                fix="Name another file with [journal] file in bicameral.toml.",
-            )
-        if version or db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-            raise JournalError(
-                "journal.not-a-journal",
-                f"{path} is a database of something else",
-                fix="Name another file with [journal] file in bicameral.toml.",
-            )
-        _execute_script(db, _EVENTS_TABLE + _BLOBS_TABLE + _V2_TABLES + _VERSION_PRAGMAS)
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
-    finally:
-        if db.in_transaction:
-            db.execute("COMMIT")
+    if application == APPLICATION:
+        raise JournalError(
+            "journal.unknown-version",
+            f"{path} was written by another version (journal {version}, this one reads {SCHEMA_VERSION})",
+            fix="Name another file with [journal] file in bicameral.toml.",
+        )
+    if version or filled:
+        raise JournalError(
+            "journal.not-a-journal",
+            f"{path} is a database of something else",
+            fix="Name another file with [journal] file in bicameral.toml.",
+        )
+    execute_script(db, _EVENTS_TABLE + _BLOBS_TABLE + _V2_TABLES + _VERSION_PRAGMAS)
 
 
 def _upgrade(db: sqlite3.Connection) -> None:
@@ -170,7 +121,7 @@ def _upgrade(db: sqlite3.Connection) -> None:
     The table is created anew: a process that still writes version 1 fails at its next event, instead of adding one that
     could not be erased.
     """
-    _execute_script(db, _V1_RENAME + _EVENTS_TABLE + _V1_COPY + _V2_TABLES + _VERSION_PRAGMAS)
+    execute_script(db, _V1_RENAME + _EVENTS_TABLE + _V1_COPY + _V2_TABLES + _VERSION_PRAGMAS)
 
     def load(hash_: str) -> bytes | None:
         row = db.execute("SELECT content FROM blobs WHERE hash = ?", (hash_,)).fetchone()
@@ -186,46 +137,28 @@ def _upgrade(db: sqlite3.Connection) -> None:
                     db.execute("INSERT OR IGNORE INTO uses VALUES (?, ?)", (run, hash_))
 
 
-def _execute_script(db: sqlite3.Connection, script: str) -> None:
-    """Execute the statements of a script one by one: `executescript` would commit the transaction."""
-    pending = ""
-    for line in script.splitlines():
-        pending += line + "\n"
-        if sqlite3.complete_statement(pending):
-            db.execute(pending)
-            pending = ""
-
-
-def _file_version(db: sqlite3.Connection) -> tuple[int, int]:
-    return db.execute("PRAGMA application_id").fetchone()[0], db.execute("PRAGMA user_version").fetchone()[0]
-
-
-def _has_sqlite_code(error: Exception, *codes: int) -> bool:
-    code = getattr(error, "sqlite_errorcode", None)
-    # The low byte is the primary error code, the rest extends it.
-    return isinstance(code, int) and code & 0xFF in codes
-
-
 def sqlite_error(path: Path, error: Exception) -> JournalError:
     """An error of SQLite or of the system as a `JournalError` with a fix."""
-    text = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-    if _has_sqlite_code(error, sqlite3.SQLITE_FULL) or "No space" in text:
-        return JournalError("journal.disk-full", f"{path}: {text}", fix="Free some space and run again.")
-    if _has_sqlite_code(error, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return JournalError("journal.damaged", f"{path}: {text}", fix="Move the file away; a new one is made.")
-    if _has_sqlite_code(error, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return JournalError(
-            "journal.locked",
-            f"{path}: another process has kept it locked for {LOCK_SECONDS:g} s",
-            fix="Wait for the other process, or name another file with [journal] file in bicameral.toml.",
-        )
-    if isinstance(error, PermissionError) or _has_sqlite_code(error, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
-        return JournalError(
-            "journal.read-only",
-            f"{path}: it cannot be written",
-            fix="Make it writable, or name another file with [journal] file in bicameral.toml.",
-        )
-    return JournalError("journal.failed", f"{path}: {text}")
+    fault, text = sqlite_fault(error), fault_text(error)
+    match fault:
+        case "disk-full":
+            return JournalError("journal.disk-full", f"{path}: {text}", fix="Free some space and run again.")
+        case "damaged":
+            return JournalError("journal.damaged", f"{path}: {text}", fix="Move the file away; a new one is made.")
+        case "locked":
+            return JournalError(
+                "journal.locked",
+                f"{path}: another process has kept it locked for {LOCK_SECONDS:g} s",
+                fix="Wait for the other process, or name another file with [journal] file in bicameral.toml.",
+            )
+        case "read-only":
+            return JournalError(
+                "journal.read-only",
+                f"{path}: it cannot be written",
+                fix="Make it writable, or name another file with [journal] file in bicameral.toml.",
+            )
+        case "failed":
+            return JournalError("journal.failed", f"{path}: {text}")
 
 
 _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -249,7 +182,7 @@ class SqliteStore:
             if len(rows) == 1 and not blobs:
                 self.db.execute(_INSERT, rows[0])
                 return
-            with self._transaction():
+            with transaction(self.db):
                 self._store_blobs(rows[0].run, blobs)
                 self.db.executemany(_INSERT, rows)
 
@@ -296,7 +229,7 @@ class SqliteStore:
 
     def erase(self, mark: EventRow) -> tuple[int, int]:
         run, number = mark.run, mark.number
-        with self._exclusive(), self._transaction():
+        with self._exclusive(), transaction(self.db):
             # The mark first: the triggers allow the changes below only to a run that has one.
             self.db.execute(_INSERT, mark)
             events = self.db.execute(
@@ -313,24 +246,6 @@ class SqliteStore:
         return events, max(blobs, 0)
 
     def scrub(self) -> bool:
-        """Rewrite the file without free pages, and truncate the write-ahead log, which has a second copy of everything.
-
-        A reader in another process can keep the log from being truncated.
-        """
-        try:
-            with self._lock:
-                self.db.execute("VACUUM")
-                return self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
-        except sqlite3.OperationalError:
-            return False
-
-    @contextmanager
-    def _transaction(self) -> Generator[None]:
-        self.db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self.db.execute("COMMIT")
-        except BaseException:
-            if self.db.in_transaction:
-                self.db.execute("ROLLBACK")
-            raise
+        """Rewrite the file without what was erased; False if a reader in another process prevents it."""
+        with self._lock:
+            return scrub(self.db)

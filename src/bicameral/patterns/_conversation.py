@@ -28,6 +28,7 @@ from bicameral.labels import NOTHING, TRUSTED_USER, USER, Label, LabelTree, Sour
 from bicameral.limits import Meter, PlanningRole, collect_charges
 from bicameral.models import Message, ModelReply, ToolCall, ToolSchema
 from bicameral.patterns._history import LabelledMessage as LabelledMessage, compact_messages
+from bicameral.patterns._prompt_marker import PromptMarker
 from bicameral.patterns._strategy_types import PHASE_ROLES, ModelTurn, PhaseName, StrategyParams
 from bicameral.patterns._tool_messages import parse_arguments, read_arguments, render_result, tool_schemas
 from bicameral.patterns.reasoner import describe_failure
@@ -68,8 +69,8 @@ def _argument_key(call: ToolCall) -> str:
 
 
 MAX_TOKENS = 2048
-FINAL_CODES = ("run.refused", "run.needs-approval")
-"""A person refused, or there is nobody to approve: these end the whole run."""
+FINAL_CODES = ("run.refused", "run.needs-approval", "pattern.canary-leaked")
+"""A person refused, there is nobody to approve, or a reader was hijacked: these end the whole run."""
 
 
 def join_written_labels(known: dict[str, LabelTree], places: Mapping[str, LabelTree]) -> None:
@@ -129,6 +130,8 @@ class ModelPair:
     listener: Listener | None = None
     timeout: float | None = None
     max_tokens: int = MAX_TOKENS
+    seed: int = 0
+    """Added to the seed of every request: repeats of one run differ where the temperature is above 0."""
     hint: str | None = None
     """What kind of work it is, for the routers."""
     tier: str | None = None
@@ -160,6 +163,8 @@ class ModelPair:
                 privileged model may read.
             options: Those of `Session.converse`.
         """
+        if self.seed:
+            options["seed"] = options.get("seed", 0) + self.seed
         session = self.session(role, trusted=label.trusted or views_only)
         model = None if phase is None else self.params.phase_models.get(phase)
         hinted = {} if self.hint is None else {"hint": self.hint}
@@ -236,6 +241,8 @@ class ToolConversation:
     temperature: float = 0.0
     seed: int = 0
     """Above a temperature of 0, another seed gives other replies."""
+    marker: PromptMarker | None = None
+    """Marks untrusted results."""
 
     @property
     def views_only(self) -> bool:
@@ -322,6 +329,8 @@ class ToolConversation:
             )
 
         answer = await self.recorder.ask_model(f"{self.path}{facts['turn']}", facts, ask)
+        if self.marker is not None:
+            self.marker.check_reply(answer.reply.text)
         self._add(Message("assistant", answer.reply.text, answer.reply.calls), read)
         self._note(phase, role, answer, read)
         return answer.reply
@@ -360,9 +369,15 @@ class ToolConversation:
             if self.audience.call is not None:
                 seconds = time.perf_counter() - begun
                 _notify_observer(self.audience.call, str(call.name), report.label, seconds, report.failed)
-            self._add(Message("tool", report.text, answers=call.id), report.label, report.name)
+            self._add(Message("tool", self._mark(report), answers=call.id), report.label, report.name)
             gave += report.failed is None
         return gave
+
+    def _mark(self, report: CallReport) -> str:
+        """The text of a report as it stands in the prompt: an untrusted one is marked, and the task follows it."""
+        if self.marker is None or report.label.trusted:
+            return report.text
+        return f"{self.marker.mark(report.text)}\n{self.marker.anchor}"
 
     def decline_call(self, call: ToolCall, why: str) -> None:
         """Answer a call that is not made, in words of the program."""

@@ -117,7 +117,11 @@ from bicameral.planning._intent_document import (
     request_text as request_text,
 )
 from bicameral.planning._language import guess_language as guess_language
-from bicameral.planning._matching import nearest_tools as nearest_tools, relevant_tools as relevant_tools
+from bicameral.planning._matching import (
+    nearest_tools as nearest_tools,
+    ranked_tools as ranked_tools,
+    relevant_tools as relevant_tools,
+)
 from bicameral.planning._mentions import find_mentions as find_mentions
 from bicameral.planning._neutral_names import NeutralNames as NeutralNames
 from bicameral.planning._omissions import plan_literals as plan_literals

@@ -148,6 +148,27 @@ def relevant_tools(
     return registry.subset(chosen)
 
 
+def ranked_tools(request: str, tools: Sequence[Tool], *, least: float = 0.0) -> list[Tool]:
+    """The tools that share words, objects or kinds of files with a request, best first; the others are left out.
+
+    Args:
+        request: What is to be done.
+        tools: The tools to choose from.
+        least: The share of the best score by words that a tool needs if nothing else speaks for it.
+    """
+    named = named_objects(request)
+    media = media_of_request(request, named["path"])
+    kinds = {kind for kind, names in named.items() if names}
+    scores = Ranking([tool_description(tool) for tool in tools]).scores(request)
+    enough = least * max(scores, default=0.0)
+    fits = [
+        (_media_fit(tool, media), score if score >= enough else 0.0, bool(kinds & _object_kinds(tool)))
+        for tool, score in zip(tools, scores, strict=True)
+    ]
+    order = sorted(range(len(tools)), key=lambda i: (*(-part for part in fits[i]), i))
+    return [tools[i] for i in order if any(fits[i])]
+
+
 def _matching_names(
     request: str, tools: Sequence[Tool], kinds: set[str], media: Sequence[str], shown: int
 ) -> list[str]:

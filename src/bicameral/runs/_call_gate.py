@@ -41,7 +41,6 @@ from bicameral.runs._call_policy import (
     decision_json,
     possible_grant,
 )
-from bicameral.runs._effect_execution import finish_despite_cancel
 from bicameral.runs._effects import EffectHandler
 from bicameral.runs._lookahead import CallRequest, FutureCallVisitor
 from bicameral.runs._observability import record_decision
@@ -79,6 +78,7 @@ class _HeldCall:
     begun: bool = False
     withdrawn: bool = False
     """Whether the part that asked for it was cancelled."""
+    owner: asyncio.Task[Any] | None = field(default_factory=asyncio.current_task)
     meters: tuple[Meter, ...] = field(default_factory=lambda: meters_in_force(STRATEGY))
     """The meters of the part that asks for it: their time stands still while a person is asked."""
 
@@ -131,6 +131,8 @@ class CallGate:
         grants: What a person granted for the whole run.
         assembled: By step, the arguments that a model's plan assembles, as the proof knows them.
         replacing: Asks before files are replaced; None if that needs no question.
+        ordered: Whether all changes keep their order, as in a plan. Parts of a pattern keep only their own: each makes
+            its calls itself, so that none of them acts for another that is cancelled meanwhile.
     """
 
     def __init__(
@@ -143,6 +145,7 @@ class CallGate:
         grants: Iterable[Grant] = (),
         assembled: Mapping[str, frozenset[str]] | None = None,
         replacing: ReplaceRule | None = None,
+        ordered: bool = True,
     ) -> None:
         self.mode: Mode = decider.mode
         self._decider = decider
@@ -160,6 +163,7 @@ class CallGate:
         self._ahead = ahead
         self._assembled = assembled or {}
         self._replacing = replacing
+        self._ordered = ordered
         for grant in grants:
             self._grant(grant)
 
@@ -336,15 +340,12 @@ class CallGate:
         if held.refused:
             raise refusal_error(held.step, held.tool.name)
         if held.result is None:
-            if held.begun:
-                # It was begun in the flush of another part, which was cancelled and did not wait for its end.
-                raise _approval_mismatch(held)
             held.result = await self._make_held_call(held, self._lock)
         return held.result
 
     async def ask_person(self, call: PendingCall) -> bool:
         """Whether a person says yes to a question of a pattern; one question is asked at a time."""
-        await self._handler.wait_if_unrecorded(call.step)
+        await self._handler.wait_if_unrecorded(call.step, call)
         async with self._lock:
             if self._failure is not None:
                 raise self._failure
@@ -364,7 +365,7 @@ class CallGate:
             each.refused = self._permits.answer(asked) is not True
         refused: _HeldCall | None = None
         for each in waiting:
-            if not each.tool.changes or each.withdrawn:
+            if not each.tool.changes or each.withdrawn or not self._makes(each):
                 # The step that waits for its result makes this call itself (see `_hold`), or nobody waits for it.
                 continue
             if each.refused:
@@ -372,12 +373,13 @@ class CallGate:
             elif refused is None or each.pending is not None:
                 # After a refusal only what a person approved is made: the run will fail. The lock is held by `flush`.
                 each.begun = True
-                task, stopped = await finish_despite_cancel(self._make_held_call(each, nullcontext()))
-                each.result = task.result()
-                if stopped:
-                    raise asyncio.CancelledError
+                each.result = await self._make_held_call(each, nullcontext())
         if refused is not None:
             raise refusal_error(refused.step, refused.tool.name)
+
+    def _makes(self, held: _HeldCall) -> bool:
+        """Whether the task that asks makes this call too."""
+        return self._ordered or held.owner is asyncio.current_task()
 
     async def _ask_open(self, due: Sequence[AskedCall]) -> None:
         """Ask about the due calls that have no answer yet, and about future calls with them."""

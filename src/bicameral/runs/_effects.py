@@ -38,6 +38,7 @@ from bicameral.runs._approvals import (
     ApprovalResult,
     Approver,
     PendingAsk,
+    PendingCall,
     Suspend,
     ask_approver,
 )
@@ -135,8 +136,11 @@ class EffectHandler(Protocol):
         """The result of work that has an effect outside of the tools; `read` is the label of what decided it."""
         ...
 
-    async def wait_if_unrecorded(self, step: str) -> None:
-        """Wait for the cancellation of a part that was cut off before the end of this step, when it is run again."""
+    async def wait_if_unrecorded(self, step: str, call: PendingCall | None = None) -> None:
+        """Wait for the cancellation of a part that was cut off before the end of this step, when it is run again.
+
+        A step that only asks about a `call` ends with the answer.
+        """
         ...
 
     def limit_steps(self, limits: Mapping[str, float]) -> None:
@@ -311,7 +315,7 @@ class LiveEffectHandler:
         )
         return make_labelled(value, tree)
 
-    async def wait_if_unrecorded(self, step: str) -> None:
+    async def wait_if_unrecorded(self, step: str, call: PendingCall | None = None) -> None:
         return
 
     def recorded_note(self, step: str) -> Mapping[str, Any] | None:

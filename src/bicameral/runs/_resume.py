@@ -217,8 +217,8 @@ class ResumingEffectHandler:
             await self._ask_to_repeat(step, name, ONCE_EFFECT, {}, "")
         return await self._live.do_once(step, name, work, read, repeatable=repeatable)
 
-    async def wait_if_unrecorded(self, step: str) -> None:
-        await self._recorded.wait_if_unrecorded(step)
+    async def wait_if_unrecorded(self, step: str, call: PendingCall | None = None) -> None:
+        await self._recorded.wait_if_unrecorded(step, call)
 
     async def extract(
         self,
@@ -582,7 +582,7 @@ def _resumable_plan(record: RunRecord, first: Event) -> Plan:
         raise JournalError(
             "journal.no-plan",
             f"run {record.run} is a conversation or a pattern and has no plan, so that it is not resumed here",
-            fix="A program resumes a pattern with `resume_pattern`; `bicameral runs show` tells what it did so far.",
+            fix="`Agent.resume` and `bicameral runs resume` go on with a pattern; a conversation can only be replayed.",
         )
     if "caps" not in first.body or "engine" not in first.body:
         raise _other_code_error(record.run, "it was begun by a version that could not resume runs")

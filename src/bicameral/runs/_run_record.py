@@ -144,8 +144,8 @@ class RecordedEffectHandler:
         await self._wait_if_stopped(step)
         return make_labelled(value, tree)
 
-    async def wait_if_unrecorded(self, step: str) -> None:
-        if step not in self._ended:
+    async def wait_if_unrecorded(self, step: str, call: PendingCall | None = None) -> None:
+        if step not in self._ended if call is None else self._approval(step, call.hash) is None:
             await wait_if_cut_off()
 
     async def _wait_if_stopped(self, step: str) -> None:

@@ -26,6 +26,7 @@ from bicameral.tools._call_identity import (
     call_key as call_key,
     derive_call_key as derive_call_key,
     describe_changes as describe_changes,
+    function_code_hash as function_code_hash,
     read_attached as read_attached,
     use_call_key as use_call_key,
 )

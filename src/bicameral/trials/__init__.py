@@ -13,7 +13,6 @@ from bicameral.trials._report import (
     TrialReport as TrialReport,
     Verdict as Verdict,
     trial_schema as trial_schema,
-    wilson_interval as wilson_interval,
 )
 from bicameral.trials._trial import (
     CaseProgress as CaseProgress,

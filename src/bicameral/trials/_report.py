@@ -7,13 +7,13 @@ however well it does everything else.
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bicameral.evaluation import wilson_interval
 from bicameral.trials._cases import TrialRole
 
 Verdict = Literal["good", "limited", "unfit"]
@@ -133,22 +133,6 @@ class TrialReport(_Part):
 def trial_schema() -> dict[str, Any]:
     """The published JSON Schema of a report."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **TrialReport.model_json_schema()}
-
-
-def wilson_interval(passed: int, n: int) -> tuple[float, float] | None:
-    """The 95 % Wilson interval of a share; None without cases.
-
-    Example:
-        >>> wilson_interval(8, 10)
-        (0.4902, 0.9433)
-    """
-    if not n:
-        return None
-    z, share = 1.959964, passed / n
-    middle = share + z * z / (2 * n)
-    spread = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    scale = 1 + z * z / n
-    return round(max(0.0, (middle - spread) / scale), 4), round(min(1.0, (middle + spread) / scale), 4)
 
 
 def report_role(role: TrialRole, tried: Sequence[CaseReport], cases: int, *, untried: str = "") -> RoleReport:

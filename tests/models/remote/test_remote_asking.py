@@ -101,6 +101,15 @@ async def test_calls_come_back_whole() -> None:
     assert reply.calls == (ToolCall("c-1", "weather", {"city": "Oslo"}), ToolCall("c-2", "weather", {"city": "Oslo"}))
 
 
+async def test_a_call_that_is_required_is_required_of_the_server() -> None:
+    async with Loopback(*[completion(None, calls=[called()], finish="tool_calls")] * 2) as server:
+        model = remote(server)
+        await model.generate(ask(tools=(WEATHER,), must_call=True))
+        await model.generate(ask(tools=(WEATHER,)))
+        await model.aclose()
+    assert [seen.body.get("tool_choice") for seen in server.seen] == ["required", "auto"]
+
+
 @pytest.mark.parametrize(
     "call", [called("fire"), called(arguments="{"), called(arguments="[1]"), called(arguments="NaN")]
 )

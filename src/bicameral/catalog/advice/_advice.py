@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, get_args
@@ -23,9 +23,9 @@ from bicameral.catalog.advice._selection import (
     rulebook,
 )
 from bicameral.catalog.costs import Estimate, Rates, estimate
-from bicameral.catalog.facts import Requirement, catalog
+from bicameral.catalog.facts import IDS, Requirement, catalog
 from bicameral.catalog.facts._records import json_fields
-from bicameral.catalog.stacks import Leg, Stack, stack_of
+from bicameral.catalog.stacks import Leg, RuntimeName, Stack, runtime_guarantees, stack_of
 
 _FAN_OUTS = frozenset({"O4", "O6", "O7"})
 _WORKER_CATEGORIES = ("S", "K", "R", "I")
@@ -49,12 +49,20 @@ _SHARED_FACTS = (
 """Facts of the task that a stack declares under the same name."""
 
 
-def describe_stack(name: str, choices: Mapping[str, Choice], facts: TaskFacts) -> dict[str, Any]:
-    """The stack as a mapping in the shape of its YAML."""
+def describe_stack(
+    name: str,
+    choices: Mapping[str, Choice],
+    facts: TaskFacts,
+    runtime: RuntimeName = "other",
+    brought: Collection[str] = (),
+) -> dict[str, Any]:
+    """The stack as a mapping in the shape of its YAML, without what the runtime brings."""
     chosen = frozenset(choices)
-    found: dict[str, Any] = {"name": name}
+    found: dict[str, Any] = {"name": name} | ({} if runtime == "other" else {"runtime": runtime})
     inner = [id for id in choices if id[0] in _WORKER_CATEGORIES] if chosen & _FAN_OUTS else []
-    found["patterns"] = [id for id in choices if id not in inner]
+    outer = [id for id in choices if id not in inner]
+    # A stack lists something: where the runtime brings everything, that.
+    found["patterns"] = [id for id in outer if id not in brought] or outer
     sections: dict[str, Any] = {
         "facts": _stack_facts(chosen, facts),
         "declares": _statements(chosen, facts),
@@ -68,7 +76,8 @@ def describe_stack(name: str, choices: Mapping[str, Choice], facts: TaskFacts) -
     if inner:
         tools = found.pop("tools", None)
         # Each worker has bounds of its own, so that an endless one cannot use up those of the others.
-        found["agents"] = {"worker": {"patterns": [*inner, "V9"]} | ({"tools": tools} if tools else {})}
+        bounds = [] if "V9" in brought else ["V9"]
+        found["agents"] = {"worker": {"patterns": [*inner, *bounds]} | ({"tools": tools} if tools else {})}
     return found
 
 
@@ -155,9 +164,10 @@ def render_stack(described: Mapping[str, Any], choices: Mapping[str, Choice]) ->
     """The stack as YAML, with the rule that chose each pattern beside it."""
     import yaml
 
-    rest = {key: value for key, value in described.items() if key not in ("name", "patterns", "agents")}
+    rest = {key: value for key, value in described.items() if key not in ("name", "runtime", "patterns", "agents")}
     lines = [
         f"name: {json.dumps(str(described['name']), ensure_ascii=False)}",
+        *([f"runtime: {described['runtime']}"] if "runtime" in described else []),
         "patterns:",
         *_pattern_lines(described["patterns"], choices, 2),
     ]
@@ -191,12 +201,14 @@ class Advice:
     wanted: tuple[Requirement, ...]
     """Strong requirements of the chosen patterns that are not met; the linter warns about them."""
     described: Mapping[str, Any] = field(repr=False)
+    brought: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The chosen patterns that the runtime brings, so that nobody has to build them, with how it does that."""
     rates: Mapping[str, Rates] | None = field(default=None, repr=False)
     sizes: Mapping[str, float] | None = field(default=None, repr=False)
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The ids of the chosen patterns, in the order in which to build them."""
+        """The ids of the patterns to build, in order; what the runtime brings is not among them."""
         return tuple(id for stage in self.order for id in stage)
 
     @property
@@ -246,6 +258,7 @@ class Advice:
         return {
             "facts": self.facts.to_json(),
             "patterns": list(self.patterns),
+            "brought": dict(self.brought),
             "choices": [json_fields(each, "one_of") | {"facts": dict(each.facts)} for each in self.choices.values()],
             "ruled_out": [json_fields(each) | {"facts": dict(each.facts)} for each in self.ruled_out.values()],
             "open": [each.to_json() for each in self.open],
@@ -264,11 +277,13 @@ def advise(
     name: str = "Advised stack",
     rates: Mapping[str, Rates] | None = None,
     sizes: Mapping[str, float] | None = None,
+    runtime: RuntimeName = "other",
 ) -> Advice:
     """The smallest stack that is sufficient for the known facts.
 
     Args:
         facts: Facts by their names; those that are left out are unknown.
+        runtime: With "bicameral", the stack lists nothing that this runtime brings.
         rates: The prices and speeds of models, for the estimate.
         sizes: Measured sizes, for the estimate.
 
@@ -279,17 +294,32 @@ def advise(
     known = facts if isinstance(facts, TaskFacts) else facts_from_mapping(facts)
     book = rulebook()
     draft = choose_patterns(known, book)
+    brought = _brought_patterns(runtime, draft.patterns)
     return Advice(
         known,
         draft.choices,
         draft.ruled_out,
         open_questions(draft.undecided, known, draft.patterns),
-        adoption_order(draft.choices, book),
-        _unmet_strong_needs(draft, book),
-        describe_stack(name, draft.choices, known),
+        _order_without(adoption_order(draft.choices, book), brought),
+        _unmet_strong_needs(draft, book, frozenset(brought)),
+        describe_stack(name, draft.choices, known, runtime, brought),
+        {id: why for id, why in brought.items() if id in draft.choices},
         rates,
         sizes,
     )
+
+
+def _brought_patterns(runtime: RuntimeName, chosen: frozenset[str]) -> dict[str, str]:
+    """What the runtime brings to a stack with these patterns."""
+    if runtime == "other":
+        return {}
+    patterns = [each for id, each in runtime_guarantees().items() if id in IDS]
+    return {each.id: each.why for each in patterns if each.holds_for(chosen - {each.id})}
+
+
+def _order_without(order: tuple[tuple[str, ...], ...], brought: Collection[str]) -> tuple[tuple[str, ...], ...]:
+    stages = (tuple(id for id in stage if id not in brought) for stage in order)
+    return tuple(stage for stage in stages if stage)
 
 
 def broken_rules(patterns: Mapping[str, Any] | list[str] | frozenset[str], facts: TaskFacts) -> list[str]:
@@ -297,8 +327,7 @@ def broken_rules(patterns: Mapping[str, Any] | list[str] | frozenset[str], facts
     return broken_rule_ids(patterns, facts, rulebook())
 
 
-def _unmet_strong_needs(draft: PatternSelection, book: Rulebook) -> tuple[Requirement, ...]:
+def _unmet_strong_needs(draft: PatternSelection, book: Rulebook, brought: frozenset[str]) -> tuple[Requirement, ...]:
     strong = (need for need in book.needs if need.strength == "strong" and need.when is None)
-    return tuple(
-        need for need in strong if any(need.binds(id) for id in draft.choices) and not is_met(need, draft.patterns)
-    )
+    used, there = [id for id in draft.choices if id not in brought], draft.patterns | brought
+    return tuple(need for need in strong if any(need.binds(id) for id in used) and not is_met(need, there))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, cast
 
@@ -32,6 +32,7 @@ from bicameral.catalog.costs._sessions import (
 )
 from bicameral.catalog.facts import SIZES, Expression, PatternFacts, SessionCost, default_sizes
 from bicameral.catalog.facts._reader import load_records
+from bicameral.catalog.stacks import MAX_SIZE
 from bicameral.errors import CatalogError, nearest_name
 
 
@@ -89,6 +90,7 @@ def _fit_lanes(
 
 
 NestingManner = Literal["wraps", "hosts", "shapes", "adds", "apart"]
+InnerManner = Literal["steps", "parts", "ladder", "share"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,8 @@ class Nesting:
     hands_on: bool = False
     """Whether inner sessions get a brief instead of the task, and without O17 also what the outer one has read."""
     part_of: tuple[str, ...] = ()
+    inside: InnerManner = "share"
+    """How often the patterns inside of it run, where a stack says which they are; see `_trees`."""
 
 
 @cache
@@ -112,9 +116,6 @@ def nestings() -> Mapping[str, Nesting]:
 
 
 SizeValues = Mapping[str, float]
-
-MAX_SIZE = 1e12
-"""No size is larger; a larger one is a typo."""
 
 
 def resolve_sizes(given: Mapping[str, Any] | None) -> dict[str, float]:
@@ -219,11 +220,14 @@ TOOLS_ROLE = "tools"
 
 @dataclass(frozen=True, slots=True)
 class CostedPattern:
-    """A pattern of an agent with its knobs and its nesting."""
+    """A pattern of an agent with its knobs, its nesting, its own sizes, and the patterns inside of it."""
 
     pattern: PatternFacts
     knobs: Mapping[str, Any]
     nesting: Nesting
+    inner: tuple[CostedPattern, ...] = ()
+    own_sizes: Mapping[str, float] = field(default_factory=dict[str, float])
+    """By name, or by role and name."""
 
     @property
     def id(self) -> str:
@@ -240,8 +244,15 @@ class CostedPattern:
         at = self.main_session
         return [each for each in self.pattern.cost.sessions if each is not at]
 
-    def values(self, sizes: SizeValues) -> dict[str, float]:
-        return resolve_knobs(self.pattern, sizes, self.knobs)
+    def values(self, sizes: SizeValues, role: str = "") -> dict[str, float]:
+        """The values of all names in its expressions; its own sizes, and those of the role, come first."""
+        own = {name: size for name, size in self.own_sizes.items() if "." not in name}
+        of_role = {
+            name.rpartition(".")[2]: size
+            for name, size in self.own_sizes.items()
+            if role and name.rpartition(".")[0] == role
+        }
+        return resolve_knobs(self.pattern, {**sizes, **own, **of_role}, self.knobs)
 
     def tools(self, sizes: SizeValues) -> tuple[float, float]:
         return evaluate_tool_calls(self.pattern, self.values(sizes), self.nesting.at)
@@ -262,16 +273,25 @@ class AgentCosts:
     late_tokens: SessionLoad = EMPTY_SESSION
     """Tokens of every innermost call that move from the stable prefix to the rest."""
     tool_seconds: float = 0.0
+    isolated: bool = False
+    """Whether the runtime gives every worker a context of its own, as O17 does."""
 
     def has(self, id: str) -> bool:
         return id in self.beside or any(member.id == id for member in self.members)
+
+    @property
+    def trees(self) -> list[CostedPattern]:
+        """The members that say which patterns work inside of them; each is a work of its own."""
+        return [member for member in self.members if member.inner]
 
     def of_manner(self, *manners: str) -> list[CostedPattern]:
         """The members of these manners that are no part of another pattern of the agent."""
         return [
             member
             for member in self.members
-            if member.nesting.manner in manners and not any(self.has(other) for other in member.nesting.part_of)
+            if not member.inner
+            and member.nesting.manner in manners
+            and not any(self.has(other) for other in member.nesting.part_of)
         ]
 
 
@@ -280,46 +300,24 @@ class CostContext:
     """The surroundings of a session: what repeats it, the patterns around it, and what lengthens its calls.
 
     Args:
-        briefed: Whether its input is a part of the task, with the size of a brief.
+        given: The tokens that it is given instead of the task: a brief, or the result of another pattern.
+        overlap: How many different patterns run at the same time as it.
     """
 
     levels: tuple[Repetition, ...] = ()
     patterns: tuple[str, ...] = ()
-    briefed: bool = False
+    given: float | None = None
     usual: SessionLoad = EMPTY_SESSION
     most: SessionLoad = EMPTY_SESSION
+    overlap: float = 1.0
 
     def sizes(self, agent: AgentCosts) -> SizeValues:
-        return {**agent.sizes, "input": agent.sizes["brief"]} if self.briefed else agent.sizes
+        return agent.sizes if self.given is None else {**agent.sizes, "input": self.given}
 
     def lengthened(self, usual: SessionLoad, most: SessionLoad | None = None) -> CostContext:
         """The same with longer calls. A change may be negative as long as the call that it is added to is not."""
         most = usual if most is None else most
         return replace(self, usual=self.usual.plus(usual, least=-math.inf), most=self.most.plus(most, least=-math.inf))
-
-
-def agent_parts(agent: AgentCosts, outside: CostContext | None = None) -> Iterator[CostPart]:
-    """The cost of every session of an agent; `outside` are the surroundings of the whole agent."""
-    around = outside or CostContext()
-    around = around.lengthened(agent.late_tokens)
-    chain = wrapping_chain(agent)
-    hosts = sorted(agent.of_manner("hosts"), key=lambda member: member.nesting.depth)
-    shapes = agent.of_manner("shapes")
-    if not chain:
-        chain = hosts[-1:] or _longest_shape(shapes, around.sizes(agent))
-    yield from _PatternChain(agent, [member for member in shapes if member not in chain]).parts(chain, around)
-    for member in (*hosts, *shapes):
-        if member not in chain:
-            yield from _session_parts(agent, member, member.other_sessions, around)
-    yield from additional_parts(agent, around)
-
-
-def additional_parts(agent: AgentCosts, around: CostContext) -> Iterator[CostPart]:
-    """The sessions that are added to the calls of an agent, and those outside of its runs."""
-    for member in agent.of_manner("adds", "apart"):
-        apart = member.nesting.manner == "apart"
-        yield from _session_parts(agent, member, member.pattern.cost.sessions, around, apart=apart)
-        yield from _tool_parts(agent, member, around, apart=apart)
 
 
 def wrapping_chain(agent: AgentCosts) -> list[CostedPattern]:
@@ -333,15 +331,15 @@ def wrapping_parts(
     """The cost of the wrapping patterns of the whole, and the surroundings that they are for the agents."""
     found: list[CostPart] = []
     for member in chain:
-        found += _session_parts(whole, member, member.other_sessions, around)
+        found += session_parts(whole, member, member.other_sessions, around)
         if not member.nesting.hands_on:
-            found += _tool_parts(whole, member, around)
+            found += tool_parts(whole, member, around)
         if member.main_session is not None:
             around = inner_context(whole, member, member.main_session, around)
     return found, around
 
 
-def _longest_shape(shapes: Sequence[CostedPattern], sizes: SizeValues) -> list[CostedPattern]:
+def longest_shape(shapes: Sequence[CostedPattern], sizes: SizeValues) -> list[CostedPattern]:
     """The shape with the longest call, which is the call itself if nothing wraps or hosts."""
 
     def length(member: CostedPattern) -> float:
@@ -352,7 +350,7 @@ def _longest_shape(shapes: Sequence[CostedPattern], sizes: SizeValues) -> list[C
 
 
 @dataclass(frozen=True, slots=True)
-class _PatternChain:
+class PatternChain:
     """Patterns that wrap each other, with the shapes that lengthen the innermost call."""
 
     agent: AgentCosts
@@ -362,17 +360,17 @@ class _PatternChain:
         if not chain:
             return
         member, deeper = chain[0], chain[1:]
-        yield from _session_parts(self.agent, member, member.other_sessions, around)
+        yield from session_parts(self.agent, member, member.other_sessions, around)
         if member.main_session is not None and deeper:
             yield from self.parts(deeper, inner_context(self.agent, member, member.main_session, around))
         elif member.main_session is not None:
-            innermost = self._lengthened(around)
-            yield from _session_parts(self.agent, member, [member.main_session], innermost, lengthened=True)
+            innermost = self.lengthened(around)
+            yield from session_parts(self.agent, member, [member.main_session], innermost, lengthened=True)
         # The tool calls of workers are counted by the pattern of the workers, if there is one.
         if not (member.nesting.hands_on and any(each.tools(around.sizes(self.agent))[0] for each in deeper)):
-            yield from _tool_parts(self.agent, member, around)
+            yield from tool_parts(self.agent, member, around)
 
-    def _lengthened(self, around: CostContext) -> CostContext:
+    def lengthened(self, around: CostContext) -> CostContext:
         """The surroundings with the tokens of every shape; a shape that may repeat the call raises the worst case."""
         levels, further = list(around.levels), EMPTY_SESSION
         for shape in self.shapes:
@@ -381,7 +379,7 @@ class _PatternChain:
             values = shape.values(around.sizes(self.agent))
             usual, most = evaluate_session(shape.main_session, values)
             if shape.id not in self.agent.described:
-                extra = replace(_extra_tokens(usual, values, once=True), grows=usual.grows)
+                extra = replace(extra_tokens(usual, values, once=True), grows=usual.grows)
                 further = further.plus(extra, least=-math.inf)
             if usual.calls > 0 and most.calls > usual.calls:
                 levels.append(Repetition(1.0, most.calls / usual.calls))
@@ -395,16 +393,16 @@ def inner_context(agent: AgentCosts, member: CostedPattern, at: SessionCost, aro
     levels = (*around.levels, Repetition(usual.calls, most.calls, usual.parallel))
     inner = replace(around, levels=levels, patterns=(*around.patterns, member.id))
     if not member.nesting.hands_on:
-        return inner.lengthened(_extra_tokens(usual, values), _extra_tokens(most, values))
-    inner = replace(inner, briefed=True)
-    if agent.has("O17"):
+        return inner.lengthened(extra_tokens(usual, values), extra_tokens(most, values))
+    inner = replace(inner, given=values["brief"])
+    if agent.has("O17") or agent.isolated:
         return inner
     # Without a context of its own (O17) a worker also reads the context of the orchestrator.
     read = max((evaluate_session(other, values)[0].first for other in member.other_sessions), default=0.0)
     return inner.lengthened(SessionLoad(0, prompt=read))
 
 
-def _extra_tokens(session: SessionLoad, values: SizeValues, *, once: bool = False) -> SessionLoad:
+def extra_tokens(session: SessionLoad, values: SizeValues, *, once: bool = False) -> SessionLoad:
     """The tokens of a call beyond a plain one; growth from call to call is averaged over the calls."""
     grown = 0.0 if once else session.grows * max(0.0, session.calls - 1) / 2
     return SessionLoad(
@@ -428,7 +426,7 @@ def _with_context(session: SessionLoad, change: SessionLoad, values: SizeValues)
     return replace(session, output=session.output * share).plus(replace(change, output=0.0))
 
 
-def _session_parts(
+def session_parts(
     agent: AgentCosts,
     member: CostedPattern,
     costs: Sequence[SessionCost],
@@ -436,11 +434,15 @@ def _session_parts(
     *,
     lengthened: bool = False,
     apart: bool = False,
+    expected: SizeValues | None = None,
 ) -> Iterator[CostPart]:
-    values = member.values(around.sizes(agent))
+    """The cost of these sessions; `expected` are values that are known better than the knobs and sizes say."""
     warmed = agent.has("O18")
     for cost in costs:
+        values = member.values(around.sizes(agent), cost.role)
         usual, most = evaluate_session(cost, values)
+        if expected is not None:
+            usual = evaluate_session(cost, {**values, **expected})[0]
         if lengthened:
             usual = _compact_session(agent, _with_context(usual, around.usual, values))
             most = _compact_session(agent, _with_context(most, around.most, values))
@@ -453,11 +455,17 @@ def _session_parts(
             member.id,
             cost.role,
             rates.model,
-            expected_repeated(usual, rates, around.levels, warmed=warmed),
+            _overlapped(expected_repeated(usual, rates, around.levels, warmed=warmed), around.overlap, rates.lanes),
             worst_repeated(most, rates, around.levels, warmed=warmed),
             around.patterns,
             apart,
         )
+
+
+def _overlapped(amounts: Amounts, overlap: float, lanes: float) -> Amounts:
+    """An amount whose seconds pass while other patterns run, as far as the model answers several at once."""
+    at_once = max(1.0, min(overlap, lanes))
+    return amounts if amounts.seconds is None else replace(amounts, seconds=amounts.seconds / at_once)
 
 
 def _compact_session(agent: AgentCosts, session: SessionLoad) -> SessionLoad:
@@ -470,7 +478,7 @@ def _compact_session(agent: AgentCosts, session: SessionLoad) -> SessionLoad:
     return replace(session, cap=values["trigger"] * values["window_tokens"], resets=min(1.0, session.grows / freed))
 
 
-def _tool_parts(
+def tool_parts(
     agent: AgentCosts, member: CostedPattern, around: CostContext, *, apart: bool = False
 ) -> Iterator[CostPart]:
     usual, most = member.tools(around.sizes(agent))

@@ -23,16 +23,15 @@ from bicameral.catalog.costs._composition import (
     CostedPattern,
     Repetition,
     SizeValues,
-    additional_parts,
-    agent_parts,
     nestings,
     resolve_sizes,
     wrapping_chain,
     wrapping_parts,
 )
 from bicameral.catalog.costs._sessions import LOCAL_RATES, NO_AMOUNTS, TIERS, Amounts, CostPart, Rates, SessionLoad
+from bicameral.catalog.costs._trees import additional_parts, agent_parts, tree_parts
 from bicameral.catalog.facts import IDS, SessionCost, catalog
-from bicameral.catalog.stacks import Stack, StackMember
+from bicameral.catalog.stacks import PatternUse, Stack, StackMember, runtime_guarantees
 from bicameral.errors import CatalogError
 
 _PIECE = re.compile(r"[A-Za-z]+|\d|[^\W\d_]+|[^\w\s]+\n*|_+|\n\s*")
@@ -86,9 +85,10 @@ def stack_parts(
     """The cost of every session of a stack, and notes on what could not be counted."""
     notes = [
         f"{id} is a pattern of your own, and nothing is known of its cost"
-        for id in dict.fromkeys(use.id for member in stack.members for use in member.uses if use.id not in IDS)
+        for id in dict.fromkeys(use.id for member in stack.members for use in member.all_uses if use.id not in IDS)
     ]
-    whole = _agent_costs(stack.whole, None, sizes, rates, tool_seconds)
+    isolated = stack.runtime != "other" and "O17" in runtime_guarantees()
+    whole = _agent_costs(stack.whole, None, sizes, rates, tool_seconds, isolated=isolated)
     if not stack.agents:
         return list(agent_parts(whole)), [*notes, *_cap_notes(stack)]
     chain = wrapping_chain(whole)
@@ -96,12 +96,14 @@ def stack_parts(
     shapes = whole.of_manner("shapes")
     share = _share_levels(around, len(stack.agents)) if chain else around
     for member in stack.agents:
-        agent = _agent_costs(member, stack.whole, sizes, rates, tool_seconds)
+        agent = _agent_costs(member, stack.whole, sizes, rates, tool_seconds, isolated=isolated)
         own = frozenset(each.id for each in agent.members)
         more = [each for each in shapes if each.id not in own]
         beside = frozenset(each.id for each in whole.members)
         parts += agent_parts(replace(agent, members=[*agent.members, *more], beside=beside), share)
     parts += additional_parts(whole, CostContext())
+    for tree in whole.trees:
+        parts += tree_parts(whole, tree, CostContext())
     return parts, [*notes, *_cap_notes(stack)]
 
 
@@ -115,25 +117,36 @@ def _share_levels(around: CostContext, agents: int) -> CostContext:
 
 
 def _agent_costs(
-    member: StackMember, whole: StackMember | None, sizes: SizeValues, rates: Mapping[str, Rates], tool_seconds: float
+    member: StackMember,
+    whole: StackMember | None,
+    sizes: SizeValues,
+    rates: Mapping[str, Rates],
+    tool_seconds: float,
+    *,
+    isolated: bool,
 ) -> AgentCosts:
     prompt = _PromptSizes.of(member)
-    patterns: list[CostedPattern] = []
-    for use in member.uses:
-        if use.id in IDS:
-            pattern = catalog().pattern(use.id)
-            # Keys that only say where a pattern is used cost nothing.
-            knobs = {name: value for name, value in use.knobs.items() if name in pattern.knobs}
-            patterns.append(CostedPattern(pattern, knobs, nestings()[use.id]))
     return AgentCosts(
         member.name,
-        patterns,
+        [_costed_use(use) for use in member.uses if use.id in IDS],
         {**sizes, **_tool_sizes(member), **prompt.sizes},
         _rates_by_role(member, whole, rates),
         described=prompt.owners,
         late_tokens=prompt.late,
         tool_seconds=tool_seconds,
+        isolated=isolated,
     )
+
+
+def _costed_use(use: PatternUse) -> CostedPattern:
+    pattern = catalog().pattern(use.id)
+    # Keys that only say where a pattern is used cost nothing.
+    knobs = {name: value for name, value in use.knobs.items() if name in pattern.knobs}
+    inner = tuple(_costed_use(each) for each in use.inner if each.id in IDS)
+    nesting = nestings()[use.id]
+    # As many parts as are described, whatever the task has elsewhere.
+    sizes = {**use.sizes, "items": len(inner)} if inner and nesting.inside == "parts" else use.sizes
+    return CostedPattern(pattern, knobs, nesting, inner, sizes)
 
 
 def _tool_sizes(member: StackMember) -> dict[str, float]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 from bicameral.catalog.lint._problems import (
@@ -30,7 +30,16 @@ from bicameral.catalog.lint._rules import (
 )
 from bicameral.catalog.lint._scope import AgentScope, StackCondition, agent_scopes
 from bicameral.catalog.lint._section_checks import SECTION_CHECKS
-from bicameral.catalog.stacks import STATEMENTS, PatternUse, Stack, StackPath, Waiver, check_waived_rules, dotted_path
+from bicameral.catalog.stacks import (
+    INNER_KEY,
+    STATEMENTS,
+    PatternUse,
+    Stack,
+    StackPath,
+    Waiver,
+    check_waived_rules,
+    dotted_path,
+)
 from bicameral.expressions import Unknown
 
 
@@ -39,9 +48,9 @@ def run_check(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem]:
     return _CHECK_RUNNERS[check.kind](check, scope)
 
 
-def check_applies(check: RuleCheck, present: frozenset[str]) -> bool:
-    """Whether a check applies to an agent with these patterns."""
-    if not check.if_all <= present or not check.unless.isdisjoint(present):
+def check_applies(check: RuleCheck, present: frozenset[str], brought: frozenset[str] = frozenset()) -> bool:
+    """Whether a check applies to an agent with these patterns; what the runtime brings can only exempt from it."""
+    if not check.if_all <= present or not check.unless.isdisjoint(present | brought):
         return False
     return not check.if_any or not check.if_any.isdisjoint(present)
 
@@ -73,17 +82,27 @@ def _trigger_patterns(check: RuleCheck, scope: AgentScope) -> tuple[str, ...]:
 
 
 def _check_required(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem]:
-    present = scope.everywhere if check.anywhere else scope.present
-    wanted: list[tuple[str, ...]] = [(id,) for id in check.all_of if id not in present]
-    if check.any_of and not present & set(check.any_of):
-        wanted.append(check.any_of)
-    if not wanted:
+    missing = list(_missing_patterns(check, scope))
+    if not missing:
         return
     so, unknown = _decide_condition(check.when, check, scope)
     yield from unknown
     if so:
-        for each in wanted:
-            yield missing_pattern(each, _check_path(check, scope), _trigger_patterns(check, scope), check.says)
+        for each, path in missing:
+            yield missing_pattern(each, path, _trigger_patterns(check, scope), check.says)
+
+
+def _missing_patterns(check: RuleCheck, scope: AgentScope) -> Iterator[tuple[tuple[str, ...], StackPath]]:
+    """What is missing, with the first use that lacks it; a check without triggers is about the agent as a whole."""
+    uses = [use for id in _trigger_patterns(check, scope) for use in scope.uses[id]]
+    present = [(scope.around(use), use.path) for use in uses] or [
+        (scope.outermost | scope.brought, _check_path(check, scope))
+    ]
+    for wanted in (*((id,) for id in check.all_of), *((check.any_of,) if check.any_of else ())):
+        for around, path in present:
+            if not (scope.everywhere if check.anywhere else around) & set(wanted):
+                yield wanted, path
+                break
 
 
 def _check_together(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem]:
@@ -101,7 +120,16 @@ def _check_together(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem
 def _is_apart(check: RuleCheck, uses: tuple[PatternUse, ...]) -> bool:
     """Whether the uses declare different purposes. A use without a purpose is used for everything."""
     purposes: list[Any] = [use.knobs.get(check.apart_by) for use in uses]
-    return None not in purposes and len(set(map(str, purposes))) == len(purposes)
+    if None not in purposes:
+        return len(set(map(str, purposes))) == len(purposes)
+    # Parts of a composition each have an input of their own, unless one of them is inside of the other.
+    return len(uses) > 1 and all(_are_parts(one, other) for one, other in combinations(uses, 2))
+
+
+def _are_parts(one: PatternUse, other: PatternUse) -> bool:
+    """Whether they are different parts inside of one pattern."""
+    shared = next((n for n, (a, b) in enumerate(zip(one.path, other.path, strict=False)) if a != b), None)
+    return shared is not None and INNER_KEY in one.path[:shared]
 
 
 def _check_declared(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem]:
@@ -251,7 +279,7 @@ def rules_for_stack(stack: Stack) -> Mapping[str, LintRule]:
 def _collect_problems(known: Mapping[str, LintRule], scope: AgentScope) -> Iterator[ReportedProblem]:
     for rule in known.values():
         for check in rule.checks:
-            if check_applies(check, scope.present):
+            if check_applies(check, scope.present, scope.brought):
                 for problem in run_check(check, scope):
                     yield ReportedProblem(rule, problem, scope, _effective_severity(rule, check, problem))
 

@@ -196,16 +196,23 @@ def pattern_title(id: str) -> str:
     return f"{id} ({catalog().pattern(id).name})" if id in IDS else id
 
 
-_SARIF_PROPERTIES = ("reason", "patterns", "also", "wants", "undecided")
+_SARIF_PROPERTIES = ("reason", "patterns", "also", "wants", "undecided", "basis", "evidence")
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def to_sarif(reports: Iterable[LintReport], *, version: str, errors: Iterable[BicameralError] = ()) -> dict[str, Any]:
+def to_sarif(
+    reports: Iterable[LintReport],
+    *,
+    version: str,
+    errors: Iterable[BicameralError] = (),
+    notes: Iterable[tuple[Place, str]] = (),
+) -> dict[str, Any]:
     """A SARIF log with one run.
 
     Args:
         version: The version of the linter.
         errors: The errors of stacks that could not be read.
+        notes: Places that could not be followed, each with the reason.
     """
     several = list(reports)
     found = [(report, finding) for report in several for finding in (*report.findings, *report.waived)]
@@ -220,6 +227,7 @@ def to_sarif(reports: Iterable[LintReport], *, version: str, errors: Iterable[Bi
     results = [_sarif_result(report, finding, numbers) for report, finding in found]
     notifications = [_sarif_notification(error) for error in errors]
     invocation: dict[str, Any] = {"executionSuccessful": not notifications}
+    notifications += [_sarif_note(place, what) for place, what in notes]
     if notifications:
         invocation["toolExecutionNotifications"] = notifications
     run = {
@@ -248,6 +256,9 @@ def _sarif_rule(id: str, rule: LintRule | None) -> dict[str, Any]:
 
 def _sarif_result(report: LintReport, finding: LintFinding, numbers: Mapping[str, int]) -> dict[str, Any]:
     logical = [{"fullyQualifiedName": finding.path or report.name, "kind": "member"}]
+    if finding.place.step is not None:
+        # A step of a trace is a span, which has no line of its own where a file holds everything in one.
+        logical.append({"fullyQualifiedName": finding.place.step, "kind": "span"})
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": numbers[finding.rule],
@@ -276,4 +287,10 @@ def _physical_location(place: Place | None) -> dict[str, Any]:
 def _sarif_notification(error: BicameralError) -> dict[str, Any]:
     facts: dict[str, Any] = {"level": "error", "descriptor": {"id": error.code}, "message": {"text": str(error)}}
     location = _physical_location(error.place)
+    return {**facts, "locations": [location]} if location else facts
+
+
+def _sarif_note(place: Place, what: str) -> dict[str, Any]:
+    facts: dict[str, Any] = {"level": "note", "message": {"text": what}}
+    location = _physical_location(place)
     return {**facts, "locations": [location]} if location else facts

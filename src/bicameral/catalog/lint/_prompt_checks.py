@@ -188,6 +188,6 @@ def long_instructions(scope: AgentScope, check: RuleCheck) -> Iterator[LintProbl
     """More fixed instructions than one prompt should carry, and nothing that splits the work."""
     fixed = (part for part in scope.prompt or () if part.stable == "global" and part.part != "tools")
     tokens = sum(part.tokens or 0 for part in fixed)
-    if tokens > check.more_than and not scope.present & set(check.any_of):
+    if tokens > check.more_than and not scope.available & set(check.any_of):
         says = f"one prompt has {tokens:,} tokens of instructions"
         yield missing_pattern(check.any_of, (*scope.path, "prompt"), says=says)

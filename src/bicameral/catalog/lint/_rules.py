@@ -46,6 +46,10 @@ class LintFinding:
     """Whether a fact is missing, so that the rule is undecided."""
     waived: str | None = None
     """The reason for which it is waived."""
+    basis: Literal["seen", "inferred"] | None = None
+    """For a stack that was recovered from code or a trace: whether what it rests on was seen there."""
+    evidence: tuple[str, ...] = ()
+    """For such a stack: what was found there."""
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -59,7 +63,9 @@ class LintFinding:
         return "; ".join([f"bicameral lint --explain {self.rule}", *shown])
 
     def to_json(self) -> dict[str, Any]:
-        facts = {**json_fields(self, "waived"), "reference": self.reference}
+        facts = {**json_fields(self, "waived", "basis", "evidence"), "reference": self.reference}
+        if self.basis is not None:
+            facts |= {"basis": self.basis, "evidence": list(self.evidence)}
         return facts if self.waived is None else {**facts, "waived": self.waived}
 
 

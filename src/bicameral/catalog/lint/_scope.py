@@ -14,7 +14,17 @@ from itertools import islice, product, takewhile
 from typing import Any, TypeVar
 
 from bicameral.catalog.facts import IDS, catalog
-from bicameral.catalog.stacks import FACTS, Action, GuardPoint, PatternUse, Stack, StackMember, StackPath
+from bicameral.catalog.stacks import (
+    FACTS,
+    Action,
+    GuardPoint,
+    PatternUse,
+    RuntimeGuarantee,
+    Stack,
+    StackMember,
+    StackPath,
+    runtime_guarantees,
+)
 from bicameral.errors import CatalogError
 from bicameral.expressions import Language, Lookup, Node, Unknown, Verdict, evaluate, judge, names, parse, verdict_of
 
@@ -156,11 +166,18 @@ class AgentScope:
         self.path: StackPath = member.path
         both = (whole,) if member is whole else (member, whole)
         self.uses: dict[str, list[PatternUse]] = {}
+        self._around: dict[StackPath, frozenset[str]] = {}
+        own = frozenset(use.id for part in both for use in part.uses)
         for part in both:
             for use in part.uses:
-                self.uses.setdefault(use.id, []).append(use)
+                self._add_use(use, own)
         self.present = frozenset(self.uses)
-        self.facts: Mapping[str, Any] = {**whole.facts, **member.facts}
+        brought = _brought(stack, self.present)
+        self.brought = frozenset(id for id in brought if id in IDS)
+        """The patterns that the runtime brings: they meet requirements, and no rule applies because of them."""
+        self.outermost = own
+        brought_facts = {id: each.value for id, each in brought.items() if id not in IDS}
+        self.facts: Mapping[str, Any] = {**brought_facts, **whole.facts, **member.facts}
         self.declares: Mapping[str, str | bool] = {**whole.declares, **member.declares}
         # What the agent says of these replaces what the whole says; of the others both hold.
         self.tools = _first(part.tools for part in both)
@@ -175,10 +192,28 @@ class AgentScope:
         self._uses_with_facts = frozenset(id for id, uses in self.uses.items() if any(map(_facts_of_use, uses)))
         self._looked_up: dict[str, Any] = {}
 
+    def _add_use(self, use: PatternUse, above: frozenset[str]) -> None:
+        self.uses.setdefault(use.id, []).append(use)
+        self._around[use.path] = above | {each.id for each in use.walk()}
+        for each in use.inner:
+            self._add_use(each, above | {use.id})
+
+    def around(self, use: PatternUse) -> frozenset[str]:
+        """The patterns that apply to a use: those around it, those inside of it, and those of the whole agent.
+
+        What is inside of another part does not: guards of the first step of a chain do not guard the second one.
+        """
+        return self._around[use.path] | self.brought
+
     @cached_property
     def everywhere(self) -> frozenset[str]:
-        """Every pattern that any agent of the stack uses."""
-        return frozenset(id for member in self.stack.members for id in member.patterns)
+        """Every pattern that any agent of the stack uses, and what the runtime brings."""
+        return frozenset(id for member in self.stack.members for id in member.patterns) | self.brought
+
+    @property
+    def available(self) -> frozenset[str]:
+        """Every pattern that the agent has, of its own or from the runtime."""
+        return self.present | self.brought
 
     @cached_property
     def guards(self) -> tuple[GuardPoint, ...] | None:
@@ -217,7 +252,7 @@ class AgentScope:
         if name in self.facts:
             return self.facts[name]
         if name in IDS or name in self.stack.defined:
-            return name in self.present
+            return name in self.available
         head, _, tail = name.partition(".")
         if tail and head != "tools":
             return self.knob(head, tail)
@@ -234,6 +269,13 @@ class AgentScope:
                 return use.knobs[name]
         knob = catalog().pattern(id).knobs.get(name) if id in IDS else None
         return Unknown(frozenset({f"{id}.{name}"})) if knob is None or knob.default is None else knob.default
+
+
+def _brought(stack: Stack, present: frozenset[str]) -> Mapping[str, RuntimeGuarantee]:
+    """What the runtime of a stack brings to an agent with these patterns."""
+    if stack.runtime == "other":
+        return {}
+    return {id: each for id, each in runtime_guarantees().items() if each.holds_for(present)}
 
 
 def _first(values: Iterable[T | None]) -> T | None:

@@ -108,12 +108,17 @@ def own_policies(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
 def worker_bounds(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """A worker that loops (R4) under an orchestrator has bounds of its own."""
     member = scope.member
+    for worker in (each for use in scope.uses.get("O6", ()) for each in use.inner):
+        inside = {each.id for each in worker.walk()}
+        if "R4" in inside and "V9" not in inside | scope.brought and not scope.loops:
+            message = f"the worker {worker.place!r} loops and has no bounds of its own"
+            yield problem_at("unbounded", worker.path, message, "V9", "R4", "O6", wants=("loops",))
     if not scope.stack.agents or "O6" not in scope.everywhere or "R4" not in member.patterns:
         return
     if "O6" in member.patterns:
         # It is an orchestrator itself; that it lacks V9 is reported like for a stack without agents.
         return
-    if "V9" not in member.patterns and not member.loops:
+    if "V9" not in member.patterns | scope.brought and not member.loops:
         message = f"the worker {member.name!r} loops and has no bounds of its own"
         wants = (f"{dotted_path(member.path)}.loops",)
         yield LintProblem(
@@ -199,7 +204,7 @@ def _is_inside(inner: str, outer: str) -> bool:
 @section_check()
 def loops_have_v9(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """An agent with a loop uses V9."""
-    if scope.loops and "V9" not in scope.present:
+    if scope.loops and "V9" not in scope.available:
         yield missing_pattern(("V9",), scope.loops[0].path, says=f"there is a loop {scope.loops[0].name!r}")
 
 
@@ -335,12 +340,23 @@ _EARLY_GUARDS = {"input", "call", "result"}
 def three_legs(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """Private data, untrusted content and external communication together need a mitigation; two of them, V13."""
     legs = {*(scope.legs or ())}
-    if legs == {*get_args(Leg)} and not scope.present & {*_MITIGATIONS}:
+    if legs == {*get_args(Leg)} and not scope.available & {*_MITIGATIONS}:
         says = "private data, strangers' text and a way out come together"
         yield missing_pattern(_MITIGATIONS, (*scope.path, "legs"), says=says)
-    elif len(legs) == 2 and "V13" not in scope.present:
+    elif len(legs) == 2 and "V13" not in scope.available:
         found = missing_pattern(("V13",), (*scope.path, "legs"), says="two of the three legs are there")
         yield replace(found, severity="note")
+
+
+@section_check()
+def untrusted_actions(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """An agent that reads untrusted text has no action without a gate, unless V4 or V6 stands between them."""
+    if "untrusted_content" not in (scope.legs or ()) or scope.present & {"V4", "V6"}:
+        return
+    for action in scope.actions or ():
+        if action.gate == "none":
+            message = f"the agent reads untrusted text and calls the action {action.name!r} without asking"
+            yield problem_at("untrusted action", action.path, message, "V4", "V6", "V1")
 
 
 @section_check()

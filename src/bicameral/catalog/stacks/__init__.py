@@ -4,16 +4,23 @@ In comes YAML, or a Python object that describes itself with `architecture()`; o
 everything has its place. A mistake is an error with file, line, column and the nearest valid name.
 """
 
-from bicameral.catalog.stacks._reader import check_waived_rules as check_waived_rules
+from bicameral.catalog.stacks._reader import (
+    INNER_KEY as INNER_KEY,
+    MAX_SIZE as MAX_SIZE,
+    SIZES_KEY as SIZES_KEY,
+    check_waived_rules as check_waived_rules,
+)
 from bicameral.catalog.stacks._sources import (
     Composition as Composition,
     compositions as compositions,
     parse_stack as parse_stack,
     read_stack as read_stack,
     stack_of as stack_of,
+    stack_yaml as stack_yaml,
 )
 from bicameral.catalog.stacks._stack import (
     FACTS as FACTS,
+    RUNTIMES as RUNTIMES,
     STATEMENTS as STATEMENTS,
     USE_KEYS as USE_KEYS,
     Action as Action,
@@ -26,6 +33,8 @@ from bicameral.catalog.stacks._stack import (
     PatternUse as PatternUse,
     PromptPart as PromptPart,
     PromptStability as PromptStability,
+    RuntimeGuarantee as RuntimeGuarantee,
+    RuntimeName as RuntimeName,
     Stack as Stack,
     StackFact as StackFact,
     StackMember as StackMember,
@@ -37,4 +46,5 @@ from bicameral.catalog.stacks._stack import (
     VaryingContent as VaryingContent,
     Waiver as Waiver,
     dotted_path as dotted_path,
+    runtime_guarantees as runtime_guarantees,
 )

@@ -14,9 +14,10 @@ from typing import Any, TypeVar, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from bicameral.catalog.facts import IDS
+from bicameral.catalog.facts import IDS, SIZES, catalog
 from bicameral.catalog.stacks._stack import (
     FACTS,
+    RUNTIMES,
     STATEMENTS,
     Action,
     GuardPoint,
@@ -24,6 +25,7 @@ from bicameral.catalog.stacks._stack import (
     OwnPattern,
     PatternUse,
     PromptPart,
+    RuntimeName,
     Stack,
     StackMember,
     StackPath,
@@ -36,6 +38,11 @@ from bicameral.documents import first_key_fault
 from bicameral.errors import CatalogError, Place, nearest_name
 
 T = TypeVar("T")
+
+INNER_KEY, SIZES_KEY = "inner", "sizes"
+"""Keys of a use besides its knobs: the patterns inside of it, and its own sizes."""
+MAX_SIZE = 1e12
+"""No size is larger; a larger one is a typo."""
 
 _FILE_KEYS: Mapping[str, str] = {"uses": "patterns", "patterns": "pattern", "rules": "rule"}
 """The keys of fields with another name."""
@@ -183,8 +190,14 @@ class _GuardKnobs:
     at: tuple[GuardPoint, ...]
 
 
-def _read_use(at: LocatedValue, known: Collection[str]) -> PatternUse:
-    """A pattern: its id, or a mapping of its id to its knobs."""
+MAX_DEPTH = 12
+"""No composition is deeper; a description that is was made by a mistake, or to exhaust the stack of Python."""
+
+
+def _read_use(at: LocatedValue, known: Collection[str], place: str = "", depth: int = 1) -> PatternUse:
+    """A pattern: its id, or a mapping of its id to its knobs, sizes and the patterns inside of it."""
+    if depth > MAX_DEPTH:
+        raise at.error("stack.bad-value", "patterns are nested too deeply", expected=f"at most {MAX_DEPTH} levels")
     id, inner = at.value, at
     if isinstance(at.value, Mapping):
         found = list(at.mapping("a pattern with its knobs"))
@@ -196,16 +209,54 @@ def _read_use(at: LocatedValue, known: Collection[str]) -> PatternUse:
     if id not in known:
         raise _unknown_pattern(inner, id, known)
     if inner is at or inner.value is None:
-        return PatternUse(id, at.path)
+        return PatternUse(id, at.path, place=place)
     knobs: dict[str, Any] = {}
+    nested: tuple[PatternUse, ...] = ()
+    sizes: Mapping[str, float] = {}
     for name, each in inner.mapping("knobs, as in {max_steps: 8}"):
-        if (id, name) == ("V5", "at"):
+        if name == INNER_KEY:
+            nested = tuple(_read_inner(each, known, depth + 1))
+        elif name == SIZES_KEY:
+            sizes = dict(_read_sizes(each, id))
+        elif (id, name) == ("V5", "at"):
             knobs[name] = list(_read_record(_GuardKnobs, "V5", replace(inner, value={"at": each.value})).at)
         elif name in FACTS and not FACTS[name].accepts(each.value):
             raise each.bad_value(FACTS[name].expected)
         else:
             knobs[name] = each.value
-    return PatternUse(id, at.path, knobs)
+    return PatternUse(id, at.path, knobs, nested, place, sizes)
+
+
+def _read_inner(at: LocatedValue, known: Collection[str], depth: int) -> Iterator[PatternUse]:
+    """The patterns inside of another: one, a list in order, or a mapping by the place of each."""
+    value: Any = at.value
+    if isinstance(value, list | tuple):
+        for number, each in enumerate(at.items("a list of patterns")):
+            yield _read_use(each, known, f"{INNER_KEY}[{number}]", depth)
+    elif isinstance(value, Mapping) and not (len(cast("Mapping[Any, Any]", value)) == 1 and {*value} <= {*known}):
+        for place, each in at.mapping("patterns by their places, as in {steps[0]: R5}"):
+            yield _read_use(each, known, place, depth)
+    else:
+        yield _read_use(at, known, INNER_KEY, depth)
+
+
+def _read_sizes(at: LocatedValue, id: str) -> Iterator[tuple[str, float]]:
+    """Sizes of one use: `output`, or of one of its roles `Planner.output`."""
+    roles = [each.role for each in catalog().pattern(id).cost.sessions] if id in IDS else []
+    for name, each in at.mapping("sizes with their values, as in {output: 40}"):
+        role, _, size = name.rpartition(".")
+        if size not in SIZES or (role and role not in roles):
+            wanted = [*SIZES, *(f"{role}.{size}" for role in roles for size in SIZES)]
+            raise each.error(
+                "stack.unknown-key",
+                f"{id} has no size {name[:60]!r}",
+                expected=f"one of {', '.join(SIZES)}, or one of these of a role of {id}",
+                nearest=nearest_name(name, wanted),
+            )
+        number: Any = each.value
+        if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= MAX_SIZE:
+            raise each.bad_value(f"a number from 0 to {MAX_SIZE:g}")
+        yield name, float(number)
 
 
 def _read_facts(at: LocatedValue, known: Collection[str]) -> dict[str, Any]:
@@ -246,7 +297,7 @@ _MEMBER_KEYS = [
     _FILE_KEYS.get(each.name, each.name) for each in fields(StackMember) if each.name not in ("name", "path")
 ]
 """What can be said of an agent, and of the whole."""
-_STACK_KEYS = ("name", "agents", "define", "waivers")
+_STACK_KEYS = ("name", "runtime", "agents", "define", "waivers")
 
 
 def _read_member(name: str, at: LocatedValue, known: Collection[str]) -> StackMember:
@@ -278,7 +329,17 @@ def read_description(
     name = found["name"].value if "name" in found else "stack"
     if not isinstance(name, str) or not name.strip():
         raise found["name"].bad_value("a text")
-    return Stack(name, whole, agents, tuple(waivers), defined, file, locate)
+    runtime = _read_runtime(found["runtime"]) if "runtime" in found else "other"
+    return Stack(name, whole, agents, tuple(waivers), defined, file, runtime, locate)
+
+
+def _read_runtime(at: LocatedValue) -> RuntimeName:
+    for name in RUNTIMES:
+        if at.value == name:
+            return name
+    given: Any = at.value
+    nearest = nearest_name(given, RUNTIMES) if isinstance(given, str) else None
+    raise at.bad_value(f"one of {', '.join(RUNTIMES)}", nearest=nearest)
 
 
 def _read_agents(at: LocatedValue, known: Collection[str]) -> Iterator[StackMember]:

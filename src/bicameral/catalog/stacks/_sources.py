@@ -67,6 +67,29 @@ def stack_of(source: object, *, name: str | None = None) -> Stack:
     return read_description(described, argument_place)
 
 
+def stack_yaml(source: object) -> str:
+    """The YAML of what a Python object describes, as `read_stack` reads it.
+
+    Example:
+        >>> parse_stack(stack_yaml(ReAct() | OutputTemplate.of(City))) == stack_of(ReAct() | OutputTemplate.of(City))
+        True
+    """
+    import yaml
+
+    described = _describe_object(source, ())
+    read_description(described, argument_place)
+    return yaml.safe_dump(_plain(described), sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
+
+
+def _plain(value: Any) -> Any:
+    """A description with nothing but what YAML has."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in cast("Iterable[Any]", value)]
+    return value
+
+
 def _describe_object(described: object, path: StackPath) -> Mapping[str, Any]:
     """The description of an object in the shape of a stack.
 

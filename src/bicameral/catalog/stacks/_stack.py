@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cache, cached_property, lru_cache
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict, StringConstraints, ValidationInfo
 from pydantic_core import PydanticCustomError
@@ -29,6 +29,7 @@ BlastRadius: TypeAlias = Literal["low", "medium", "high"]
 Gate: TypeAlias = Literal["V1", "V2", "none"]
 VaryingContent: TypeAlias = Literal["timestamp", "uuid", "random", "unsorted"]
 StoreContent: TypeAlias = Literal["content", "references", "redacted"]
+RuntimeName: TypeAlias = Literal["bicameral", "other"]
 
 
 def _as_list(value: Any) -> Any:
@@ -84,11 +85,26 @@ def dotted_path(path: StackPath) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PatternUse:
-    """A use of a pattern with its knobs. `task`, `artefact` and `session` among them say where it is used."""
+    """A use of a pattern with its knobs. `task`, `artefact` and `session` among them say where it is used.
+
+    Args:
+        inner: The patterns that work inside of it, in order.
+        place: Where it is inside of the pattern around it: `steps[0]`, `parts.law`, `workers[1].by`.
+        sizes: Measured sizes of this use alone, by name, or by role and name: `output`, `Planner.setup`.
+    """
 
     id: str
     path: StackPath
     knobs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    inner: tuple[PatternUse, ...] = ()
+    place: str = ""
+    sizes: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def walk(self) -> Iterator[PatternUse]:
+        """This use, and all uses inside of it."""
+        yield self
+        for each in self.inner:
+            yield from each.walk()
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +217,15 @@ class StackMember:
     pipeline: tuple[Stage, ...] | None = None
 
     @property
+    def all_uses(self) -> Iterator[PatternUse]:
+        """Its own uses of patterns, and those inside of them."""
+        for use in self.uses:
+            yield from use.walk()
+
+    @property
     def patterns(self) -> frozenset[str]:
-        """The ids of its own patterns."""
-        return frozenset(use.id for use in self.uses)
+        """The ids of its own patterns, at any depth."""
+        return frozenset(use.id for use in self.all_uses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +272,8 @@ def argument_place(path: StackPath) -> Place:
 class Stack:
     """An architecture: what holds for the whole, its agents, its own patterns and its waivers.
 
+    `runtime` says what it runs on: `runtime.yaml` lists what this one brings to every stack.
+
     Example:
         >>> stack = stack_of({"name": "Triage", "patterns": ["R4", "V9", "V14"]})
         >>> sorted(stack.whole.patterns)
@@ -262,6 +286,7 @@ class Stack:
     waivers: tuple[Waiver, ...] = ()
     defined: Mapping[str, OwnPattern] = field(default_factory=dict[str, OwnPattern])
     file: str | None = None
+    runtime: RuntimeName = "other"
     locate: Callable[[StackPath], Place] = field(default=argument_place, repr=False, compare=False)
 
     @property
@@ -273,6 +298,31 @@ class Stack:
     def place(self, path: StackPath) -> Place:
         """The place of something in this stack."""
         return self.locate(path)
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeGuarantee:
+    """What this runtime brings to the stacks that run on it: a pattern, or a fact with its value.
+
+    Args:
+        why: How the runtime does it.
+        with_any: The patterns for whose code it holds; empty if it holds for every stack.
+    """
+
+    id: str
+    why: str
+    with_any: tuple[str, ...] = ()
+    value: bool | str | None = None
+
+    def holds_for(self, patterns: frozenset[str]) -> bool:
+        """Whether it holds for a stack with these patterns."""
+        return not self.with_any or not patterns.isdisjoint(self.with_any)
+
+
+@cache
+def runtime_guarantees() -> Mapping[str, RuntimeGuarantee]:
+    """What this runtime brings, by the id of the pattern or the name of the fact."""
+    return load_records("runtime.yaml", RuntimeGuarantee)
 
 
 FactKind: TypeAlias = Literal["truth", "number", "choice", "text", "statement"]
@@ -361,5 +411,6 @@ FACTS: Mapping[str, StackFact] = _Vocabulary(statements=False)
 """Every fact by its name."""
 STATEMENTS: Mapping[str, StackFact] = _Vocabulary(statements=True)
 """Every statement by its name."""
+RUNTIMES: tuple[RuntimeName, ...] = get_args(RuntimeName)
 USE_KEYS = ("task", "artefact", "session", "surface", "variant")
 """Keys of a single use besides knobs and facts: where it is used, and in which form."""

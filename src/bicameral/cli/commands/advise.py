@@ -21,6 +21,7 @@ from bicameral.errors import BicameralError, CatalogError, Place
 if TYPE_CHECKING:
     from bicameral.catalog import Requirement
     from bicameral.catalog.advice import Advice, Choice, OpenQuestion, RejectedPattern, TaskFacts
+    from bicameral.catalog.stacks import RuntimeName
 
 
 _TEXT_WIDTH = 100
@@ -129,6 +130,9 @@ def _choice_lines(advice: Advice) -> Iterator[str]:
     for stage in advice.order:
         for id in stage:
             yield f"  {id:<4} {_pattern_name(id):<{wide}}  {_choice_reason(advice.choices[id])}"
+    if advice.brought:
+        yield "The runtime brings"
+        yield from (f"  {id:<4} {_pattern_name(id):<{wide}}  {why}" for id, why in advice.brought.items())
 
 
 def _choice_reason(choice: Choice) -> str:
@@ -214,6 +218,13 @@ def _complete_fact() -> Iterable[str]:
 )
 @click.option("--no-ask", is_flag=True, help="Ask nothing, also at a terminal.")
 @click.option("--list", "listing", is_flag=True, help="List all facts that can be told, and nothing else.")
+@click.option(
+    "--runtime",
+    type=click.Choice(["bicameral", "other"]),
+    default="other",
+    show_default=True,
+    help="What it will run on: `bicameral` brings bounds, a record and more, which the stack then need not list.",
+)
 @click.option("--name", default="Advised stack", show_default=True, help="The name of the stack.")
 @click.option(
     "--write", "target", type=click.Path(dir_okay=False, path_type=Path), help="Write the stack to this YAML file."
@@ -228,6 +239,7 @@ def command(
     given: tuple[str, ...],
     no_ask: bool,
     listing: bool,
+    runtime: RuntimeName,
     name: str,
     target: Path | None,
     models: tuple[str, ...],
@@ -252,7 +264,7 @@ def command(
     known = _known_facts(file, given)
     if out.is_interactive and not no_ask:
         known = asyncio.run(ask_facts(out, known))
-    advice = advise(known, name=name, rates=tier_rates(config, models, TokenSpeeds()))
+    advice = advise(known, name=name, runtime=runtime, rates=tier_rates(config, models, TokenSpeeds()))
     out.show("\n".join(_advice_lines(advice, open_prices(config).currency)))
     if target is not None:
         _write_stack(target, advice.yaml())

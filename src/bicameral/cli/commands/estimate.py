@@ -363,7 +363,7 @@ def _make_estimate(
     if is_stack:
         stack = read_stack(what[0])
         found = estimate(stack, sizes, stack_rates(chosen.config(), stack, rates, speeds))
-        ids = list(dict.fromkeys(use.id for member in stack.members for use in member.uses))
+        ids = list(dict.fromkeys(use.id for member in stack.members for use in member.all_uses))
         return found, _patterns_without_part(ids, found), stack.name
     if is_plan:
         return plan_estimate(chosen.config(), what[0], sizes, rates["small"]), [], what[0]

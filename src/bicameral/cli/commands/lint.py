@@ -17,6 +17,7 @@ from bicameral.cli._output import FAILED, OK, Output, exit_code
 from bicameral.errors import BicameralError, CatalogError, describe_error, nearest_name
 
 if TYPE_CHECKING:
+    from bicameral.catalog.frameworks import RecoveredStack
     from bicameral.catalog.lint import LintFinding, LintReport, LintRule
     from bicameral.catalog.stacks import Stack, StackFact
 
@@ -36,11 +37,14 @@ class LintResult:
     what: str
     report: LintReport | None = None
     error: BicameralError | None = None
+    recovered: RecoveredStack | None = None
+    """For code of another framework and for a trace: the stack with its evidence."""
 
     def to_json(self) -> dict[str, Any]:
         if self.report is None:
             return {"source": self.what, "ok": False, "error": self.error.to_json() if self.error else None}
-        return {"source": self.what, **self.report.to_json()}
+        found = {} if self.recovered is None else {"recovered": self.recovered.to_json()}
+        return {"source": self.what, **self.report.to_json(), **found}
 
 
 def open_stack(what: str, folder: Path) -> Stack:
@@ -51,7 +55,7 @@ def open_stack(what: str, folder: Path) -> Stack:
         return parse_stack(_read_standard_input(), file="stdin")
     path = folder / what
     if _OBJECT_NAME.fullmatch(what) and not path.exists():
-        return stack_of(_import_object(what, folder))
+        return stack_of(import_object(what, folder))
     if _COMPOSITION_ID.fullmatch(what) and not path.exists() and what in compositions():
         return compositions()[what].stack
     return read_stack(path if folder != Path() else Path(what))
@@ -67,7 +71,7 @@ def _read_standard_input() -> str:
     return text
 
 
-def _import_object(what: str, folder: Path) -> object:
+def import_object(what: str, folder: Path) -> object:
     """The object of a module; modules of the working folder are found too."""
     module, _, name = what.partition(":")
     start = str(folder.absolute())
@@ -113,7 +117,10 @@ def show_rule(out: Output, rule: LintRule) -> None:
     out.print_lines(lines)
 
 
-def _report_lines(source: str, report: LintReport, *, quiet: bool) -> Iterator[StyledLine]:
+def report_lines(
+    source: str, report: LintReport, *, quiet: bool, recovered: RecoveredStack | None = None
+) -> Iterator[StyledLine]:
+    """The findings of a report as lines, and how many there are of each severity."""
     for finding in report.findings:
         if not finding.undecided and not (quiet and finding.severity == "note"):
             yield from _finding_lines(source, finding)
@@ -124,6 +131,8 @@ def _report_lines(source: str, report: LintReport, *, quiet: bool) -> Iterator[S
         for finding in undecided:
             what = finding.message.partition("`: ")[2]
             yield f"    {finding.wants[0]:<{wide}}  {what}  [{', '.join(finding.rules)}]", ""
+    if recovered is not None and not quiet:
+        yield from _recovered_lines(recovered)
     for finding in report.waived:
         yield f"waived: {finding.message}  [{', '.join(finding.rules)}]: {finding.waived}", "dim"
     yield f"{source}: {findings_summary([report])}", "bold" if report.ok else "bold red"
@@ -131,13 +140,37 @@ def _report_lines(source: str, report: LintReport, *, quiet: bool) -> Iterator[S
 
 def _finding_lines(source: str, finding: LintFinding) -> Iterator[StyledLine]:
     place = finding.place
+    if finding.basis is not None:
+        # A folder has many files, and the finding is in one of them.
+        source = place.file or source
     where = f"{source}:{place.line}:{place.column or 1}" if place.line is not None else source
+    where = f"{where} ({place.step})" if place.step is not None else where
     rules = ", ".join(finding.rules)
     yield f"{where}: {finding.severity}: {finding.message}  [{rules}]", _STYLES[finding.severity]
     if finding.path:
         yield f"    at:  {finding.path}", "dim"
+    for each in finding.evidence:
+        yield f"    {each}", ""
     yield f"    why: {finding.reason}", ""
     yield f"    fix: {finding.fix}", ""
+
+
+def _recovered_lines(recovered: RecoveredStack) -> Iterator[StyledLine]:
+    """What could not be followed, and what such a source never shows."""
+    if recovered.unresolved:
+        yield "not followed:", _STYLES["note"]
+        for each in recovered.unresolved:
+            line = f":{each.place.line}" if each.place.line is not None else ""
+            yield f"    {each.place.file}{line}: {each.what}", ""
+    yield f"what {'a trace' if recovered.source == 'trace' else 'code'} cannot show:", _STYLES["note"]
+    for what in recovered.cannot_show:
+        yield f"    {what}", ""
+    if (counts := recovered.counts) is not None:
+        calls = (
+            f"{counts.model_calls:,} calls of models, {counts.tool_calls:,} of tools, {counts.failed_calls:,} failed"
+        )
+        tokens = f"{counts.input_tokens:,} tokens in, {counts.output_tokens:,} out"
+        yield f"{counts.spans:,} spans: {calls}; {tokens}", ""
 
 
 def findings_summary(reports: Sequence[LintReport]) -> str:
@@ -151,6 +184,7 @@ def findings_summary(reports: Sequence[LintReport]) -> str:
 
 @click.command(short_help="Hold an architecture of agents against the rules of the catalogue.")
 @click.argument("what", metavar="PATH|MODULE:OBJECT...", nargs=-1, required=False)
+@click.option("--trace", "traces", metavar="FILE", multiple=True, help="Lint the agents behind OpenTelemetry spans.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "sarif"]), default="text", help="How to print it.")
 @click.option("--strict", is_flag=True, help="Warnings fail too.")
 @click.option("--quiet", is_flag=True, help="Leave notes out.")
@@ -161,6 +195,7 @@ def findings_summary(reports: Sequence[LintReport]) -> str:
 def command(
     chosen: CommonOptions,
     what: tuple[str, ...],
+    traces: tuple[str, ...],
     form: str,
     strict: bool,
     quiet: bool,
@@ -172,15 +207,19 @@ def command(
 
     EX1 to EX9 and ST1 to ST8 are stacks of the catalogue.
 
+    A Python file or a folder is searched for agents of pydantic-ai, LangGraph and the OpenAI Agents SDK; nothing of it
+    is run. --trace reads OTLP JSON or what the console exporter writes.
+
     The exit code is 1 if there is an error that is not waived (with --strict: or a warning), and 2 if something cannot
     be read.
     """
     out = Output(as_json=chosen.out.as_json or form == "json")
     if list_rules or list_facts or explain is not None:
         return _show_reference(out, list_rules=list_rules, list_facts=list_facts, explain=explain)
-    if not what:
-        raise click.UsageError("Nothing to lint: name a YAML file, a module:object, or '-'.")
-    linted = [_lint_one(each, chosen.folder or Path()) for each in what]
+    if not what and not traces:
+        raise click.UsageError("Nothing to lint: name a YAML file, a module:object, code, or '-'; or give a --trace.")
+    folder = chosen.folder or Path()
+    linted = [_lint_one(each, folder) for each in what] + [_lint_one(each, folder, trace=True) for each in traces]
     if len(linted) == 1 and linted[0].error is not None and form != "sarif":
         raise linted[0].error
     _show_results(out, linted, sarif=form == "sarif", quiet=quiet)
@@ -192,13 +231,27 @@ def command(
     return FAILED if failed else OK
 
 
-def _lint_one(what: str, folder: Path) -> LintResult:
+def _lint_one(what: str, folder: Path, *, trace: bool = False) -> LintResult:
     from bicameral.catalog.lint import lint
 
     try:
+        if (recovered := _recover_stack(what, folder, trace=trace)) is not None:
+            from bicameral.catalog.frameworks import lint_recovered
+
+            return LintResult(what, lint_recovered(recovered), recovered=recovered)
         return LintResult(what, lint(open_stack(what, folder)))
     except BicameralError as error:
         return LintResult(what, error=error)
+
+
+def _recover_stack(what: str, folder: Path, *, trace: bool) -> RecoveredStack | None:
+    """The stack behind a trace, or behind a Python file or a folder; None if it is neither."""
+    path = folder / what if folder != Path() else Path(what)
+    if not trace and not (path.is_dir() or (what.endswith(".py") and path.is_file())):
+        return None
+    from bicameral.catalog.frameworks import read_code, read_trace
+
+    return read_trace(path) if trace else read_code(path)
 
 
 def _show_results(out: Output, linted: list[LintResult], *, sarif: bool, quiet: bool) -> None:
@@ -207,7 +260,7 @@ def _show_results(out: Output, linted: list[LintResult], *, sarif: bool, quiet: 
         return
     for each in linted:
         if each.report is not None:
-            out.print_lines(_report_lines(each.what, each.report, quiet=quiet))
+            out.print_lines(report_lines(each.what, each.report, quiet=quiet, recovered=each.recovered))
         elif each.error is not None and not out.as_json:
             out.error(each.error.to_json(), str(each.error))
     reports = [each.report for each in linted if each.report is not None]
@@ -220,7 +273,9 @@ def _sarif(linted: list[LintResult]) -> dict[str, Any]:
     from bicameral.catalog.lint import to_sarif
 
     reports = [each.report for each in linted if each.report is not None]
-    return to_sarif(reports, version=__version__, errors=[each.error for each in linted if each.error is not None])
+    errors = [each.error for each in linted if each.error is not None]
+    notes = [(note.place, note.what) for each in linted if each.recovered for note in each.recovered.unresolved]
+    return to_sarif(reports, version=__version__, errors=errors, notes=notes)
 
 
 def _show_reference(out: Output, *, list_rules: bool, list_facts: bool, explain: str | None) -> int:

@@ -16,6 +16,7 @@ from bicameral.cli._output import FAILED, OK, Output, terminal_people
 from bicameral.cli._plain_values import UNLIMITED, age_text, answer_text, render_table, to_plain_json
 from bicameral.cli._render import outcome_json, recorded_usage_json, recorded_usage_text, say_doubts, show_outcome
 from bicameral.cli._run_records import (
+    RUN_ENDS,
     FoundRun,
     RunRecords,
     RunWatcher,
@@ -164,7 +165,9 @@ async def _resume_here(chosen: CommonOptions, config: Config, found: FoundRun) -
     out = chosen.out
     journal = found.recorded_journal()
     events = journal.events(found.run)
-    if has_pattern(events):
+    if events[-1].kind in RUN_ENDS:
+        out.say("the run has ended; this is its outcome", style="dim")
+    elif has_pattern(events):
         fetch_missing_weights(out, config, ["privileged", "quarantined"])
     elif _has_extracts(events):
         fetch_missing_weights(out, config, ["quarantined"])

@@ -1,4 +1,4 @@
-"""An identity as a document, and its versions on disk.
+"""An identity as a document, and its versions as records.
 
 A document has four groups of lines, some of which can never change. It is created once and changed only with the
 owner's approval, and never while a session is open.
@@ -6,18 +6,18 @@ owner's approval, and never while a session is open.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
-from bicameral.errors import LabelError, Place, RunError
-from bicameral.labels import TRUSTED_USER, Label, label_tree_from_json, label_tree_to_json, vouched_value
-from bicameral.patterns.humanizer._sealed_log import SealedEntry, SealedLog, endorsed_label, third_party_sources
+from bicameral.errors import Place, RecordError, RunError
+from bicameral.labels import Label, Labelled, join, make_labelled, open_labelled, vouched_value
+from bicameral.records import Proposal, Record, Records
+from bicameral.types import to_plain
 
 IdentityGroup = Literal["values", "style", "self_model", "promises"]
 IDENTITY_GROUPS: tuple[IdentityGroup, ...] = get_args(IdentityGroup)
@@ -106,23 +106,10 @@ class Identity:
         same = all(self.lines(group) == before.lines(group) for group in before.invariant)
         return same and (self.who, self.invariant) == (before.who, before.invariant)
 
-    def to_json(self) -> dict[str, Any]:
-        groups: dict[str, Any] = {group: list(self.lines(group)) for group in IDENTITY_GROUPS}
-        return groups | {"who": self.who, "invariant": list(self.invariant)}
 
-
-def identity_from_json(data: object) -> Identity:
-    """The identity that `to_json` wrote; a ValueError for anything else."""
-    facts = cast("Mapping[str, Any]", data if isinstance(data, dict) else {})
-    if set(facts) != {"who", "invariant", *IDENTITY_GROUPS}:
-        raise ValueError("it has other fields than an identity")
-    listed = {name: facts[name] for name in ("invariant", *IDENTITY_GROUPS)}
-    if any(type(lines) is not list or any(type(line) is not str for line in lines) for lines in listed.values()):
-        raise ValueError("its groups are not lines of text")
-    try:
-        return Identity(facts["who"], **{name: tuple(lines) for name, lines in listed.items()})
-    except RunError as error:
-        raise ValueError(error.message) from None
+def identity_from_plain(facts: Mapping[str, Any]) -> Identity:
+    """The identity that became a plain value."""
+    return Identity(facts["who"], **{name: tuple(facts[name]) for name in (*IDENTITY_GROUPS, "invariant")})
 
 
 def _check_line(line: object) -> None:
@@ -138,9 +125,17 @@ def _bad_identity(why: str) -> RunError:
 
 
 VersionKind = Literal["founded", "changed", "rolled-back"]
-_VERSION_KINDS: tuple[VersionKind, ...] = get_args(VersionKind)
-_VERSION_KEYS = {"kind", "identity", "author", "reason", "approval", "sources", "label"}
+_RECORD = "identity"
 _DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredIdentity:
+    """A version of an identity as a record has it."""
+
+    kind: VersionKind
+    identity: Identity
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,16 +144,17 @@ class IdentityVersion:
 
     number: int
     at: float
+    """When it was approved."""
     kind: VersionKind
     identity: Identity
     author: str
     reason: str
-    approval: str
-    """The fingerprint of the approved proposal; for the first version, of the identity itself."""
     sources: tuple[str, ...]
     """The untrusted sources that influenced it, as they were shown to the owner."""
     label: Label
     seal: str
+    # Not compared: a labelled value equals nothing but itself. The seal says which record it is.
+    record: Record[StoredIdentity] = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,59 +172,58 @@ class IdentityProposal:
     @property
     def sources(self) -> tuple[str, ...]:
         """The untrusted sources that influenced it."""
-        return third_party_sources(self.label)
-
-    @property
-    def fingerprint(self) -> str:
-        # With the seal of the base: the approval holds for this change of this version alone.
-        facts = {
-            "base": self.base.seal,
-            "identity": self.identity.to_json(),
-            "reason": self.reason,
-            "sources": self.sources,
-        }
-        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+        return tuple(str(source) for source in self.label.third_parties)
 
 
 IdentityOwner = Callable[[IdentityProposal], Awaitable[bool]]
 """Approves changes of an identity. Only True approves; without an owner every change is refused."""
 
 
+@dataclass(frozen=True)
 class IdentityStore:
-    """An identity and its history in one file.
+    """An identity and its history, as records of its owner.
 
-    While a session is open no process can write to it.
+    While a session is open no process can write to it. A change that nobody has decided about waits as a proposal;
+    `bicameral records review` shows it.
 
     Args:
-        known: The seal of a version that the caller has stored elsewhere; a file without that version is refused.
+        place: A file, or the address of a database.
+        owner: Whose agent it is, and the name under which changes are approved.
+        known: The seal of a version that the caller has stored elsewhere; a store without that version is refused.
 
     Example:
-        >>> store = IdentityStore(folder / "identity.jsonl")
+        >>> store = IdentityStore(folder / "records.db", owner="ada")
         >>> store.create(Identity("Iris", values=("Never guess a figure.",)), author="Ada", reason="a new assistant")
         >>> store.current().number
         0
     """
 
-    def __init__(self, path: Path, *, known: str | None = None) -> None:
-        self._file = SealedLog(path, "bicameral identity 1", known)
+    place: Path | str
+    owner: str = "owner"
+    known: str | None = None
+
+    @cached_property
+    def _records(self) -> Records[StoredIdentity]:
+        # It does not wait for a session to end: a session may last for hours.
+        return Records(self.place, StoredIdentity, owner=self.owner, collection="identity", known=self.known, wait=0.0)
 
     def create(self, identity: Identity, *, author: str, reason: str) -> IdentityVersion:
         """Write the first version. Its invariants can never change, and there is only one first version."""
         # The author vouches for it: a text of an outcome that read untrusted text is refused.
-        vouched_value(identity)
-        approval = hashlib.sha256(json.dumps(identity.to_json(), sort_keys=True).encode()).hexdigest()
-        facts: dict[str, Any] = {"kind": "founded", "author": author, "reason": reason, "approval": approval}
-        return self._append(facts | {"sources": []}, identity, TRUSTED_USER, after="")
+        first = vouched_value(StoredIdentity("founded", identity, reason))
+        self._records.add(first, author=author, id=_RECORD)
+        return self.history()[-1]
 
     def history(self) -> tuple[IdentityVersion, ...]:
         """All versions, the oldest first; an error if one of them was tampered with."""
-        versions = tuple(self._version(entry) for entry in self._file.entries())
+        accepted = [each for each in self._records.history(_RECORD) if each.state == "accepted"]
+        versions = tuple(_version(number, record) for number, record in enumerate(accepted))
         for number, version in enumerate(versions):
             # The seals prove only that nothing was changed afterwards; these rules are checked when reading, too.
             if (version.kind == "founded") is not (number == 0):
-                raise self._file.damaged_error("an identity is founded once, and first", number)
+                raise self._damaged_error("an identity is founded once, and first")
             if not version.identity.keeps_invariants_of(versions[0].identity):
-                raise self._file.damaged_error("what can never change was changed", number)
+                raise self._damaged_error("what can never change was changed")
         return versions
 
     def current(self, *, wait_days: float = 0.0, now: float | None = None) -> IdentityVersion:
@@ -240,15 +235,28 @@ class IdentityStore:
         raise RunError(
             "pattern.no-identity",
             "there is no identity yet",
-            place=Place(file=str(self._file.path)),
+            place=Place(file=self._records.name),
             fix="`create` writes the first version.",
         )
 
+    def version(self, number: int) -> IdentityVersion:
+        """The version with this number."""
+        history = self.history()
+        if not 0 <= number < len(history):
+            raise RunError("pattern.no-identity", f"there is no version {number}", expected=f"0 to {len(history) - 1}")
+        return history[number]
+
+    def snapshot(self, *, wait_days: float = 0.0) -> Labelled[dict[str, Any]]:
+        """The current version as a plain value, from which `identity_from_plain` makes the identity."""
+        found = self.current(wait_days=wait_days)
+        plain = {"number": found.number, "seal": found.seal, "identity": to_plain(found.identity)}
+        return make_labelled(plain, found.label)
+
     @contextmanager
-    def session(self, *, wait_days: float = 0.0) -> Generator[IdentityVersion]:
-        """The version for one session; no other can be written until the session ends."""
-        with self._file.lock_for_reading():
-            yield self.current(wait_days=wait_days)
+    def session(self) -> Generator[None]:
+        """While a session is open no version can be written."""
+        with self._records.hold():
+            yield
 
     def propose(
         self, changes: tuple[IdentityChange, ...], *, author: str, reason: str, label: Label
@@ -258,50 +266,70 @@ class IdentityStore:
         return IdentityProposal(base, base.identity.with_changes(changes), changes, author, reason, label)
 
     async def change(self, proposal: IdentityProposal, owner: IdentityOwner | None) -> IdentityVersion:
-        """Write a proposal if the owner approves it and no version was written in between."""
+        """Write a proposal, and make it the newest version if the owner approves it and no other came in between."""
         newest = self.history()[-1]
         if proposal.base != newest:
-            raise RunError("pattern.store-changed", "this was proposed for a version that is not the newest any more")
+            raise self._conflict_error()
         # A caller can build a proposal without `propose`, so the invariants are checked again.
         if not proposal.identity.keeps_invariants_of(newest.identity):
             raise RunError("pattern.invariant", "what can never change would be changed")
-        if owner is None or await owner(proposal) is not True:
-            raise RunError(
-                "pattern.not-approved",
-                "nobody who may do so has approved this change of identity",
-                expected="an owner who says yes to exactly this",
-            )
-        facts: dict[str, Any] = {"kind": proposal.kind, "author": proposal.author, "reason": proposal.reason}
-        facts |= {"approval": proposal.fingerprint, "sources": list(proposal.sources)}
-        label = endorsed_label(proposal.label, *([newest.label] if proposal.kind == "changed" else []))
-        return self._append(facts, proposal.identity, label, after=newest.seal)
+        value = StoredIdentity(proposal.kind, proposal.identity, proposal.reason)
+        label = join(proposal.label, newest.label) if proposal.kind == "changed" else proposal.label
+        written = self._records.propose(make_labelled(value, label), author=proposal.author, of=newest.record)
+        if owner is None:
+            raise _not_approved_error()
+
+        async def ask(_: Proposal[StoredIdentity]) -> bool:
+            return await owner(proposal)
+
+        reviewed = await self._records.review(written, ask, by=self.owner)
+        if not reviewed.is_current:
+            raise _not_approved_error()
+        return self.history()[-1]
 
     async def roll_back(self, to: int, owner: IdentityOwner | None, *, author: str, reason: str) -> IdentityVersion:
         """Write an earlier version as the newest one, with the owner's approval; history is never removed."""
-        history = self.history()
-        if not 0 <= to < len(history):
-            raise RunError("pattern.no-identity", f"there is no version {to}", expected=f"0 to {len(history) - 1}")
-        old = history[to]
-        proposal = IdentityProposal(history[-1], old.identity, (), author, reason, old.label, "rolled-back")
+        old = self.version(to)
+        proposal = IdentityProposal(self.history()[-1], old.identity, (), author, reason, old.label, "rolled-back")
         return await self.change(proposal, owner)
 
-    def _append(self, facts: dict[str, Any], identity: Identity, label: Label, *, after: str) -> IdentityVersion:
-        body = facts | {"identity": identity.to_json(), "label": label_tree_to_json(label)}
-        return self._version(self._file.append(body, after=after))
-
-    def _version(self, entry: SealedEntry) -> IdentityVersion:
-        body = entry.body
-        if set(body) != _VERSION_KEYS:
-            raise self._file.damaged_error("it has other fields than a version", entry.number)
-        texts = [body[name] for name in ("kind", "author", "reason", "approval")]
-        sources = cast("list[Any]", body["sources"] if isinstance(body["sources"], list) else [None])
-        if any(type(each) is not str for each in (*texts, *sources)) or body["kind"] not in _VERSION_KINDS:
-            raise self._file.damaged_error("its facts are not texts", entry.number)
-        try:
-            identity, label = identity_from_json(body["identity"]), label_tree_from_json(body["label"]).flat
-        except (ValueError, LabelError) as error:
-            raise self._file.damaged_error(str(error), entry.number) from None
-        kind, author, reason, approval = texts
-        return IdentityVersion(
-            entry.number, entry.at, kind, identity, author, reason, approval, tuple(sources), label, entry.seal
+    def _damaged_error(self, why: str) -> RecordError:
+        return RecordError(
+            "records.damaged",
+            f"this is not the history of an identity: {why}",
+            place=Place(file=self._records.name),
+            fix="Nothing in it is used. Put a copy in its place that nobody has changed.",
         )
+
+    def _conflict_error(self) -> RecordError:
+        return RecordError(
+            "records.conflict",
+            "this was proposed for a version that is not the newest any more",
+            place=Place(file=self._records.name),
+            fix="Read the newest version, and propose again.",
+        )
+
+
+def _version(number: int, record: Record[StoredIdentity]) -> IdentityVersion:
+    stored, origin = open_labelled(record.value), record.provenance
+    at = origin.at if record.review is None else record.review.at
+    return IdentityVersion(
+        number,
+        at,
+        stored.kind,
+        stored.identity,
+        origin.author,
+        stored.reason,
+        record.sources,
+        record.label,
+        record.seal,
+        record,
+    )
+
+
+def _not_approved_error() -> RunError:
+    return RunError(
+        "pattern.not-approved",
+        "nobody who may do so has approved this change of identity",
+        expected="an owner who says yes to exactly this",
+    )

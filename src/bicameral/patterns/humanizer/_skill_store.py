@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from bicameral.errors import LabelError, RunError
-from bicameral.labels import Label, join_all, label_tree_from_json, label_tree_to_json
-from bicameral.patterns.humanizer._sealed_log import SealedEntry, SealedLog, endorsed_label, third_party_sources
+from bicameral.errors import RecordError, RunError
+from bicameral.labels import Label, Labelled, join_all, make_labelled, open_labelled
+from bicameral.records import Proposal, Record, RecordLimits, Records
 from bicameral.text import index_words
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ SkillState = Literal["active", "quarantined", "failing"]
 FAILS_AFTER = 3
 """A skill is failing after this many uses if fewer than half of them succeeded."""
 _SHORT_WORD = 3
-_LIST_FIELDS = ("preconditions", "parameters", "steps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Skill:
     @property
     def sources(self) -> tuple[str, ...]:
         """The untrusted sources that influenced it."""
-        return third_party_sources(self.label)
+        return tuple(str(source) for source in self.label.third_parties)
 
     @property
     def usefulness(self) -> float:
@@ -96,61 +96,104 @@ def word_similarity(left: frozenset[str], right: frozenset[str]) -> float:
     return len(left & right) / (len(left) * len(right)) ** 0.5 if left and right else 0.0
 
 
-def skill_text_to_json(text: SkillText) -> dict[str, Any]:
-    return {"name": text.name, "when": text.when} | {name: list(getattr(text, name)) for name in _LIST_FIELDS}
-
-
-def skill_text_from_json(data: Mapping[str, Any]) -> SkillText:
-    """The text that `skill_text_to_json` wrote; a ValueError for anything else."""
-    if set(data) != {"name", "when", *_LIST_FIELDS}:
-        raise ValueError("it has other fields than a skill")
-    text = SkillText(data["name"], data["when"], *(tuple(data[name]) for name in _LIST_FIELDS))
-    if any(type(each) is not str for each in (text.name, text.when, *text.lines, *text.parameters)):
-        raise ValueError("a skill is made of texts")
-    return text
+def skill_text_from_plain(facts: Mapping[str, Any]) -> SkillText:
+    """The text that became a plain value."""
+    lists = (tuple(facts[name]) for name in ("preconditions", "parameters", "steps"))
+    return SkillText(facts["name"], facts["when"], *lists)
 
 
 SAME_SKILL_SIMILARITY = 0.8
 """From this similarity on two skills count as the same."""
 MIN_SIMILARITY = 0.2
-_LOCK_SECONDS = 5.0
+_AUTHOR = "skill accumulation"
+_ATTEMPTS = 20
+_LIMITS = RecordLimits(records=100_000, proposals=10_000)
 
-
-_ToolSequence = tuple[tuple[str, ...], bool]
-"""The tools in the order of their calls, and whether the run was trusted."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class _Success:
-    topic: frozenset[str]
-    label: Label
+class StoredSkill:
+    """A skill as a record has it."""
+
+    text: SkillText
+    tools: tuple[str, ...]
+    runs: tuple[str, ...]
+    topic: tuple[str, ...]
 
 
-@dataclass
-class _Library:
-    """The state that the entries of a file add up to."""
+@dataclass(frozen=True, slots=True)
+class SkillSuccess:
+    """A run that has verifiably succeeded."""
 
-    skills: dict[str, Skill] = field(default_factory=dict[str, Skill])
-    proven: dict[_ToolSequence, dict[str, _Success]] = field(default_factory=dict[_ToolSequence, dict[str, _Success]])
-    learned: int = 0
+    tools: tuple[str, ...]
+    run: str
+    topic: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SkillUse:
+    """One use of a skill, and whether it succeeded."""
+
+    skill: str
+    task: str
+    values: dict[str, str]
+    ok: bool
+    tokens: int
+
+
+@dataclass(frozen=True)
 class SkillStore:
-    """Skills in one file, appended to and never changed.
+    """Skills, successes and uses, as records of one owner.
+
+    What untrusted runs have taught is a proposal, which `bicameral records review` shows as well.
+
+    Args:
+        place: A file, or the address of a database.
+        owner: Whose skills these are, and the name under which they are reviewed.
+        known: The seal of an entry of the skills that the caller has stored elsewhere; a store without it is refused.
 
     Example:
-        >>> store = SkillStore(folder / "skills.jsonl")
+        >>> store = SkillStore(folder / "records.db", owner="ada")
         >>> [skill.text.name for skill in store.best_matches("How many people live in Ghent?", 3)]
         ['look up a population']
     """
 
-    def __init__(self, path: Path, *, known: str | None = None) -> None:
-        self._file = SealedLog(path, "bicameral skills 1", known, _LOCK_SECONDS)
-        self._vectors: dict[tuple[str, str], Any] = {}
+    place: Path | str
+    owner: str = "owner"
+    known: str | None = None
+
+    @cached_property
+    def _skills(self) -> Records[StoredSkill]:
+        return Records(self.place, StoredSkill, owner=self.owner, collection="skills", limits=_LIMITS, known=self.known)
+
+    @cached_property
+    def _successes(self) -> Records[SkillSuccess]:
+        return Records(self.place, SkillSuccess, owner=self.owner, collection="skill successes", limits=_LIMITS)
+
+    @cached_property
+    def _uses(self) -> Records[SkillUse]:
+        return Records(self.place, SkillUse, owner=self.owner, collection="skill uses", limits=_LIMITS)
+
+    @cached_property
+    def _vectors(self) -> dict[tuple[str, str], Any]:
+        """The vectors of texts, by the fingerprint of the embedder."""
+        return {}
 
     def skills(self) -> tuple[Skill, ...]:
         """All skills that are not retired, in the order in which they were learned."""
-        return tuple(self._library().skills.values())
+        used: dict[str, tuple[int, int]] = {}
+        # Uses in untrusted runs are proposals that nobody decides about: they are recorded and not counted.
+        for record in self._uses.all():
+            use = open_labelled(record.value)
+            uses, successes = used.get(use.skill, (0, 0))
+            used[use.skill] = (uses + 1, successes + use.ok)
+        return tuple(
+            _skill(record, learned, *used.get(record.id, (0, 0)))
+            for learned, id in enumerate(self._skills.ids())
+            for record in self._skills.history(id)
+            if record.is_current or record.state == "proposed"
+        )
 
     def best_matches(self, task: str, k: int, embedder: Embedder | None = None) -> list[Skill]:
         """The `k` active skills that fit a task best, by meaning with an embedder and otherwise by words.
@@ -172,12 +215,14 @@ class SkillStore:
         return join_all(skill.label for skill in self._active())
 
     def record_success(self, tools: Sequence[str], run: str, task: str, label: Label) -> int:
-        """Record a proven success; how many runs of the same trust have succeeded with these tools."""
-        key = (tuple(tools), label.trusted)
-        if run not in self._library().proven.get(key, ()):
-            facts = {"tools": list(tools), "run": run, "topic": sorted(content_words(task))}
-            self._file.append({"what": "succeeded", **facts, "label": label_tree_to_json(label)})
-        return len(self._library().proven[key])
+        """Record a proven success; how many runs of the same trust have succeeded with these tools.
+
+        Of untrusted runs no more are recorded once too many wait.
+        """
+        if run not in self._proven(tools, trusted=label.trusted):
+            success = SkillSuccess(tuple(tools), run, tuple(sorted(content_words(task))))
+            _add_if_room(self._successes, make_labelled(success, label))
+        return len(self._proven(tools, trusted=label.trusted))
 
     def has_skill(self, tools: Sequence[str], *, trusted: bool) -> bool:
         """Whether there is a skill with these tools. For a trusted run only trusted skills count."""
@@ -185,44 +230,79 @@ class SkillStore:
 
     def learn(self, text: SkillText, tools: Sequence[str], label: Label, *, most: int) -> Skill | None:
         """Store a skill; None if it is similar to another, or if the store is full of more useful ones."""
-        library = self._library()
-        proven = library.proven.get((tuple(tools), label.trusted), {})
+        proven = self._proven(tools, trusted=label.trusted)
         if not proven:
             raise RunError("pattern.unproven", "a skill is kept only after a success that was proven")
+        known = list(self.skills())
         if any(
             word_similarity(text.words, each.text.words) >= SAME_SKILL_SIMILARITY
-            for each in _comparable_skills(library.skills.values(), trusted=label.trusted)
+            for each in _comparable_skills(known, trusted=label.trusted)
         ):
             return None
-        for _ in range(len(library.skills) + 1 - most):
-            worst = _least_useful_skill(library.skills.values(), trusted=label.trusted)
+        for _ in range(len(known) + 1 - most):
+            worst = _least_useful_skill(known, trusted=label.trusted)
             if worst is None:
                 return None
-            self._file.append({"what": "retired", "skill": worst.id, "why": "the library is full"})
-            del library.skills[worst.id]
-        body = {"what": "learned", "text": skill_text_to_json(text), "tools": list(tools), "runs": list(proven)}
-        topic = frozenset[str].intersection(*(each.topic for each in proven.values()))
+            self._skills.withdraw(worst.id, by=_AUTHOR, reason="the library is full")
+            known.remove(worst)
+        topics = (frozenset(open_labelled(each.value).topic) for each in proven.values())
+        topic = tuple(sorted(frozenset[str].intersection(*topics)))
         whole = join_all((label, *(each.label for each in proven.values())))
-        self._file.append(body | {"topic": sorted(topic), "label": label_tree_to_json(whole)})
-        return self.skills()[-1]
+        return self._add_skill(make_labelled(StoredSkill(text, tuple(tools), tuple(proven), topic), whole))
+
+    def _add_skill(self, value: Labelled[StoredSkill]) -> Skill:
+        for _ in range(_ATTEMPTS):
+            id = self._unused_id()
+            try:
+                self._skills.add(value, author=_AUTHOR, id=id)
+            except RecordError as error:
+                # Another process may take the same number.
+                if error.code != "records.conflict":
+                    raise
+                continue
+            return self.skill(id)
+        raise RunError("pattern.store-busy", "other processes learn skills all the time", fix="Try again later.")
+
+    def _unused_id(self) -> str:
+        """An id that no skill has had, erased ones included."""
+        had = {*self._skills.ids(), *(each.id for each in self._skills.tombstones())}
+        return f"s{len(had) + 1}"
 
     def record_use(
-        self, skill: str, *, task: str, values: Mapping[str, str], ok: bool, tokens: int, label: Label
+        self,
+        skill: str,
+        *,
+        task: str,
+        values: Mapping[str, str],
+        ok: bool,
+        tokens: int,
+        label: Label,
+        key: str | None = None,
     ) -> Skill:
-        """Record a use and whether it succeeded. A use in an untrusted run is recorded and not counted."""
+        """Record a use and whether it succeeded. A use in an untrusted run is recorded and not counted.
+
+        With a `key` it is recorded once, however often this is called.
+        """
         self.skill(skill)
-        facts: dict[str, Any] = {"task": task, "values": dict(values), "ok": ok, "tokens": tokens}
-        self._file.append({"what": "used", "skill": skill, **facts, "label": label_tree_to_json(label)})
+        if key is None or key not in self._uses.ids():
+            use = SkillUse(skill, task, dict(values), ok, tokens)
+            _add_if_room(self._uses, make_labelled(use, label), id=key)
         return self.skill(skill)
 
     async def review(self, skill: str, reviewer: SkillReviewer) -> Skill | None:
         """Let a person review a skill: an approved one is trusted from then on, any other is retired."""
         found = self.skill(skill)
+        record = self._skills.history(skill)[-1]
+
+        async def ask(_: Proposal[StoredSkill]) -> bool:
+            return await reviewer(found)
+
+        if record.state == "proposed":
+            reviewed = await self._skills.review(record, ask, by=self.owner)
+            return self.skill(skill) if reviewed.is_current else None
         if await reviewer(found) is True:
-            label = label_tree_to_json(endorsed_label(found.label))
-            self._file.append({"what": "reviewed", "skill": skill, "sources": list(found.sources), "label": label})
-            return self.skill(skill)
-        self._file.append({"what": "retired", "skill": skill, "why": "a person said no"})
+            return found
+        self._skills.withdraw(skill, by=self.owner, reason="a person said no")
         return None
 
     def skill(self, id: str) -> Skill:
@@ -234,6 +314,12 @@ class SkillStore:
     def _active(self) -> list[Skill]:
         return [skill for skill in self.skills() if skill.state == "active"]
 
+    def _proven(self, tools: Sequence[str], *, trusted: bool) -> dict[str, Record[SkillSuccess]]:
+        """The successes with these tools, by their runs: of trusted runs, or of untrusted ones, which only wait."""
+        records = self._successes.all() if trusted else self._successes.pending()
+        found = ((open_labelled(each.value), each) for each in records)
+        return {success.run: each for success, each in found if success.tools == tuple(tools)}
+
     def _meaning_scores(self, task: str, skills: Sequence[Skill], embedder: Embedder) -> list[float]:
         texts = [f"{skill.text.name}. {skill.text.when} {' '.join(sorted(skill.topic))}" for skill in skills]
         new = [each for each in dict.fromkeys([*texts, task]) if (embedder.fingerprint, each) not in self._vectors]
@@ -242,45 +328,30 @@ class SkillStore:
         asked = self._vectors.pop((embedder.fingerprint, task))
         return [float(self._vectors.get((embedder.fingerprint, each), asked) @ asked) for each in texts]
 
-    def _library(self) -> _Library:
-        library = _Library()
-        for entry in self._file.entries():
-            try:
-                _apply_entry(library, entry)
-            except (KeyError, TypeError, ValueError, AttributeError, LabelError):
-                why = "it has a record that says nothing about skills"
-                raise self._file.damaged_error(why, entry.number) from None
-        return library
+
+def _add_if_room(records: Records[T], value: Labelled[T], *, id: str | None = None) -> None:
+    try:
+        records.add(value, author=_AUTHOR, id=id)
+    except RecordError as error:
+        # A flood of untrusted runs must not stop the run of a user who reads one of them.
+        if error.code != "records.full" or value.label.trusted:
+            raise
 
 
-def _apply_entry(library: _Library, entry: SealedEntry) -> None:
-    body = entry.body
-    match body["what"]:
-        case "succeeded":
-            key = (tuple(body["tools"]), _entry_label(body).trusted)
-            library.proven.setdefault(key, {})[body["run"]] = _Success(frozenset(body["topic"]), _entry_label(body))
-        case "learned":
-            library.learned += 1
-            id = f"s{library.learned}"
-            tools, runs = tuple(body["tools"]), tuple(body["runs"])
-            text, topic = skill_text_from_json(body["text"]), frozenset(body["topic"])
-            library.skills[id] = Skill(id, text, tools, runs, topic, _entry_label(body), entry.number)
-        case "used":
-            skill = library.skills[body["skill"]]
-            if _entry_label(body).trusted:
-                uses, successes = skill.uses + 1, skill.successes + (body["ok"] is True)
-                library.skills[skill.id] = replace(skill, uses=uses, successes=successes)
-        case "reviewed":
-            skill = library.skills[body["skill"]]
-            library.skills[skill.id] = replace(skill, label=_entry_label(body), reviewed=True)
-        case "retired":
-            del library.skills[body["skill"]]
-        case _:
-            raise ValueError("an unknown record")
-
-
-def _entry_label(body: Mapping[str, Any]) -> Label:
-    return label_tree_from_json(body["label"]).flat
+def _skill(record: Record[StoredSkill], learned: int, uses: int, successes: int) -> Skill:
+    stored = open_labelled(record.value)
+    return Skill(
+        record.id,
+        stored.text,
+        stored.tools,
+        stored.runs,
+        frozenset(stored.topic),
+        record.label,
+        learned,
+        record.review is not None,
+        uses,
+        successes,
+    )
 
 
 def _comparable_skills(skills: Iterable[Skill], *, trusted: bool) -> list[Skill]:

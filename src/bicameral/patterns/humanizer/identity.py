@@ -22,6 +22,7 @@ from bicameral.patterns.humanizer._identity_store import (
     IdentityProposal as IdentityProposal,
     IdentityStore as IdentityStore,
     IdentityVersion as IdentityVersion,
+    identity_from_plain,
 )
 from bicameral.patterns.kernel import (
     Answered,
@@ -87,15 +88,19 @@ class IdentityPersistence(Pattern[[Labelled[str]], Any]):
     sessions_per_update: int = 10
 
     async def execute(self, context: Context, /, task: Labelled[str]) -> Labelled[Any]:
-        with self.store.session(wait_days=self.quarantine_days) as version:
-            tokens = _check_length(version.identity, self.max_tokens)
-            context.note("identity", version=version.number, hash=version.seal[:12], tokens=tokens)
+        with self.store.session():
+            snapshot = context.recall("identity", lambda: self.store.snapshot(wait_days=self.quarantine_days))
+            version = context.read(snapshot)
+            identity = identity_from_plain(version["identity"])
+            tokens = _check_length(identity, self.max_tokens)
+            context.note("identity", version=version["number"], hash=version["seal"][:12], tokens=tokens)
             # Its own part: the screening opens the task, which must not add the task's label to the work itself.
             await context.run_part("fence", lambda part: _note_override_attempts(part, task))
-            return await context.run_part("host", lambda part: self._run_inner(part, version, task))
+            block = make_labelled(identity.block, join(TRUSTED_USER, snapshot.label))
+            return await context.run_part("host", lambda part: self._run_inner(part, block, task))
 
-    async def _run_inner(self, part: Context, version: IdentityVersion, task: Labelled[str]) -> Labelled[Any]:
-        part.prepend_to_prompts(_identity_block(version))
+    async def _run_inner(self, part: Context, block: Labelled[str], task: Labelled[str]) -> Labelled[Any]:
+        part.prepend_to_prompts(block)
         return await ask_responder(part, self.inner, task)
 
     def update(self, owner: IdentityOwner | None) -> IdentityUpdate:
@@ -126,45 +131,53 @@ class IdentityUpdate(Pattern[[Sequence[Sequence[Labelled[str]]]], IdentityUpdate
     async def execute(
         self, context: Context, /, sessions: Sequence[Sequence[Labelled[str]]]
     ) -> Labelled[IdentityUpdateResult]:
-        newest = self.store.history()[-1]
+        newest = context.recall("identity", self.store.snapshot)
+        facts = context.read(newest)
+        changeable = identity_from_plain(facts["identity"]).changeable
         noted = [event for events in sessions for event in events]
-        if len(sessions) < self.sessions_per_update or not noted or not newest.identity.changeable:
+        if len(sessions) < self.sessions_per_update or not noted or not changeable:
             context.note("not-drafted", sessions=len(sessions), events=len(noted))
-            return context.derive(IdentityUpdateResult(version=newest.number, changes=0))
+            return context.derive(IdentityUpdateResult(version=facts["number"], changes=0))
         return await context.run_part("update", lambda part: self._draft_and_write(part, newest, noted))
 
     async def _draft_and_write(
-        self, part: Context, newest: IdentityVersion, noted: Sequence[Labelled[str]]
+        self, part: Context, newest: Labelled[dict[str, Any]], noted: Sequence[Labelled[str]]
     ) -> Labelled[IdentityUpdateResult]:
+        facts = part.read(newest)
+        identity = identity_from_plain(facts["identity"])
         events = [format_text("\n- {event}", event=event) for event in noted]
-        wanted = _draft_form(newest.identity)
-        stable = [_identity_block(newest)]
+        wanted = _draft_form(identity)
+        stable = [make_labelled(identity.block, join(TRUSTED_USER, newest.label))]
         drafted = part.read(await part.fill(self.updater, "What happened:", *events, wanted=wanted, stable=stable))
         changes = tuple(IdentityChange(**each) for each in cast("list[dict[str, Any]]", drafted["changes"]))
         if not changes:
             part.note("drafted", changes=0)
-            return part.derive(IdentityUpdateResult(version=newest.number, changes=0))
-        proposal = self.store.propose(
-            changes, author=self.updater.name, reason=drafted["reason"], label=part.read_label
-        )
-        proposal = await self._shorten(part, proposal)
-        part.note("drafted", changes=len(changes), strangers=len(proposal.sources))
-        version = await self.store.change(proposal, self.owner)
-        part.note("changed", version=version.number, hash=version.seal[:12])
-        return part.derive(IdentityUpdateResult(version=version.number, changes=len(changes)))
+            return part.derive(IdentityUpdateResult(version=facts["number"], changes=0))
+        after = await self._shorten(part, identity.with_changes(changes))
+        label = part.read_label
+        part.note("drafted", changes=len(changes), strangers=len(label.third_parties))
 
-    async def _shorten(self, part: Context, proposal: IdentityProposal) -> IdentityProposal:
-        """The proposal within `max_tokens`. Only the lines of `self_model` are shortened."""
-        after = proposal.identity
+        async def write() -> Labelled[dict[str, Any]]:
+            base = self.store.version(facts["number"])
+            proposal = IdentityProposal(base, after, changes, self.updater.name, drafted["reason"], label)
+            version = await self.store.change(proposal, self.owner)
+            return make_labelled({"number": version.number, "seal": version.seal}, label)
+
+        written = part.read(await part.once("change the identity", write))
+        part.note("changed", version=written["number"], hash=written["seal"][:12])
+        return part.derive(IdentityUpdateResult(version=written["number"], changes=len(changes)))
+
+    async def _shorten(self, part: Context, after: Identity) -> Identity:
+        """The identity within `max_tokens`. Only the lines of `self_model` are shortened."""
         can_shorten = "self_model" in after.changeable and after.self_model
         if approximate_tokens(after.block) <= self.max_tokens or not can_shorten:
             _check_length(after, self.max_tokens)
-            return proposal
+            return after
         shorter = part.read(await part.fill(self.compressor, part.derive(after.block), wanted=_SHORTER))
         part.note("compressed")
         after = replace(after, self_model=tuple(shorter["self_model"]))
         _check_length(after, self.max_tokens)
-        return replace(proposal, identity=after, label=part.read_label)
+        return after
 
 
 _SHORTER = type_from_annotation(_Shorter)
@@ -180,10 +193,6 @@ def _draft_form(identity: Identity) -> Type:
         )
     )
     return RecordType((Field("changes", ListType(change)), Field("reason", STR)))
-
-
-def _identity_block(version: IdentityVersion) -> Labelled[str]:
-    return make_labelled(version.identity.block, join(TRUSTED_USER, version.label))
 
 
 def _check_length(identity: Identity, most: int) -> int:
@@ -217,7 +226,7 @@ _QUESTION: Final = "Bob here. On which day do I get the report?"
 
 
 def _build_example(folder: Path) -> IdentityPersistence:
-    store = IdentityStore(folder / "identity.jsonl")
+    store = IdentityStore(folder / "records.db")
     store.create(_IDENTITY, author="the owner", reason="a new assistant")
     return IdentityPersistence(store, max_tokens=75, sessions_per_update=100)
 

@@ -19,7 +19,12 @@ from bicameral.boundary import screen
 from bicameral.errors import LabelError, RunError
 from bicameral.journal import Event, Journal
 from bicameral.labels import TRUSTED_USER, UNKNOWN, Label, join, join_all, label_tree_from_json
-from bicameral.patterns.humanizer._skill_store import Skill as Skill, SkillStore as SkillStore, SkillText as SkillText
+from bicameral.patterns.humanizer._skill_store import (
+    Skill as Skill,
+    SkillStore as SkillStore,
+    SkillText as SkillText,
+    skill_text_from_plain,
+)
 from bicameral.patterns.kernel import (
     Answered,
     Context,
@@ -33,7 +38,8 @@ from bicameral.patterns.kernel import (
     program_text,
 )
 from bicameral.retrieval import Embedder, text_fingerprint
-from bicameral.types import STR, Field, ListType, LiteralType, RecordType, TupleType, Type, optional_type
+from bicameral.tools import call_key
+from bicameral.types import STR, Field, ListType, LiteralType, RecordType, TupleType, Type, optional_type, to_plain
 
 _MIN_VALUE_LENGTH = 2
 """Shorter values occur in too many texts to be recognised as parameters."""
@@ -213,7 +219,7 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvic
         max_revisions: How often a rejected skill is written again.
 
     Example:
-        >>> skills = SkillAccumulation(SkillStore(folder / "skills.jsonl"), check)
+        >>> skills = SkillAccumulation(SkillStore(folder / "records.db"), check)
         >>> task = program_text("How many people live in Ghent?")
         >>> outcome = await skills.run(runtime, task, [read_procedure(journal, run, task)])
         >>> outcome.value["plan"]
@@ -249,14 +255,29 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvic
             part.note("not-proven")
             return part.derive(None)
         record = parameterise_procedure(task, steps)
-        proven = self.store.record_success(procedure.tools, procedure.run, PARAMETER_NAME.sub(" ", record.task), label)
-        if proven < self.min_successes or self.store.has_skill(procedure.tools, trusted=label.trusted):
-            part.note("success", proven=proven)
+        tools = procedure.tools
+
+        async def keep_success() -> Labelled[dict[str, Any]]:
+            proven = self.store.record_success(tools, procedure.run, PARAMETER_NAME.sub(" ", record.task), label)
+            known = self.store.has_skill(tools, trusted=label.trusted)
+            return make_labelled({"proven": proven, "known": known}, label)
+
+        # Repeatable: a run is one success, however often it is recorded.
+        kept = part.read(await part.once("record a success", keep_success, repeatable=True))
+        if kept["proven"] < self.min_successes or kept["known"]:
+            part.note("success", proven=kept["proven"])
             return part.derive(None)
-        written = await self._write_skill(part, record, procedure.tools)
-        learned = None if written is None else self.store.learn(written, procedure.tools, label, most=self.max_skills)
+        written = await self._write_skill(part, record, tools)
+        learned = written is not None and await self._keep_skill(part, written, tools, label)
         part.note("learned" if learned else "not-learned", trusted=label.trusted)
         return part.derive(None)
+
+    async def _keep_skill(self, part: Context, text: SkillText, tools: Sequence[str], label: Label) -> bool:
+        async def keep() -> Labelled[bool]:
+            return make_labelled(self.store.learn(text, tools, label, most=self.max_skills) is not None, label)
+
+        # Repeatable: what is there already is not stored twice.
+        return part.read(await part.once("store a skill", keep, repeatable=True))
 
     async def _write_skill(
         self, part: Context, record: ParameterisedProcedure, tools: Sequence[str]
@@ -264,30 +285,30 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvic
         """The skill as the model writes it, if `skill_fault` accepts it; None after too many rejections."""
         steps = "\n".join(f"{number}. {step}" for number, step in enumerate(record.steps, 1))
         asked = part.derive(f"Task: {record.task}\nCalls:\n{steps}")
-        wanted, wrong = _skill_form(record), part.derive("")
-        for left in range(self.max_revisions, -1, -1):
-            fault: str | None = "it is not of the wanted form"
-            form = await part.read_form(self.parameteriser, asked, wrong, wanted=wanted)
-            if form is not None:
-                skill = _skill_from_form(form, record)
-                if (fault := skill_fault(skill, record, tools, part.registry.names)) is None:
-                    return skill
-            part.note("skill-rejected", retries=left)
-            wrong = part.derive(f"\n\nThis does not do: {fault}.")
-        return None
+
+        def fault(form: Mapping[str, Any]) -> str | None:
+            return skill_fault(_skill_from_form(form, record), record, tools, part.registry.names)
+
+        form = await part.read_form(
+            self.parameteriser, asked, wanted=_skill_form(record), check=fault, retries=self.max_revisions
+        )
+        return None if form is None else _skill_from_form(form, record)
 
     # Using ----------------------------------------------------------------------------------------------------------
 
     async def _advise(self, part: Context, task: Labelled[str]) -> Labelled[SkillAdvice]:
-        skills = self.store.best_matches(part.read(task), self.k, self.embedder)
-        own = program_text("").with_label(self.store.label)
+        words = part.read(task)
+        # Which skills fit depends on all of them, so each carries the labels of all.
+        found = part.recall("skills", lambda: self._find_skills(words))
+        skills = [_FoundSkill(each["id"], skill_text_from_plain(each["text"])) for each in part.read(found)]
+        own = program_text("").with_label(found.label)
         part.note("fitting", skills=len(skills))
         if not skills:
             return part.derive(_NO_ADVICE, own)
         shown = [
             make_labelled(
                 f"Skill {number}. {skill.text.name}: {skill.text.when}\n{_render_steps(skill.text, {})}\n\n",
-                join(TRUSTED_USER, skill.label),
+                join(TRUSTED_USER, found.label),
             )
             for number, skill in enumerate(skills, 1)
         ]
@@ -299,6 +320,17 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvic
             return part.derive(_NO_ADVICE)
         part.note("advised", parameters=len(values))
         return part.derive(SkillAdvice(skill=chosen.id, plan=_render_steps(chosen.text, values), values=values))
+
+    def _find_skills(self, task: str) -> Labelled[list[dict[str, Any]]]:
+        skills = self.store.best_matches(task, self.k, self.embedder)
+        plain = [{"id": skill.id, "text": to_plain(skill.text)} for skill in skills]
+        return make_labelled(plain, self.store.label)
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundSkill:
+    id: str
+    text: SkillText
 
 
 def _skill_form(record: ParameterisedProcedure) -> Type:
@@ -314,7 +346,7 @@ def _skill_from_form(form: Mapping[str, Any], record: ParameterisedProcedure) ->
     return SkillText(form["name"], form["when"], tuple(form["preconditions"]), record.parameters, lines)
 
 
-def _choice_form(skills: Sequence[Skill]) -> Type:
+def _choice_form(skills: Sequence[_FoundSkill]) -> Type:
     """The form of a choice: one of the shown skills or none, and values for their parameters."""
     names = dict.fromkeys(name for skill in skills for name in skill.text.parameters)
     # With several skills the parameters of those that are not chosen have no value.
@@ -354,7 +386,7 @@ class SkilledWork(Pattern[[Labelled[str], Sequence[Procedure]], Any]):
         self, part: Context, task: Labelled[str], advice: Labelled[SkillAdvice]
     ) -> Labelled[Any]:
         given = part.read(advice)
-        if given["skill"] is None:
+        if (skill := given["skill"]) is None:
             return await self.planner.execute(part, task)
         fingerprint = text_fingerprint(part.read(task))
         before = part.meter.usage.tokens
@@ -362,9 +394,21 @@ class SkilledWork(Pattern[[Labelled[str], Sequence[Procedure]], Any]):
         result = await part.run_part("skill", lambda inner: self.planner.execute(inner, advised))
         ok = await part.run_part("verdict", partial(self._check_result, result=result))
         succeeded, tokens = part.read(ok), part.meter.usage.tokens - before
-        self.skills.store.record_use(
-            given["skill"], task=fingerprint, values=given["values"], ok=succeeded, tokens=tokens, label=ok.label
-        )
+
+        async def keep_use() -> Labelled[None]:
+            self.skills.store.record_use(
+                skill,
+                task=fingerprint,
+                values=given["values"],
+                ok=succeeded,
+                tokens=tokens,
+                label=ok.label,
+                key=call_key(),
+            )
+            return make_labelled(None, ok.label)
+
+        # Repeatable: the key is the same each time.
+        await part.once("record a use", keep_use, repeatable=True)
         part.note("used", ok=succeeded, tokens=tokens)
         if succeeded:
             return result
@@ -408,7 +452,7 @@ def _sizes(folder: Path) -> dict[str, int | float | str]:
 
 EXAMPLE = PatternExample(
     "Two runs went the same way; the skill that comes of them is filled in for a third task.",
-    lambda folder: SkillAccumulation(SkillStore(folder / "skills.jsonl"), lambda task, steps: "success", k=1),
+    lambda folder: SkillAccumulation(SkillStore(folder / "records.db"), lambda task, steps: "success", k=1),
     lambda folder: (program_text(_TASK), _example_procedures(folder)),
     _is_correct,
     _sizes,

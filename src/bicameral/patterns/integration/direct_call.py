@@ -152,8 +152,22 @@ class DirectCall(Pattern[[Parameters], Any]):
             self.max_attempts, min(self.pause, _MAX_PAUSE), self.seconds, before=log.begin, after=log.end
         )
         try:
+            with use_call_attempts(attempts):
+                result = await self._call(part, request)
+        except BicameralError:
+            self._note_attempts(part, request, log)
+            raise
+        finally:
+            if not log.codes:
+                breaker.release()
+        # Not where the run only waits for a person: the attempts are made when it goes on.
+        self._note_attempts(part, request, log)
+        return result
+
+    async def _call(self, part: Context, request: CheckedRequest) -> Labelled[Any]:
+        try:
             # A budget of no calls at all: whatever the tool does, it asks no model.
-            with use_call_attempts(attempts), budget_scope(_NO_MODELS):
+            with budget_scope(_NO_MODELS):
                 return await part.call(self.tool, request.arguments)
         except BudgetSpent:
             raise RunError(
@@ -162,9 +176,11 @@ class DirectCall(Pattern[[Parameters], Any]):
                 expected="a tool that does its work by code alone",
                 fix="Use I2, or let a pattern ask the model before the call.",
             ) from None
-        finally:
-            breaker.release()
-            self._note_attempts(part, request, log)
+        except ToolError as error:
+            if part.read_label.trusted:
+                raise
+            # The message of a tool may quote what it was given, or what the service said.
+            raise ToolError(error.code, f"the call of {self.tool!r} failed") from None
 
     def _require_closed(self, part: Context, breaker: CircuitBreaker) -> None:
         """Raise if the breaker is open. A replay decides as it was decided, whatever the breaker says now."""
@@ -223,6 +239,8 @@ class _AttemptLog:
         elif error is None or isinstance(error, ToolError):
             # A service that refuses a request is there.
             self.breaker.record_success()
+        else:
+            self.breaker.release()
 
 
 def _arguments_by_name(part: Context, parameters: Parameters) -> Mapping[str, Labelled[Any]]:

@@ -7,14 +7,13 @@ has read untrusted text may pick what that text asks for, so its pick is judged 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypedDict, cast
 
-from bicameral.boundary import parse_reply
 from bicameral.errors import RunError, ToolError
 from bicameral.patterns.kernel import (
     Answered,
@@ -22,7 +21,6 @@ from bicameral.patterns.kernel import (
     Labelled,
     Pattern,
     PatternExample,
-    PromptText,
     Role,
     map_labelled,
 )
@@ -82,23 +80,20 @@ class ToolCalling(Pattern[[Labelled[str]], RoutedCall]):
             )
         schema = _pick_schema(context.registry)
         tools = context.derive(f"Tools:\n{list_tools(context.registry)}")
-        wrong: tuple[PromptText, ...] = ()
-        for left in range(self.retries, -1, -1):
-            reply = await context.ask(self.router, task, *wrong, stable=[tools], schema=schema)
-            try:
-                found, arguments = _parse_pick(context.read(reply), context.registry)
-            except ToolError as error:
-                context.note("call-rejected", code=error.code, retries=left)
-                if left == 0:
-                    raise
-                # The message quotes only what the model itself wrote and the names of the tools.
-                wrong = ("\n\nYour last reply does not fit: ", context.derive(str(error)))
-                continue
-            if found is None:
-                return context.derive(RoutedCall(tool=None, arguments={}, result=arguments["answer"]))
-            result = await context.call(found.name, arguments)
-            return map_labelled(result, partial(_routed_call, found.name, arguments))
-        raise ToolError("tools.wrong-type", "nothing was asked for")
+        pick = await context.fill(
+            self.router,
+            task,
+            wanted=_REPLY,
+            schema=schema,
+            check=lambda pick: _pick_fault(pick, context.registry),
+            stable=[tools],
+            retries=self.retries,
+        )
+        found, arguments = _parse_pick(context.read(pick)["call"], context.registry)
+        if found is None:
+            return context.derive(RoutedCall(tool=None, arguments={}, result=arguments["answer"]))
+        result = await context.call(found.name, arguments)
+        return map_labelled(result, partial(_routed_call, found.name, arguments))
 
 
 def _pick_schema(registry: Registry) -> dict[str, Any]:
@@ -115,12 +110,17 @@ def _object_schema(properties: dict[str, Any]) -> dict[str, Any]:
     return whole | {"additionalProperties": False}
 
 
-def _parse_pick(reply: str, registry: Registry) -> tuple[Tool | None, dict[str, Any]]:
-    """The tool and the arguments in a reply, checked against the declaration; or no tool, and the answer."""
+def _pick_fault(pick: Mapping[str, Any], registry: Registry) -> str | None:
+    """What is wrong with the call in a reply."""
     try:
-        call = parse_reply(reply, _REPLY)["call"]
-    except ValueError as error:
-        raise ToolError("tools.wrong-type", f"this is no call: {error}") from None
+        _parse_pick(pick["call"], registry)
+    except ToolError as error:
+        return str(error)
+    return None
+
+
+def _parse_pick(call: Any, registry: Registry) -> tuple[Tool | None, dict[str, Any]]:
+    """The tool and the arguments of a call, checked against the declaration; or no tool, and the answer."""
     match call:
         case {"tool": str(name), "answer": str(), **others} if name == NO_TOOL and not others:
             return None, call

@@ -60,4 +60,8 @@ from bicameral.patterns.kernel._record import (
     run_pattern as run_pattern,
     run_pattern_work as run_pattern_work,
 )
+from bicameral.patterns.kernel._subject import (
+    labelled_answer as labelled_answer,
+    pattern_subject as pattern_subject,
+)
 from bicameral.patterns.kernel._tools import pattern_tool as pattern_tool

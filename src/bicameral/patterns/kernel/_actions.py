@@ -12,15 +12,25 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
 
 from bicameral.errors import BicameralError, ToolError
-from bicameral.labels import NOTHING, TRUSTED_USER, Label, Labelled, join, join_all, make_labelled, open_labelled
+from bicameral.labels import (
+    NOTHING,
+    TRUSTED_USER,
+    Label,
+    Labelled,
+    join,
+    join_all,
+    label_tree_from_json,
+    make_labelled,
+    open_labelled,
+)
 from bicameral.patterns._conversation import FINAL_CODES, join_written_labels
 from bicameral.patterns._outcome import ModelCallEvent, ToolCallEvent
 from bicameral.patterns.kernel._conversation import UNKNOWN_TOOL, Role, RoleConversation, unlabelled_value_label
 from bicameral.patterns.kernel._state import ContextState
 from bicameral.patterns.strategies import ModelTurn, ToolConversation, parse_arguments
 from bicameral.plans import labels_after_call
-from bicameral.runs import PendingCall, UntrustedPart
-from bicameral.types import to_plain, value_to_json
+from bicameral.runs import PendingCall, UntrustedPart, label_tree_json
+from bicameral.types import to_plain, value_from_json, value_to_json
 
 if TYPE_CHECKING:
     from bicameral.patterns.kernel._context import Context
@@ -109,6 +119,7 @@ class Actions(ContextState):
             path=f"{self.step_name('talk')}/",
             temperature=role.temperature,
             seed=sample,
+            marker=None if self.marker is None else self.marker.within(self.note),
         )
         return RoleConversation(cast("Context", self), role, talk)
 
@@ -151,7 +162,7 @@ class Actions(ContextState):
 
         Args:
             name: What the work is called in the record.
-            work: The work. `current_call_key()` of `bicameral.tools` is the same each time it is tried.
+            work: The work. `call_key()` of `bicameral.tools` is the same each time it is tried.
             repeatable: Whether it may be done again without a question.
 
         Example:
@@ -163,3 +174,23 @@ class Actions(ContextState):
         step = f"{self.place}once {self.numbers.next('once')}"
         done = await self.shared.handler.do_once(step, name, work, self.read_label, repeatable=repeatable)
         return done.with_label(self.read_label)
+
+    def recall(self, name: LiteralString, read: Callable[[], Labelled[T]]) -> Labelled[T]:
+        """A value from a store outside of the run, read once a run and recorded.
+
+        Whoever resumes or replays the run gets the recorded value, whatever the store holds by then. The value is
+        plain: text, numbers, lists and dicts.
+
+        Example:
+            >>> facts = context.recall("facts", lambda: store.snapshot())
+        """
+        self.life.require()
+        place = self.step_name("recall")
+        recorded = self.shared.handler.recorded_note(place)
+        if recorded is None:
+            found = read()
+            facts = {"recalled": name, "value": value_to_json(to_plain(open_labelled(found)))}
+            recorded = facts | {"shade": label_tree_json(found.label_tree)}
+        self.shared.handler.record_note(place, dict(recorded))
+        value = cast("T", value_from_json(recorded["value"]))
+        return make_labelled(value, label_tree_from_json(recorded["shade"])).with_label(self.read_label)

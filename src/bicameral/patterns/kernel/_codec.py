@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from bicameral.errors import CatalogError
 from bicameral.journal import dumps
-from bicameral.labels import Labelled, label_tree_from_json, make_labelled, open_labelled
+from bicameral.labels import Label, Labelled, label_tree_from_json, make_labelled, open_labelled
 from bicameral.runs import label_tree_json
 from bicameral.types import Type, type_from_json, type_to_json, value_from_json, value_to_json
 
@@ -37,6 +37,8 @@ def to_record(value: object) -> Any:
         case Labelled():
             closed = cast("Labelled[Any]", value)
             return {"$labelled": to_record(open_labelled(closed)), "shade": label_tree_json(closed.label_tree)}
+        case Label():
+            return {"$label": label_tree_json(value)}
         case Type():
             return {"$type": type_to_json(value)}
         case Enum():
@@ -82,6 +84,8 @@ def from_record(facts: Any) -> Any:
     match next(iter(written), ""):
         case "$labelled":
             return make_labelled(from_record(written["$labelled"]), label_tree_from_json(written["shade"]))
+        case "$label":
+            return label_tree_from_json(written["$label"]).flat
         case "$type":
             return type_from_json(written["$type"])
         case "$enum":

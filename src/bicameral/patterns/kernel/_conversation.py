@@ -31,7 +31,9 @@ from bicameral.models import ModelReply
 from bicameral.patterns.strategies import PhaseName, ToolConversation
 
 if TYPE_CHECKING:
+    from bicameral.evaluation import Subject
     from bicameral.patterns.kernel._context import Context
+    from bicameral.patterns.strategies import Runtime
 
 
 UNKNOWN_TOOL = "(unknown)"
@@ -184,6 +186,12 @@ class Role:
         # A setup is trusted text in every prompt, also in those of the privileged chamber.
         vouched_value(self.setup)
 
+    def as_subject(self, runtime: Runtime, /) -> Subject[str, str]:
+        """This role, asked once for each case, as the subject of an evaluation."""
+        from bicameral.patterns.kernel._subject import role_subject
+
+        return role_subject(self, runtime)
+
 
 class RoleConversation:
     """A conversation of one role; it and its context have one label.
@@ -206,7 +214,7 @@ class RoleConversation:
         for part in parts:
             self._context.read_label = join(self._context.read_label, part_label(part))
         self._join_labels()
-        self._talk.tell("".join(part_text(part) for part in parts))
+        self._talk.tell(self._context.join_prompt(parts))
 
     async def ask(
         self, *, tools: bool = True, only: Collection[str] | None = None, must_call: bool = False

@@ -112,6 +112,7 @@ class Parts(ContextState):
             place = self.step_name("gather")
             recorded = self.shared.handler.recorded_note(place)
             why = await self._run_some(runs, width, quorum, timeout, recorded)
+            _raise_if_suspended(runs)
             cut = {number: run.is_started for number, run in enumerate(runs) if run.is_cut}
             label = join_all((self.read_label, *(run.part.read_label for run in runs if cut)))
             if recorded is not None:
@@ -123,8 +124,7 @@ class Parts(ContextState):
             self.read_label = label
             for number in cut:
                 runs[number].result = _cut_error(why, quorum, timeout)
-        if suspended := next((run.suspended for run in runs if run.suspended is not None), None):
-            raise suspended
+        _raise_if_suspended(runs)
         return [run.outcome for run in runs]
 
     async def _run_all(self, runs: Sequence[_PartRun[Self, T]], width: int) -> None:
@@ -276,7 +276,7 @@ class Parts(ContextState):
             finally:
                 watching.cancel()
 
-    def rounds(self, *, most: int, best: Callable[[T], float] | None = None) -> Rounds[Self, T]:
+    def rounds(self, *, most: int, best: Callable[[Any], float] | None = None) -> Rounds[Self]:
         """Up to `most` rounds, of which the best result is kept.
 
         Args:
@@ -340,6 +340,12 @@ async def _cancel_parts(tasks: Mapping[asyncio.Task[None], int], runs: Sequence[
             task.exception()
 
 
+def _raise_if_suspended(runs: Sequence[_PartRun[Any, Any]]) -> None:
+    for run in runs:
+        if run.suspended is not None:
+            raise run.suspended
+
+
 def _raise_first_error(done: set[asyncio.Task[None]]) -> None:
     for task in done:
         if (error := task.exception()) is not None:
@@ -359,20 +365,20 @@ def _first_error(group: BaseExceptionGroup[BicameralError]) -> BicameralError:
 
 
 @dataclass(frozen=True, slots=True)
-class Round(Generic[C, T]):
+class Round(Generic[C]):
     """One round: its number from 1 on, and its context, whose reading counts as that of the whole."""
 
     number: int
     context: C
-    _rounds: Rounds[C, T] = field(repr=False)
+    _rounds: Rounds[C] = field(repr=False)
 
-    def give(self, value: Labelled[T], score: Labelled[float] | None = None) -> bool:
+    def give(self, value: Labelled[Any], score: Labelled[float] | None = None) -> bool:
         """Keep a result if it is better than those before it; whether it is."""
         return self._rounds.keep(self, value, score)
 
 
 @dataclass(slots=True)
-class Rounds(Generic[C, T]):
+class Rounds(Generic[C]):
     """Rounds over the same work: an iterator of at most so many, and the best result so far.
 
     The scores decide which result is the best, so that it has the labels of everything that they were read from.
@@ -380,22 +386,22 @@ class Rounds(Generic[C, T]):
 
     _context: C
     most: int
-    _best: Callable[[T], float] | None = None
+    _best: Callable[[Any], float] | None = None
     begun: int = 0
     score: float | None = None
     """The score of the best result."""
-    _kept: Labelled[T] | None = None
+    _kept: Labelled[Any] | None = None
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Round[C, T]:
+    async def __anext__(self) -> Round[C]:
         if self.begun >= self.most:
             raise StopAsyncIteration
         self.begun += 1
         return Round(self.begun, self._context.round_context(self.begun), self)
 
-    def keep(self, turn: Round[C, T], value: Labelled[T], score: Labelled[float] | None) -> bool:
+    def keep(self, turn: Round[C], value: Labelled[Any], score: Labelled[float] | None) -> bool:
         """As `Round.give`."""
         context = turn.context
         counted = self._score(context, value, score)
@@ -405,7 +411,7 @@ class Rounds(Generic[C, T]):
         context.note("round", number=turn.number, score=counted, best=better)
         return better
 
-    def _score(self, context: C, value: Labelled[T], score: Labelled[float] | None) -> float:
+    def _score(self, context: C, value: Labelled[Any], score: Labelled[float] | None) -> float:
         counted = math.nan
         if score is not None:
             counted = context.read(score)
@@ -416,7 +422,7 @@ class Rounds(Generic[C, T]):
         return counted
 
     @property
-    def result(self) -> Labelled[T]:
+    def result(self) -> Labelled[Any]:
         """The best result so far."""
         if self._kept is None:
             raise RunError("pattern.no-result", f"not one of {self.begun} rounds gave a result")

@@ -18,10 +18,12 @@ from bicameral.tools import Tool
 
 if TYPE_CHECKING:
     from bicameral.catalog import PatternFacts
+    from bicameral.evaluation import Subject
 
 
 T = TypeVar("T")
 U = TypeVar("U")
+V = TypeVar("V")
 
 
 P = ParamSpec("P")
@@ -66,6 +68,12 @@ class Pattern(ABC, Generic[P, T]):
     def __or__(self, following: Pattern[[Labelled[T]], U]) -> Pattern[P, U]:
         return self.then(following)
 
+    def as_subject(self: Pattern[[Labelled[V]], T], runtime: Runtime, /) -> Subject[V, T]:
+        """This pattern as the subject of an evaluation, with a run of its own for each case."""
+        from bicameral.patterns.kernel._subject import pattern_subject
+
+        return pattern_subject(self, runtime)
+
     @property
     def children(self) -> Mapping[str, Pattern[..., Any]]:
         """The patterns in its fields, by the place of each: `inner`, `steps[1]`, `parts.left`."""
@@ -94,9 +102,22 @@ class Pattern(ABC, Generic[P, T]):
         assert is_dataclass(self)
         return {each.name: getattr(self, each.name) for each in fields(self) if each.name in self.facts.knobs}
 
-    def architecture(self) -> Mapping[str, Any]:
-        """This pattern as a stack of one, for the linter and the cost model."""
-        return {"name": self.facts.name, "patterns": [{self.id: dict(self.knobs)}]}
+    @property
+    def known_sizes(self) -> Mapping[str, float | str]:
+        """What it knows of its own sizes before it runs, for the cost model: the setups of its roles."""
+        assert is_dataclass(self)
+        roles = {each.role for each in self.facts.cost.sessions}
+        own = (getattr(self, each.name) for each in fields(self))
+        return {f"{each.name}.setup": each.setup for each in own if isinstance(each, Role) and each.name in roles}
+
+    def architecture(self, *, sizes: Mapping[str, Mapping[str, float | str]] | None = None) -> Mapping[str, Any]:
+        """This pattern and everything inside of it as a stack, for the linter, the cost model and `bicameral build`.
+
+        Args:
+            sizes: What is known of the sizes of each pattern beforehand, by its place as in `walk`: numbers of tokens,
+                or texts, which are counted.
+        """
+        return {"name": self.facts.name, "runtime": "bicameral", "patterns": [_describe_use(self, "", sizes or {})]}
 
     def __post_init__(self) -> None:
         for name, value in self.knobs.items():
@@ -112,10 +133,21 @@ class Pattern(ABC, Generic[P, T]):
                     )
 
 
+TextPattern: TypeAlias = Pattern[[Labelled[str]], Any]
+"""A pattern that takes one text: it can be a strategy of an agent, a submitted run, a model of the server, a tool."""
+Responder = Role | TextPattern
+
+
 def _patterns_in(place: str, value: object) -> Mapping[str, Pattern[..., Any]]:
     """The patterns in the value of a field; those below one of them are its own."""
-    if isinstance(value, Pattern):
-        return {place: cast("Pattern[..., Any]", value)}
+    return {at: each for at, each in _responders_in(place, value) if isinstance(each, Pattern)}
+
+
+def _responders_in(place: str, value: object) -> Iterator[tuple[str, Role | Pattern[..., Any]]]:
+    """The patterns in the value of a field, and the roles in it that are asked in the place of one."""
+    if isinstance(value, Pattern | Role):
+        yield place, cast("Role | Pattern[..., Any]", value)
+        return
     named: Iterable[tuple[str, object]] = ()
     if isinstance(value, Mapping):
         named = ((f"{place}.{key}", each) for key, each in cast("Mapping[object, object]", value).items())
@@ -123,12 +155,54 @@ def _patterns_in(place: str, value: object) -> Mapping[str, Pattern[..., Any]]:
         named = ((f"{place}[{number}]", each) for number, each in enumerate(cast("Sequence[object]", value)))
     elif is_dataclass(value) and not isinstance(value, type):
         named = ((f"{place}.{each.name}", getattr(value, each.name)) for each in fields(value))
-    return {name: child for at, each in named for name, child in _patterns_in(at, each).items()}
+    for at, each in named:
+        yield from _responders_in(at, each)
 
 
-TextPattern: TypeAlias = Pattern[[Labelled[str]], Any]
-"""A pattern that takes one text: it can be a strategy of an agent, a submitted run, a model of the server, a tool."""
-Responder = Role | TextPattern
+ZERO_SHOT = "S1"
+"""The pattern that a role is which is asked once, where another pattern could be."""
+
+
+def _describe_use(pattern: Pattern[..., Any], at: str, sizes: Mapping[str, Mapping[str, float | str]]) -> Any:
+    """A pattern as a stack describes its use: its knobs, the sizes that are known, and what is inside of it."""
+    from bicameral.catalog.stacks import INNER_KEY, SIZES_KEY
+
+    assert is_dataclass(pattern)
+    given = sizes.get(at, {})
+    # What the caller says of all roles holds for each of them.
+    known = {name: size for name, size in pattern.known_sizes.items() if name.rpartition(".")[2] not in given}
+    given = {**known, **given}
+    inner: dict[str, Any] = {}
+    for field in fields(pattern):
+        value = getattr(pattern, field.name)
+        # A role of its own is no part: its session is in the cost of the pattern.
+        for place, each in () if isinstance(value, Role) else _responders_in(field.name, value):
+            below = f"{at}.{place}" if at else place
+            inner[place] = (
+                _describe_use(each, below, sizes)
+                if isinstance(each, Pattern)
+                else {ZERO_SHOT: {SIZES_KEY: _count_sizes({"setup": each.setup, **sizes.get(below, {})})}}
+            )
+    described: dict[str, Any] = dict(pattern.knobs)
+    if given:
+        described[SIZES_KEY] = _count_sizes(given)
+    if inner:
+        described[INNER_KEY] = inner
+    return {pattern.id: described}
+
+
+CHAT_TOKENS = 12
+"""The marks of a chat format around a setup, a message and the beginning of a reply, in every call."""
+
+
+def _count_sizes(sizes: Mapping[str, float | str]) -> dict[str, float]:
+    """Sizes as numbers. A setup that is given as a text begins a prompt, and is counted with the marks of its chat."""
+    from bicameral.catalog.costs import estimate_tokens
+
+    return {
+        name: estimate_tokens(size) + CHAT_TOKENS * name.endswith("setup") if isinstance(size, str) else size
+        for name, size in sizes.items()
+    }
 
 
 async def ask_responder(context: Context, responder: Responder, text: Labelled[str]) -> Labelled[Any]:

@@ -44,13 +44,12 @@ class _Rejection:
     fault: LiteralString
     """Which kind of reason it is, without a word of the reply."""
 
-    @property
-    def messages(self) -> tuple[Message, ...]:
+    def messages(self, context: ContextState) -> tuple[Message, ...]:
         """The reply and the reason, as the model that wrote it reads them."""
-        return (
-            Message("assistant", open_labelled(self.reply)),
-            Message("user", f"{self.fault}: {self.why}\nReply again, with the JSON alone."),
-        )
+        why = make_labelled(self.why, self.reply.label)
+        asked = context.join_prompt((self.fault, ": ", why, "\nReply again, with the JSON alone."))
+        # Some providers refuse a message without text.
+        return Message("assistant", open_labelled(self.reply) or "(nothing)"), Message("user", asked)
 
     def error(self, role: Role) -> ModelError:
         """The error of a participant who is not asked again. A reason may quote the reply, which may be untrusted."""
@@ -91,10 +90,10 @@ class Questions(ContextState):
         head = self.prompt_head(role, stable)
         asked = join_all(part_label(part) for part in (*self.prompt_heads, *stable, *parts))
         label = join_all((TRUSTED_USER, self.read_label, asked))
-        messages = (Message("system", head), Message("user", "".join(part_text(part) for part in parts)))
+        messages = (Message("system", head), Message("user", self.join_prompt(parts)))
         if rejected is not None:
             label = join(label, rejected.reply.label)
-            messages = (*messages, *rejected.messages)
+            messages = (*messages, *rejected.messages(self))
         if role.reads == "trusted" and not label.trusted:
             raise must_not_read_error(role)
         reply = await self._ask_model(role, messages, label, schema, sample)
@@ -106,6 +105,7 @@ class Questions(ContextState):
         *parts: PromptText,
         wanted: Type,
         check: ValueCheck | None = None,
+        schema: Mapping[str, Any] | None = None,
         stable: Sequence[PromptText] = (),
         retries: int = 1,
         sample: int = 0,
@@ -123,6 +123,7 @@ class Questions(ContextState):
             parts: The question.
             wanted: The type of the form.
             check: What is wrong with a value of that type, in the program's own words.
+            schema: A narrower JSON Schema than that of the type, for providers that constrain the reply to it.
             stable: As in `ask`.
             retries: How often it is asked again.
             sample: As in `ask`.
@@ -130,11 +131,9 @@ class Questions(ContextState):
             repair_sees_question: Whether it sees the question before them.
             max_text: How many characters a free text in the form may have.
         """
-        schema: dict[str, Any] = type_json_schema(wanted, max_text=max_text)
-        if not isinstance(wanted, RecordType):
-            alone: dict[str, Any] = {"type": "object", "properties": {"value": schema}, "required": ["value"]}
-            schema = alone | {"additionalProperties": False}
-        asked, rejected = parts, None
+        schema = _form_schema(wanted, max_text) if schema is None else schema
+        asked: tuple[PromptText, ...] = parts
+        rejected: _Rejection | None = None
         for left in range(retries, -1, -1):
             reply = await self._ask_again(role, asked, rejected, stable=stable, schema=schema, sample=sample)
             found = self._parse(reply, wanted, check)
@@ -198,15 +197,26 @@ class Questions(ContextState):
             raise RunError(
                 "pattern.bad-options", f"there are {len(names)} options", expected="one or more, each with its own name"
             )
-        told = options if isinstance(options, Mapping) else dict.fromkeys(names, "")
-        lines = [line for name in names for line in _option_line(name, told[name])]
-        asked: tuple[PromptText, ...] = (*parts, "\n\nChoose one of:", *lines)
+        empty: PromptText = ""
+        told: Mapping[str, PromptText] = options if isinstance(options, Mapping) else dict.fromkeys(names, empty)
+        asked: list[PromptText] = list(parts)
+        asked.append("\n\nChoose one of:")
+        for name in names:
+            asked += _option_line(name, told[name])
         return await self.fill(role, *asked, wanted=LiteralType(names), stable=stable, retries=retries, sample=sample)
 
-    async def read_form(self, role: Role, *parts: PromptText, wanted: Type, stable: Sequence[PromptText] = ()) -> Any:
-        """What a participant fills into a form, opened; None if the reply is not of the form. It is asked only once."""
+    async def read_form(
+        self,
+        role: Role,
+        *parts: PromptText,
+        wanted: Type,
+        check: ValueCheck | None = None,
+        stable: Sequence[PromptText] = (),
+        retries: int = 0,
+    ) -> Any:
+        """What a participant fills into a form, as in `fill`, opened; None if no reply was accepted."""
         try:
-            return self.read(await self.fill(role, *parts, wanted=wanted, stable=stable, retries=0))
+            return self.read(await self.fill(role, *parts, wanted=wanted, check=check, stable=stable, retries=retries))
         except ModelError as error:
             if error.code != "models.bad-reply":
                 raise
@@ -224,6 +234,9 @@ class Questions(ContextState):
         found = labels_after_extract(label, self.read_label, step, self.read_label)
         labels = StepLabels({"source": label, "instruction": self.read_label}, self.read_label, lambda _: found)
         source = "".join(map(part_text, parts))
+        if self.marker is not None and not label.trusted:
+            # What is found must stand in the text word for word, so that only its ends are marked.
+            source = self.marker.within(self.note).mark(source, verbatim=True)
         try:
             value = await self.shared.handler.extract(step, source, role.setup, wanted, labels)
         except BicameralError:
@@ -260,10 +273,25 @@ class Questions(ContextState):
             self.read_label = join(self.read_label, label)
             raise
         reply, self.last_model = answer.reply, answer.model
+        if self.marker is not None:
+            try:
+                self.marker.check_reply(reply.text)
+            except BicameralError:
+                self.read_label = join(self.read_label, label)
+                raise
         prefix = hashlib.sha256(messages[0].text.encode()).hexdigest()[:12]
         asked = ModelCallEvent(self.path, role.name, chamber, answer.model, label, reply.usage, reply.seconds, prefix)
         self.shared.trace.append(asked)
         return reply
+
+
+def _form_schema(wanted: Type, max_text: int | None) -> dict[str, Any]:
+    """The JSON Schema of a reply; a value that is no record is in a field of its own."""
+    schema: dict[str, Any] = type_json_schema(wanted, max_text=max_text)
+    if isinstance(wanted, RecordType):
+        return schema
+    alone: dict[str, Any] = {"type": "object", "properties": {"value": schema}, "required": ["value"]}
+    return alone | {"additionalProperties": False}
 
 
 def _option_line(name: str, told: PromptText) -> tuple[PromptText, PromptText]:

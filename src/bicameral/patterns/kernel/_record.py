@@ -334,7 +334,7 @@ class PatternWorkload:
         meter = Meter(runtime.bounds, before=LimitUsage(seconds=self.seconds))
         request = self.work.request
         rule = None if request is None else replace_rule(request, self.handler, runtime.registry)
-        gate = CallGate(self.decider, self.handler, replacing=rule)
+        gate = CallGate(self.decider, self.handler, replacing=rule, ordered=False)
         shared = SharedState(
             runtime.models,
             gate,

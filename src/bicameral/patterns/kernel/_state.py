@@ -25,7 +25,8 @@ from bicameral.labels import (
 )
 from bicameral.limits import Limits, Meter
 from bicameral.patterns._outcome import NoteEvent, TraceEvent
-from bicameral.patterns.kernel._conversation import PromptText, Role, part_text
+from bicameral.patterns._prompt_marker import PromptMarker
+from bicameral.patterns.kernel._conversation import PromptText, Role, part_label, part_text
 from bicameral.patterns.kernel._guards import CallGuard, GuardedCallGate
 from bicameral.patterns.strategies import ConversationObserver, ModelPair, RequestPlanner
 from bicameral.policy import Policy
@@ -131,6 +132,8 @@ class ContextState:
     guards: tuple[CallGuard, ...] = ()
     last_model: str = ""
     """The model that replied last here."""
+    marker: PromptMarker | None = None
+    """Marks every untrusted span of the prompts."""
     numbers: PlaceNumbers = field(default_factory=PlaceNumbers)
     life: PartLife = field(default_factory=PartLife)
     reads_for: ContextState | None = None
@@ -165,7 +168,28 @@ class ContextState:
 
     def prompt_head(self, role: Role, stable: Sequence[PromptText] = ()) -> str:
         """The fixed beginning of a participant's prompts. For the kernel alone."""
-        return "\n\n".join((*map(part_text, self.prompt_heads), role.setup, *map(part_text, stable)))
+        said = () if self.marker is None else (self.marker.convention,)
+        return "\n\n".join(
+            (*said, *map(self.prompt_text, self.prompt_heads), role.setup, *map(self.prompt_text, stable))
+        )
+
+    def prompt_text(self, part: PromptText) -> str:
+        """A part as it stands in a prompt: an untrusted one is marked, if there is a marker. For the kernel alone."""
+        text = part_text(part)
+        return text if self.marker is None or part_label(part).trusted else self.marker.within(self.note).mark(text)
+
+    def join_prompt(self, parts: Sequence[PromptText]) -> str:
+        """Parts as one message; behind marked ones the task stands once more. For the kernel alone."""
+        text = "".join(map(self.prompt_text, parts))
+        if self.marker is None or all(part_label(part).trusted for part in parts):
+            return text
+        return f"{text}\n\n{self.marker.anchor}"
+
+    def mark_untrusted(self, marker: PromptMarker) -> None:
+        """Mark every untrusted span of a prompt from now on, here and in parts of this; this cannot be undone."""
+        if self.marker is not None:
+            raise RunError("pattern.two-markers", "untrusted text is marked already", fix="Use one shield (V6) a run.")
+        self.marker = marker
 
     def add_guard(self, guard: CallGuard) -> None:
         """Check every call with this guard from now on, here and in parts and conversations; this cannot be undone."""

@@ -19,8 +19,8 @@ from bicameral.patterns.kernel._pattern import TextPattern
 from bicameral.patterns.kernel._record import replace_rule
 from bicameral.patterns.kernel._state import PlanServices, SharedState
 from bicameral.patterns.strategies import Runtime
-from bicameral.policy import CallFacts, Mode
-from bicameral.runs import CallDecision, CallGate, Decider, Grants, PartOfRun, RunPart
+from bicameral.policy import Mode
+from bicameral.runs import CallGate, Decider, PartOfRun, RunPart
 from bicameral.tools import EFFECTS, Argument, Effect, Origin, Registry, Tool
 from bicameral.types import STR, Type, mismatch, to_plain
 
@@ -89,26 +89,15 @@ def _worst_origin(registry: Registry) -> Origin:
     return Origin("system" if trusted else "third_party", "public" if public else "user")
 
 
-@dataclass(frozen=True, slots=True)
 class _StrictDecider:
     """A decider for calls that models choose: what decided them always counts, whatever the mode of the plan."""
 
-    decider: Decider
-    mode: Mode = "strict"
-
-    @property
-    def fingerprint(self) -> str:
-        return self.decider.fingerprint
-
-    @property
-    def decides_pure(self) -> bool:
-        return self.decider.decides_pure
-
-    def decide(self, step: str, facts: CallFacts, values: object, grants: Grants) -> CallDecision:
-        return self.decider.decide(step, facts, values, grants)  # pyright: ignore[reportArgumentType]
-
-    def allows(self, facts: CallFacts) -> bool:
-        return self.decider.allows(facts)
+    def __init__(self, decider: Decider) -> None:
+        self.mode: Mode = "strict"
+        self.fingerprint = decider.fingerprint
+        self.decides_pure = decider.decides_pure
+        self.decide = decider.decide
+        self.allows = decider.allows
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +131,10 @@ class _PatternRunner(PartOfRun):
             part.control
         )
         decider: Decider = _StrictDecider(part.decider)
+        rule = replace_rule(request, part.handler, self.registry)
         shared = SharedState(
             runtime.models,
-            CallGate(decider, part.handler, replacing=replace_rule(request, part.handler, self.registry)),
+            CallGate(decider, part.handler, replacing=rule, ordered=False),
             part.handler,
             self.registry,
             places=part.places,

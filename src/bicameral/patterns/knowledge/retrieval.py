@@ -148,16 +148,14 @@ class Retrieval(Pattern[[Labelled[str]], CitedAnswer]):
         self, part: Context, prompt: Sequence[Any], chunks: Sequence[Chunk]
     ) -> list[dict[str, str]]:
         """The statements, each with the citation of a passage that was shown and is still in the index."""
+
+        def fault(reply: Mapping[str, Any]) -> str | None:
+            return None if self._are_cited(reply["statements"], chunks) else _UNCITED
+
         wanted = _answer_form([cite(chunk) for chunk in chunks])
-        again: Labelled[str] = program_text("")
-        for left in (1, 0):
-            reply = await part.read_form(self.generator, *prompt, again, wanted=wanted)
-            if reply is not None and self._are_cited(reply["statements"], chunks):
-                return reply["statements"]
-            part.note("answer-rejected", retries=left)
-            again = program_text(
-                "\n\nEvery statement needs the citation of a passage above, copied exactly, and no other."
-            )
+        reply = await part.read_form(self.generator, *prompt, wanted=wanted, check=fault, retries=1)
+        if reply is not None:
+            return reply["statements"]
         raise RunError(
             "pattern.uncited",
             "the answer does not rest on the passages that were shown",
@@ -186,6 +184,9 @@ class Retrieval(Pattern[[Labelled[str]], CitedAnswer]):
         if stale:
             part.note("stale", documents=len(stale))
         return stale
+
+
+_UNCITED = "every statement needs the citation of a passage above, copied exactly, and no other"
 
 
 def _answer_form(citations: Sequence[str]) -> Type:

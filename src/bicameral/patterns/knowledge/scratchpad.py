@@ -106,7 +106,6 @@ HOST = Role(
 )
 FetchMaterial = Callable[[Context], Awaitable[Labelled[Any]]]
 _SPACE = re.compile(r"\s+")
-_EMPTY_REPLY: Mapping[str, Any] = {"note": {"text": ""}, "more": [], "result": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,24 +176,23 @@ class _StepWork:
         pad = part.derive("".join(f"{render_note(note)}\n" for note in notes))
         wanted = _reply_form([note["id"] for note in notes], last=self.last)
         head = (format_text("[notes]\n{pad}[/notes]\n\n", pad=pad), *parts)
-        again: Labelled[str] = program_text("")
-        for left in (1, 0):
-            # A reply that is not of the form counts as one without notes.
-            reply = await part.read_form(self.host, *head, again, wanted=wanted) or _EMPTY_REPLY
-            forms = [] if self.last else [reply["note"], *reply["more"]]
-            new = [_make_note(each, self.number, at) for at, each in enumerate(forms, 1)]
-            why = self._refusal_reason(new, reply["result"])
-            if why is None:
-                replaced = sum(note["replaces"] is not None for note in new)
-                part.note("noted", notes=len(new), replaced=replaced, shown=len(notes))
-                return part.derive({"notes": new, "result": reply["result"]})
-            part.note("notes-rejected", notes=len(new), retries=left)
-            again = part.derive(f"\n\nYour reply does not do: {why}.")
-        raise RunError("pattern.bad-notes", f"{self.step.name!r} has not noted what it found as it should")
+        reply = await part.read_form(self.host, *head, wanted=wanted, check=self._fault, retries=1)
+        if reply is None:
+            raise RunError("pattern.bad-notes", f"{self.step.name!r} has not noted what it found as it should")
+        new = self._new_notes(reply)
+        replaced = sum(note["replaces"] is not None for note in new)
+        part.note("noted", notes=len(new), replaced=replaced, shown=len(notes))
+        return part.derive({"notes": new, "result": reply["result"]})
 
-    def _refusal_reason(self, notes: Sequence[PadNote], result: str | None) -> str | None:
-        if result is None or not all(note["text"] for note in notes):
-            return "write down what was found, as a note" if not self.last else "write the result"
+    def _new_notes(self, reply: Mapping[str, Any]) -> list[PadNote]:
+        forms = [] if self.last else [reply["note"], *reply["more"]]
+        return [_make_note(each, self.number, at) for at, each in enumerate(forms, 1)]
+
+    def _fault(self, reply: Mapping[str, Any]) -> str | None:
+        """What is wrong with the notes of a reply."""
+        notes = self._new_notes(reply)
+        if not all(note["text"] for note in notes):
+            return "write down what was found, as a note"
         return excess_reason(notes, self.share)
 
     def _visible_notes(self, part: Context) -> list[PadNote]:

@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Final, Literal, TypedDict
+from typing import Any, ClassVar, Final, Literal, TypedDict, cast
 
 from bicameral.errors import BicameralError, CatalogError, RunError
 from bicameral.patterns.kernel import (
     Answered,
     Context,
     Labelled,
+    Outcome,
     Pattern,
     PatternExample,
     Responder,
@@ -27,6 +28,7 @@ from bicameral.patterns.kernel import (
     format_text,
     join_labelled,
 )
+from bicameral.patterns.strategies import Runtime
 from bicameral.types import BOOL, LiteralType, Type, value_to_json
 
 VOTER = Role("Worker", "Answer the question by filling in the form.", max_tokens=64, temperature=0.7)
@@ -68,7 +70,7 @@ PartsRequest = Labelled[str] | Mapping[str, Labelled[str]]
 
 
 @dataclass(frozen=True)
-class Parallelization(Pattern[[PartsRequest], Any]):
+class Parallelization(Pattern[[Labelled[str]], Any]):
     """Made with `sections` or with `votes`. At most `width` parts run at once.
 
     Example:
@@ -119,6 +121,15 @@ class Parallelization(Pattern[[PartsRequest], Any]):
             )
         if self.mode == "sections" and not self.parts:
             raise CatalogError("pattern.bad-knob", f"{self.id}: there are no parts", expected="one part or more")
+
+    @property
+    def known_sizes(self) -> Mapping[str, float | str]:
+        return super().known_sizes if self.mode == "sections" else {**super().known_sizes, "items": self.n}
+
+    async def run(self, runtime: Runtime, /, request: PartsRequest) -> Outcome[Any]:
+        """Do the work as a run of its own, on one text, or on a text for each part by its name."""
+        # Type checkers compare the arguments of patterns exactly: with the wider type it would fit into no chain.
+        return await super().run(runtime, cast("Labelled[str]", request))
 
     async def execute(self, context: Context, /, request: PartsRequest) -> Labelled[Any]:
         if self.mode == "votes":

@@ -29,7 +29,6 @@ from bicameral.patterns.kernel import (
     join_labelled,
     make_labelled,
     map_labelled,
-    program_text,
 )
 from bicameral.patterns.strategies import list_tools, parse_arguments
 from bicameral.tools import Origin, Registry, Tool, tool
@@ -103,24 +102,24 @@ class ReWOO(Pattern[[Labelled[str]], str]):
         """The planned calls, checked. A rejected plan is never run; the planner gets the reason and writes another."""
         if not len(context.registry):
             raise PlanError("pattern.bad-plan", "there are no tools to plan with")
-        tools, form = context.derive(f"Tools:\n{list_tools(context.registry)}"), _plan_form(context.registry)
-        wrong = program_text("")
-        for left in range(self.max_replans, -1, -1):
-            try:
-                plan = await context.fill(
-                    self.planner, "Question: ", question, wrong, wanted=form, stable=[tools], retries=0
-                )
-                calls = cast("list[_PlannedCall]", context.read(plan)["calls"])
-                _check_plan(calls, context.registry, self.max_calls)
-            except (PlanError, ModelError) as error:
-                if left == 0 or error.code not in ("pattern.bad-plan", "models.bad-reply"):
-                    raise
-                context.note("plan-rejected", code=error.code)
-                wrong = context.derive(f"\n\nThis plan is wrong: {error.message}.")
-            else:
-                context.note("planned", calls=len(calls), depth=max(_call_depths(calls)))
-                return calls
-        raise PlanError("pattern.bad-plan", "there is no plan")
+        tools = context.derive(f"Tools:\n{list_tools(context.registry)}")
+        try:
+            plan = await context.fill(
+                self.planner,
+                "Question: ",
+                question,
+                wanted=_plan_form(context.registry),
+                check=lambda plan: _plan_fault(plan["calls"], context.registry, self.max_calls),
+                stable=[tools],
+                retries=self.max_replans,
+            )
+        except ModelError as error:
+            if error.code != "models.bad-reply":
+                raise
+            raise PlanError("pattern.bad-plan", error.message) from None
+        calls = cast("list[_PlannedCall]", context.read(plan)["calls"])
+        context.note("planned", calls=len(calls), depth=max(_call_depths(calls)))
+        return calls
 
     async def _run_calls(self, context: Context, calls: Sequence[_PlannedCall]) -> Mapping[int, Labelled[Any]]:
         """The results by call, without calls that failed or needed one that did. Independent calls run in parallel."""
@@ -202,10 +201,10 @@ def _referenced_calls(call: _PlannedCall) -> set[int]:
     return {each for argument in call["arguments"] for each in _references(argument["value"])}
 
 
-def _check_plan(calls: Sequence[_PlannedCall], registry: Registry, most: int) -> None:
-    """Refuse arguments that a tool does not take, values of a wrong type, and references that do not point back."""
+def _plan_fault(calls: Sequence[_PlannedCall], registry: Registry, most: int) -> str | None:
+    """Arguments that a tool does not take, a value of a wrong type, or a reference that does not point back."""
     if not 0 < len(calls) <= most:
-        raise PlanError("pattern.bad-plan", f"it has {len(calls)} calls", expected=f"1 to {most}")
+        return f"it has {len(calls)} calls, and may have 1 to {most}"
     for number, call in enumerate(calls):
         found = registry[call["tool"]]
         names = [each["name"] for each in call["arguments"]]
@@ -213,13 +212,14 @@ def _check_plan(calls: Sequence[_PlannedCall], registry: Registry, most: int) ->
         needed = {argument.name for argument in found.arguments if argument.required}
         if set(names) - known or needed - set(names) or len(set(names)) != len(names):
             takes = ", ".join(argument.name for argument in found.arguments) or "nothing"
-            raise PlanError("pattern.bad-plan", f"call {number + 1}: {found.name} takes {takes}")
+            return f"call {number + 1}: {found.name} takes {takes}"
         if any(not 0 <= each < number for each in _referenced_calls(call)):
-            raise PlanError("pattern.bad-plan", f"call {number + 1} refers to a call that does not come before it")
+            return f"call {number + 1} refers to a call that does not come before it"
         for each in call["arguments"]:
             value = _parse_argument(each["value"], each["name"], found)
             if not _references(each["value"]) and not _is_fitting(value, each["name"], found):
-                raise PlanError("pattern.bad-plan", f"call {number + 1}: {each['name']} is not of {found.signature}")
+                return f"call {number + 1}: {each['name']} is not of {found.signature}"
+    return None
 
 
 def _call_depths(calls: Sequence[_PlannedCall]) -> list[int]:

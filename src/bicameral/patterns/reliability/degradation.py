@@ -215,12 +215,11 @@ class GracefulDegradation(Pattern[P, ServedAnswer], Generic[P]):
     async def _serve_instead(
         self, context: Context, cause: str, given: _Arguments, *, changed: bool
     ) -> Labelled[ServedAnswer]:
-        path = _find_path(self.on, cause)
-        if path is None:
+        declared = _find_path(self.on, cause)
+        if declared is None:
             context.note("undeclared-failure", cause=cause)
         # Another path might do again what the main path has done, or do what was refused.
-        if path is None or changed or _is_refusal(cause):
-            path = self.template
+        path = self.template if declared is None or changed or _is_refusal(cause) else declared
         if not isinstance(path, TemplatePath):
             try:
                 found = await context.run_part("fallback", lambda part: self._follow(part, path, cause, given))
@@ -230,11 +229,13 @@ class GracefulDegradation(Pattern[P, ServedAnswer], Generic[P]):
                 if context.ends_run(error):
                     raise
                 context.note("fallback-failed", fallback=_CLASSES[type(path)], code=error.code)
-                path = self.template
+        last = path if isinstance(path, TemplatePath) else self.template
         context.note("served", fallback="template", cause=cause)
-        return context.derive(_degraded_answer(path.answer, "template", cause, None))
+        return context.derive(_degraded_answer(last.answer, "template", cause, None))
 
-    async def _follow(self, part: Context, path: FallbackPath, cause: str, given: _Arguments) -> Labelled[ServedAnswer]:
+    async def _follow(
+        self, part: Context, path: SimplerPath | CachedPath | RulePath, cause: str, given: _Arguments
+    ) -> Labelled[ServedAnswer]:
         args, kwargs = given
         match path:
             case SimplerPath(by=Role() as role):
@@ -245,8 +246,6 @@ class GracefulDegradation(Pattern[P, ServedAnswer], Generic[P]):
                 return await self._read_cache(part, cache, cause, given)
             case RulePath(rule=rule):
                 answer = part.derive(_apply_rule(part, rule, (*args, *kwargs.values())))
-            case TemplatePath(answer=fixed):
-                answer = part.derive(fixed)
         return map_labelled(answer, partial(_degraded_answer, fallback=_CLASSES[type(path)], cause=cause, age=None))
 
     # The cache ------------------------------------------------------------------------------------------------------
@@ -344,7 +343,7 @@ def _tools(folder: Path) -> Sequence[Tool]:
     @tool(effect="read", outbound=False, origins=Origin("system", "public"), purpose={"city": "selects"})
     def weather(city: str) -> str:
         """The weather of a city."""
-        raise ToolError("tools.unreachable", "the service cannot be reached")
+        raise ToolError("web.unreachable", "the service cannot be reached")
 
     return (weather,)
 
@@ -353,12 +352,12 @@ def _make(folder: Path) -> Pattern[..., Any]:
     from bicameral.patterns.integration.direct_call import DirectCall
 
     later = TemplatePath("The weather cannot be looked up now.")
-    return GracefulDegradation(DirectCall("weather"), ("tools",), {"tools": later}, later)
+    return GracefulDegradation(DirectCall("weather", max_attempts=1), ("web",), {"web": later}, later)
 
 
 def _is_correct(outcome: Answered[ServedAnswer]) -> bool:
     served = outcome.value
-    return served["degraded"] and (served["fallback"], served["cause"]) == ("template", "tools.unreachable")
+    return served["degraded"] and (served["fallback"], served["cause"]) == ("template", "web.unreachable")
 
 
 EXAMPLE = PatternExample(

@@ -171,10 +171,6 @@ class Guardrails(Pattern[P, T]):
         }
         return run_trial(self.guards, cases, most)
 
-    def architecture(self) -> Mapping[str, Any]:
-        inner = self.inner.architecture()
-        return {**inner, "name": self.facts.name, "patterns": [{self.id: dict(self.knobs)}, *inner["patterns"]]}
-
     async def execute(self, context: Context, /, *args: P.args, **kwargs: P.kwargs) -> Labelled[T]:
         if self.output_only:
             context.note("output-only", reason=self.output_only)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, ParamSpec, TypedDict, TypeVar, cast
 
 from bicameral.errors import BicameralError, CatalogError, RunError
+from bicameral.labels import open_labelled
 from bicameral.patterns.kernel import (
     Answered,
     Context,
@@ -28,6 +29,7 @@ from bicameral.patterns.kernel import (
     PromptText,
     Role,
     from_user,
+    labelled_answer,
     map_labelled,
     program_text,
     untrusted_value,
@@ -421,6 +423,27 @@ class SingleJudge(CalibratedJudge[[Labelled[str], Labelled[str]], ScoreVerdict])
 
     def ruling(self, verdict: ScoreVerdict) -> Ruling:
         return "pass" if verdict["passed"] else "fail"
+
+    def as_judge(self, runtime: Runtime, /) -> RunJudge:
+        """This judge for the cases of an evaluation that no code can check."""
+        return RunJudge(self, runtime)
+
+
+@dataclass(frozen=True, slots=True)
+class RunJudge:
+    """A judge of an evaluation: one run for each output."""
+
+    judge: SingleJudge
+    runtime: Runtime
+
+    @property
+    def fingerprint(self) -> str:
+        return self.judge.version
+
+    async def score(self, input: Labelled[str], output: Labelled[str], /) -> float:
+        """1 if the output passes."""
+        verdict = labelled_answer(await self.judge.run(self.runtime, input, output))
+        return float(open_labelled(verdict)["passed"])
 
 
 def _enclose_marks(mark: str, value: Labelled[str]) -> Labelled[str]:

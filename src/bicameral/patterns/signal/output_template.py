@@ -8,13 +8,13 @@ still be wrong, so `check` can test it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Final, Literal, TypedDict, cast
 
 from bicameral.errors import RunError
-from bicameral.patterns.kernel import Answered, Context, Labelled, Pattern, PatternExample, Role
+from bicameral.patterns.kernel import Answered, Context, Labelled, Pattern, PatternExample, Role, ValueCheck
 from bicameral.types import RecordType, Type, type_from_annotation
 
 HOST = Role("Host", "Reply with one JSON object of the wanted form and nothing else.", max_tokens=256)
@@ -24,8 +24,6 @@ REPAIR = Role(
     tier="small",
     max_tokens=256,
 )
-ValueCheck = Callable[[Any], str | None]
-"""Returns what is wrong with a value, in words that do not quote it, or None."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,9 @@ async def _check_value(
     filled = part.read(value)
     problem = "a placeholder is left in it" if has_placeholder(filled) else None if check is None else check(filled)
     if problem is not None:
-        raise RunError("pattern.bad-value", f"the reply has the wanted form and a wrong value: {problem}")
+        # What is wrong may quote the value.
+        why = f": {problem}" if value.label.trusted else ""
+        raise RunError("pattern.bad-value", f"the reply has the wanted form and a wrong value{why}")
     return value
 
 

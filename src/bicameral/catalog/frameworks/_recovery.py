@@ -1,0 +1,377 @@
+"""A stack that was recovered from code or from a trace, with the evidence for every part of it.
+
+A reader collects what it finds in an `ArchitectureDraft`. Each statement has a place (file, line, span), and says
+whether it was seen or is inferred. The linter judges the stack like any other; `lint_recovered` adds the evidence to
+its findings. Names come from untrusted text: they are shortened and made visible before they get into a stack.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from bicameral.catalog.facts import IDS
+from bicameral.catalog.facts._records import json_fields
+from bicameral.catalog.frameworks._tool_effects import ToolEffects
+from bicameral.catalog.lint import LintFinding, LintReport, lint
+from bicameral.catalog.stacks import Stack, StackPath, dotted_path
+from bicameral.catalog.stacks._reader import read_description
+from bicameral.display import make_visible
+from bicameral.errors import CatalogError, Place
+
+SourceKind: TypeAlias = Literal["code", "trace"]
+MAX_NAME = 60
+MAX_AGENTS = 200
+MAX_NOTES = 100
+MAX_EVIDENCE = 5
+"""Lines of evidence that a finding shows."""
+
+
+def safe_name(text: str, otherwise: str = "unnamed") -> str:
+    """A name from untrusted text: one line, visible characters only, at most 60 of them."""
+    shown = make_visible(" ".join(text[:500].split()), strict=True)
+    shown = shown if len(shown) <= MAX_NAME else f"{shown[: MAX_NAME - 1]}…"
+    return shown or otherwise
+
+
+def key_name(text: str) -> str:
+    """A name from untrusted text as a key of a stack: without the signs that divide a path."""
+    return re.sub(r"[.\[\]]", "_", safe_name(text))
+
+
+_JUDGE = re.compile(r"judge|critic|evaluat|grader|reviewer|verifier", re.IGNORECASE)
+
+
+def is_judge_name(name: str) -> bool:
+    """Whether a name is that of somebody who judges."""
+    return bool(_JUDGE.search(name[:200]))
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Why something is in a recovered stack: what was found, where, and whether that is certain."""
+
+    path: str
+    """The path in the stack, as in `agents.triage.patterns[1]`."""
+    place: Place
+    what: str
+    certain: bool = True
+    """Seen in the source; else it is inferred, from a name or from the default of a framework."""
+
+    @property
+    def basis(self) -> Literal["seen", "inferred"]:
+        return "seen" if self.certain else "inferred"
+
+    def to_json(self) -> dict[str, Any]:
+        return {**json_fields(self, "certain"), "basis": self.basis}
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """Something that a reader could not follow, so that the stack may be incomplete."""
+
+    place: Place
+    what: str
+
+    def to_json(self) -> dict[str, Any]:
+        return json_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a trace adds up to."""
+
+    spans: int = 0
+    model_calls: int = 0
+    tool_calls: int = 0
+    failed_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def to_json(self) -> dict[str, int]:
+        return json_fields(self)
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveredStack:
+    """The architecture of an agent of another framework, as far as its code or a trace shows it.
+
+    Example:
+        >>> report = lint_recovered(read_code("support_bot/"))
+        >>> report.of_severity("error")[0].basis
+        'seen'
+    """
+
+    stack: Stack
+    source: SourceKind
+    evidence: tuple[Evidence, ...]
+    unresolved: tuple[Unresolved, ...] = ()
+    counts: Counts | None = None
+    visible: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    """For each agent the patterns that would have been seen if they were there."""
+
+    @property
+    def cannot_show(self) -> tuple[str, ...]:
+        """What a source of this kind never shows."""
+        return _CANNOT_SHOW[self.source]
+
+    def is_visible(self, patterns: Iterable[str], path: str) -> bool:
+        """Whether the source would show all of these patterns of the agent at this path."""
+        agents = [name for name in self.visible if _contains(dotted_path(("agents", name)), path)]
+        known = [self.visible[name] for name in agents or self.visible]
+        return bool(known) and all({*patterns} <= each for each in known)
+
+    def to_json(self) -> dict[str, Any]:
+        shown: dict[str, Any] = {
+            "kind": self.source,
+            "evidence": [each.to_json() for each in self.evidence],
+            "unresolved": [each.to_json() for each in self.unresolved],
+            "cannot_show": list(self.cannot_show),
+        }
+        return shown if self.counts is None else {**shown, "counts": self.counts.to_json()}
+
+
+def _contains(outer: str, inner: str) -> bool:
+    return outer == "" or inner == outer or inner.startswith((f"{outer}.", f"{outer}["))
+
+
+_CANNOT_SHOW: Mapping[SourceKind, tuple[str, ...]] = {
+    "code": (
+        "settings that are read when the program runs, such as environment variables and files",
+        "tools of MCP servers, and what a library does inside",
+        "guards, limits and records outside of this code, such as those of a gateway",
+    ),
+    "trace": (
+        "what did not happen in it: other branches, other tools, other inputs",
+        "limits that were not reached, and guards and approvals without a span of their own",
+        "what a tool does: its name, description and kind are all there is",
+        "whether a result was written by somebody else, beyond the name of the tool that gave it",
+    ),
+}
+
+
+def lint_recovered(recovered: RecoveredStack) -> LintReport:
+    """The findings of the linter in a recovered stack, each with its basis and its evidence.
+
+    A missing pattern that a source of this kind would not show is no error, but a warning: it may be there.
+    """
+    report = lint(recovered.stack)
+    found: dict[str, list[Evidence]] = {}
+    for each in recovered.evidence:
+        found.setdefault(each.path, []).append(each)
+        section = each.path.rpartition(".")[0]
+        if section.endswith(".legs"):
+            # Rules speak of the legs as a whole.
+            found.setdefault(section, []).append(each)
+    judged = sorted(
+        (_judge_finding(recovered, each, found) for each in report.findings),
+        key=lambda each: ("error", "warning", "note").index(each.severity),
+    )
+    return replace(report, findings=tuple(judged))
+
+
+_RESTS_ON = {"L6": "legs.untrusted_content", "V5": "legs.untrusted_content", "V1": "actions"}
+"""What else a rule, or the lack of a pattern, rests on in the same agent."""
+
+
+def _judge_finding(
+    recovered: RecoveredStack, finding: LintFinding, found: Mapping[str, Sequence[Evidence]]
+) -> LintFinding:
+    if finding.undecided:
+        return finding
+    near = _nearest_evidence(found, finding.path)
+    missing = {id for want in finding.wants for id in want.split("|") if id in IDS}
+    agent = ".".join(finding.path.split(".")[:2])
+    sections = sorted({_RESTS_ON[id] for id in (finding.rule, *missing) if id in _RESTS_ON})
+    others = [each for each in (_evidence_below(found, f"{agent}.{section}") for section in sections) if each]
+    shown = [*near, *(each for group in others for each in group)]
+    lines = tuple(dict.fromkeys(f"{each.basis}: {each.what}" for each in shown))[:MAX_EVIDENCE]
+    if missing and not recovered.is_visible(missing, finding.path):
+        message = f"{finding.message} (or the {recovered.source} does not show it)"
+        severity = "warning" if finding.severity == "error" else finding.severity
+        return replace(finding, severity=severity, message=message, basis="inferred", evidence=lines)
+    certain = bool(near) and all(each.certain for each in near)
+    certain = certain and all(any(each.certain for each in group) for group in others)
+    return replace(finding, basis="seen" if certain else "inferred", evidence=lines)
+
+
+def _nearest_evidence(found: Mapping[str, Sequence[Evidence]], path: str) -> Sequence[Evidence]:
+    """The evidence for a path of the stack, or for the nearest part that contains it."""
+    while path and path not in found:
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+    return found.get(path, ())
+
+
+def _evidence_below(found: Mapping[str, Sequence[Evidence]], path: str) -> list[Evidence]:
+    return [each for at, group in found.items() if at == path or at.startswith(f"{path}.") for each in group]
+
+
+@dataclass(slots=True)
+class AgentDraft:
+    """An agent of which a reader collects parts."""
+
+    name: str
+    place: Place
+    what: str
+    """How it was found."""
+    certain: bool = True
+    model: str | None = None
+    visible: set[str] = field(default_factory=set[str])
+    _uses: dict[str, tuple[dict[str, Any], Place, str, bool]] = field(default_factory=dict[str, Any])
+    _sections: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    _evidence: list[tuple[StackPath, Place, str, bool]] = field(default_factory=list[Any])
+
+    def use(self, id: str, place: Place, what: str, *, certain: bool = True, **knobs: Any) -> None:
+        """Note that it uses a pattern. What is certain replaces what is inferred."""
+        known = self._uses.get(id)
+        if known is None or (certain and not known[3]):
+            self._uses[id] = (knobs or (known[0] if known else {}), place, what, certain)
+
+    def uses(self, id: str) -> bool:
+        """Whether it uses a pattern."""
+        return id in self._uses
+
+    def add_leg(self, leg: str, place: Place, what: str, *, certain: bool = False) -> None:
+        """Note one of the three legs."""
+        legs = self._sections.setdefault("legs", {})
+        if leg not in legs or (certain and not legs[leg]):
+            legs[leg] = certain
+            self._note(("legs", leg), place, what, certain)
+
+    def leg(self, leg: str) -> bool | None:
+        """Whether a leg is certain; None if it does not have it."""
+        return self._sections.get("legs", {}).get(leg)
+
+    def add_action(self, name: str, place: Place, what: str, *, certain: bool, reversible: bool, gate: str) -> None:
+        """Note an action with an effect, and its gate."""
+        actions = self._sections.setdefault("actions", {})
+        facts: dict[str, Any] = {"gate": gate} if reversible else {"reversible": False, "gate": gate}
+        # Two tools may look alike as keys. What is worse about either counts.
+        gates = {gate, actions.get(name, facts)["gate"]}
+        actions[name] = {**actions.get(name, {}), **facts, "gate": "none" if "none" in gates else gate}
+        self._note(("actions", name), place, what, certain)
+
+    def add_loop(self, name: str, place: Place, what: str, *, certain: bool = True, **caps: Any) -> None:
+        """Note a loop and its caps."""
+        self._sections.setdefault("loops", {})[name] = {key: cap for key, cap in caps.items() if cap is not None}
+        self._note(("loops", name), place, what, certain)
+
+    def add_session(self, name: str, place: Place, what: str, *, certain: bool = True, **facts: Any) -> None:
+        """Note a session that writes or judges."""
+        self._sections.setdefault("sessions", {})[name] = {key: fact for key, fact in facts.items() if fact}
+        self._note(("sessions", name), place, what, certain)
+
+    def add_guard(self, point: str, place: Place, what: str, *, certain: bool = True) -> None:
+        """Note a guard at a point."""
+        self._sections.setdefault("guards", {})[point] = True
+        self._note(("guards",), place, what, certain)
+        self.use("V5", place, what, certain=certain)
+
+    def add_fact(self, name: str, value: Any, place: Place, what: str, *, certain: bool = True) -> None:
+        """Note a fact."""
+        self._sections.setdefault("facts", {})[name] = value
+        self._note(("facts", name), place, what, certain)
+
+    def count_tools(self, count: int, place: Place, what: str, *, certain: bool = True) -> None:
+        """Note how many tools it has."""
+        self._sections["tools"] = {"count": count}
+        self._note(("tools",), place, what, certain)
+
+    def add_tool_effects(self, name: str, effects: ToolEffects, place: Place, *, gate: str, why: str) -> None:
+        """Note the legs and the action that a tool brings."""
+        shown = key_name(name)
+        what = f"tool {shown!r} {effects.describe()}; {why}"
+        for leg, has in effects.legs.items():
+            if has:
+                self.add_leg(leg, place, what, certain=effects.certain)
+        if effects.acts:
+            self.add_action(shown, place, what, certain=effects.certain, reversible=effects.reversible, gate=gate)
+
+    def _note(self, path: StackPath, place: Place, what: str, certain: bool) -> None:
+        self._evidence.append((path, place, what, certain))
+
+    def describe(self) -> dict[str, Any]:
+        """It as a part of a description."""
+        described: dict[str, Any] = {
+            "patterns": [{id: knobs} if knobs else id for id, (knobs, *_) in self._uses.items()]
+        }
+        for name, section in self._sections.items():
+            described[name] = list(section) if name in ("legs", "guards") else section
+        return described if self.model is None else {**described, "model": self.model}
+
+    def all_evidence(self) -> Iterable[tuple[StackPath, Place, str, bool]]:
+        """The evidence for each of its parts, with the path inside it."""
+        yield (), self.place, self.what, self.certain
+        for number, (_, place, what, certain) in enumerate(self._uses.values()):
+            yield ("patterns", number), place, what, certain
+        yield from self._evidence
+
+
+class ArchitectureDraft:
+    """What a reader has found so far."""
+
+    def __init__(self, name: str, file: str, source: SourceKind) -> None:
+        self.name = safe_name(name, "agents")
+        self.file = file
+        self.source: SourceKind = source
+        self.agents: dict[str, AgentDraft] = {}
+        self.unresolved: dict[tuple[str | None, int | None, str], Unresolved] = {}
+        self.counts: Counts | None = None
+
+    def agent(self, name: str, place: Place, what: str, *, certain: bool = True) -> AgentDraft:
+        """A new agent; of several with one name each gets a number."""
+        if len(self.agents) >= MAX_AGENTS:
+            raise CatalogError(
+                "stack.too-large", f"there are more than {MAX_AGENTS} agents", fix="Check a smaller part of it."
+            )
+        first = shown = key_name(name)
+        number = 1
+        while shown in self.agents:
+            number += 1
+            shown = f"{first} {number}"
+        self.agents[shown] = AgentDraft(shown, place, what, certain)
+        return self.agents[shown]
+
+    def miss(self, place: Place, what: str) -> None:
+        """Note something that could not be followed."""
+        if len(self.unresolved) < MAX_NOTES:
+            self.unresolved.setdefault((place.file, place.line, what), Unresolved(place, what))
+
+    def build(self) -> RecoveredStack:
+        """The stack of what was found; `stack.no-agent` if that is nothing."""
+        if not self.agents:
+            raise CatalogError(
+                "stack.no-agent",
+                f"no agent is found in this {self.source}",
+                place=Place(file=self.file),
+                expected=_EXPECTED[self.source],
+            )
+        for agent in self.agents.values():
+            if not any(map(agent.uses, IDS)):
+                agent.use("S1", agent.place, "a model is called, and nothing more was found", certain=False)
+        places: dict[StackPath, Place] = {(): Place(file=self.file)}
+        evidence: list[Evidence] = []
+        for name, agent in self.agents.items():
+            for path, place, what, certain in agent.all_evidence():
+                full = ("agents", name, *path)
+                places.setdefault(full, place)
+                if path[:1] == ("legs",):
+                    places.setdefault(full[:-1], place)
+                evidence.append(Evidence(dotted_path(full), place, what, certain))
+        described = {"name": self.name, "agents": {name: agent.describe() for name, agent in self.agents.items()}}
+
+        def locate(path: StackPath) -> Place:
+            return next(places[path[:end]] for end in range(len(path), -1, -1) if path[:end] in places)
+
+        stack = read_description(described, locate, self.file)
+        visible = {name: frozenset(agent.visible) for name, agent in self.agents.items()}
+        unresolved = tuple(self.unresolved.values())
+        return RecoveredStack(stack, self.source, tuple(evidence), unresolved, self.counts, visible)
+
+
+_EXPECTED: Mapping[SourceKind, str] = {
+    "code": "agents of pydantic-ai, LangGraph or the OpenAI Agents SDK",
+    "trace": "spans with attributes of OpenTelemetry GenAI, OpenInference or OpenLLMetry",
+}
