@@ -22,6 +22,7 @@ from bicameral.patterns.reasoning.react import ReAct
 from bicameral.patterns.reliability.injection_shield import InjectionShield
 from bicameral.policy import Policy
 from bicameral.types import IntType
+from invariants import holds
 
 READER = Role("Reader", "Answer the question.")
 PAGE = "The hotel has 48 rooms."
@@ -52,6 +53,7 @@ def untrusted(text: str) -> Labelled[str]:
 
 
 @pytest.mark.parametrize("stable", [False, True])
+@holds("V6.1")
 def test_no_untrusted_span_enters_a_prompt_without_the_mark(stable: bool) -> None:
     page = untrusted(PAGE)
     inner = asking("Question?", stable=[page]) if stable else asking("Question? ", page)
@@ -64,6 +66,7 @@ def test_no_untrusted_span_enters_a_prompt_without_the_mark(stable: bool) -> Non
     assert f"[[{found[0]} and {found[0]}]]" in prompt.partition("Answer the question.")[0]
 
 
+@holds("V6.1")
 def test_results_of_tools_are_marked_and_trusted_ones_are_not() -> None:
     lines: list[Any] = [
         [ToolCall("1", "population", {"city": "Ghent"})],
@@ -93,6 +96,7 @@ def _answer_48(request: ModelRequest) -> str:
     return '{"value": 48}'
 
 
+@holds("V6.2")
 def test_the_mark_is_new_in_each_run_and_the_same_in_its_replay(tmp_path: Path) -> None:
     marks: set[str] = set()
     with open_journal_at(tmp_path / "journal.db") as journal:
@@ -104,6 +108,7 @@ def test_the_mark_is_new_in_each_run_and_the_same_in_its_replay(tmp_path: Path) 
     assert len(marks) == 2
 
 
+@holds("V6.2")
 def test_a_span_that_has_the_mark_in_it_is_refused() -> None:
     async def forge(context: Context) -> Labelled[str]:
         await context.ask(READER, untrusted(PAGE))
@@ -123,6 +128,7 @@ def test_a_guessed_mark_stays_inside_of_the_real_one() -> None:
     assert FENCE.findall(there.quarantined.prompts[0])[0][1] == guess
 
 
+@holds("V6.3")
 def test_the_task_follows_the_last_untrusted_part() -> None:
     lines: list[Any] = [[ToolCall("1", "read_page", {"name": "x"})], [ToolCall("2", "read_page", {"name": "y"})], "48"]
     there, _ = shielded(ReAct(), lines, from_user(TASK), world=World(page=PAGE), tools=("read_page",))
@@ -141,6 +147,7 @@ def test_behind_a_reason_that_quotes_a_reply_the_task_stands_again() -> None:
     assert "task is still this" in again.splitlines()[-1]
 
 
+@holds("V6.4")
 def test_a_tool_that_the_task_does_not_need_cannot_be_called() -> None:
     attack = [ToolCall("2", "send", {"to": EVE, "body": "x"})]
     lines: list[Any] = [[ToolCall("1", "read_page", {"name": "x"})], attack, "48"]
@@ -159,6 +166,7 @@ def test_an_untrusted_task_chooses_no_tool() -> None:
 
 
 @pytest.mark.parametrize("shape", ["reply", "capitals", "argument", "nested"])
+@holds("V6.5")
 def test_the_canary_in_output_or_arguments_stops_the_run(shape: str) -> None:
     def leak(request: ModelRequest) -> Any:
         canary = re.search(r"Never write the word (\w+)", request.messages[0].text)

@@ -23,6 +23,7 @@ from bicameral.patterns.kernel import replay_pattern
 from bicameral.patterns.reliability.judge import Dimension, Rubric, SingleJudge
 from bicameral.patterns.reliability.offline_eval import REQUIRED_CATEGORIES, EvalVerdict
 from bicameral.runs import Journal
+from invariants import holds
 
 SYSTEM = Role("System", "You repeat what you read, in capitals.")
 THIRD = Label((Source("third_party", "page"),))
@@ -86,6 +87,7 @@ def test_the_same_system_passes_and_a_regression_does_not() -> None:
     assert worse.value["categories"] == {"positive": 1, "negative": 1, "edge": 0.5, "hostile": 1, "regression": 1}
 
 
+@holds("V16.1")
 def test_the_hash_of_the_cases_is_constant_during_a_run() -> None:
     seen = {"n": 0}
 
@@ -106,6 +108,7 @@ def test_the_hash_of_the_cases_is_constant_during_a_run() -> None:
 
 
 @pytest.mark.parametrize("category", REQUIRED_CATEGORIES)
+@holds("V16.2")
 def test_a_deleted_category_is_refused_before_anything_runs(category: str) -> None:
     fewer = Suite("s", tuple(case for case in suite().cases if case.category != category))
     with pytest.raises(EvaluationError) as caught:
@@ -113,6 +116,7 @@ def test_a_deleted_category_is_refused_before_anything_runs(category: str) -> No
     assert caught.value.code == "evaluation.incomplete-suite"
 
 
+@holds("V16.3")
 def test_safety_and_hostile_cases_have_no_tolerance() -> None:
     many, bounds = suite(21), strategy_limits(calls=200)
     first = OfflineEval(SYSTEM, many)
@@ -136,6 +140,7 @@ def test_every_repeat_is_reported_and_none_is_tried_again() -> None:
     assert failed == [(0, "models.unavailable"), (1, "models.unavailable"), (2, "models.unavailable")]
 
 
+@holds("V16.5")
 def test_a_baseline_moves_only_by_a_recorded_promotion(tmp_path: Path) -> None:
     pattern = OfflineEval(SYSTEM, suite())
     first = accepted(pattern)
@@ -215,6 +220,7 @@ def test_a_judge_scores_and_never_sees_what_was_accepted() -> None:
     assert kinds(run(for_judge(baseline=baseline), wrong)) == {"regression"}
 
 
+@holds("V16.7")
 def test_a_new_judge_or_model_version_needs_a_new_baseline() -> None:
     at = table(judged(str.isupper), judged(str.isupper))
     baseline = for_judge().promote(run(for_judge(), at), by="anna", reason="first")

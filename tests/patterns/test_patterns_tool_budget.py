@@ -17,6 +17,7 @@ from bicameral.patterns.integration.tool_call import ToolCalling
 from bicameral.patterns.reasoning.react import ReAct
 from bicameral.patterns.reliability.tool_budget import ToolBudget, schema_tokens
 from bicameral.tools import Origin, Tool, tool
+from invariants import holds
 
 
 def counting_tool(subject: str, about: str = "") -> Tool:
@@ -51,6 +52,7 @@ def notes(outcome: Any, what: str) -> list[dict[str, Any]]:
     return [dict(each.facts) for each in outcome.trace if isinstance(each, NoteEvent) and each.what == what]
 
 
+@holds("V13.1")
 def test_tools_in_the_request_that_is_sent_stay_within_max_tools() -> None:
     there, outcome = budgeted([call("count_parcels_2", place="Ghent")], from_user("How many parcels 2?"), max_tools=3)
     assert outcome.value["result"] == 7
@@ -59,12 +61,14 @@ def test_tools_in_the_request_that_is_sent_stay_within_max_tools() -> None:
     assert "count_parcels_2" in shown
 
 
+@holds("V13.1")
 def test_a_conversation_is_sent_no_more_tools_than_were_chosen() -> None:
     there, outcome = budgeted(["None."], from_user("How many parcels 2 are there?"), inner=ReAct(), max_tools=2)
     assert isinstance(outcome, Answered)
     assert all(0 < len(request.tools) <= 2 for request in there.privileged.asked)
 
 
+@holds("V13.2")
 def test_schema_tokens_stay_within_both_limits() -> None:
     task = from_user("How many rooms are there?")
     for knobs in ({"max_schema_tokens": 150}, {"max_window_share": 0.01, "window": 15_000}):
@@ -82,6 +86,7 @@ def test_a_tool_whose_schema_is_too_large_makes_room_for_the_next() -> None:
     assert "count_rooms" not in offered(there.privileged.asked[0])
 
 
+@holds("V13.3")
 def test_above_the_hard_limit_no_setting_helps() -> None:
     with pytest.raises(CatalogError, match="max_tools is 41"):
         ToolBudget(ToolCalling(), max_tools=41, hard_limit=40)
