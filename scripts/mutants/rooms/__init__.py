@@ -13,6 +13,7 @@ from scripts.mutants.rooms import (
     journal,
     labels,
     models,
+    pattern_invariants,
     patterns,
     plan_choice,
     planning,
@@ -39,6 +40,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *runs.MUTANTS,
     *strategies.MUTANTS,
     *patterns.MUTANTS,
+    *pattern_invariants.MUTANTS,
     *doubts.MUTANTS,
     *find.MUTANTS,
     *boundary.MUTANTS,
@@ -53,6 +55,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *conversations.MUTANTS,
     *trials.MUTANTS,
     *tasks.MUTANTS,
-    *patterns.MUTANTS,
 )
 ROOMS = tuple(dict.fromkeys(mutant.room for mutant in MUTANTS))
