@@ -93,12 +93,12 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "invariants.guard-copy",
+        "invariants.guard-redacts-a-call",
         "patterns/reliability/_guards.py",
-        "_ask_guard",
-        "value=deepcopy(seen.value)",
-        "value=seen.value",
-        "a guard could change what it checks",
+        "run_guards",
+        'isinstance(verdict, Redact) and seam != "call"',
+        "isinstance(verdict, Redact)",
+        "a call that a guard would have otherwise would be made as it was proposed",
         ("tests/patterns/test_patterns_guardrails.py::test_arguments_run_as_they_were_proposed_or_not_at_all",),
     ),
     Mutant(
