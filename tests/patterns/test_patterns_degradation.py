@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, get_type_hints
@@ -42,12 +42,18 @@ from bicameral.patterns.reliability.degradation import (
     TemplatePath,
 )
 from bicameral.patterns.reliability.guardrails import Guard, Refuse
+from bicameral.policy import Policy
+from bicameral.tools import Origin, tool
 from invariants import holds
 
 LATER = TemplatePath("Please try later.")
 QUESTION = program_text("How many live in Ghent?")
 SMALL = Role("Fallback model", "Answer in a few words.", tier="small")
 DOWN = ModelError("models.unavailable", "it does not answer")
+
+
+async def _write(context: Context) -> Labelled[None]:
+    return context.derive(None)
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,8 @@ class Main(Pattern[[Labelled[str]], str]):
 
     async def execute(self, context: Context, /, text: Labelled[str]) -> Labelled[str]:
         self.runs.append(context.path)
+        if self.first == "once":
+            await context.once("write to a store", partial(_write, context))
         if self.first == "send":
             await context.call("send", {"to": "bob@example.com", "body": "hello"})
         if self.first == "read_page":
@@ -256,13 +264,33 @@ def test_a_guard_cannot_be_passed_by_failing_over() -> None:
     assert not there.privileged.asked
 
 
-def test_after_an_effect_only_the_template_answers() -> None:
-    """A second path might send the mail again."""
+@holds("V19.6")
+def test_what_policy_denies_is_answered_by_the_template_alone() -> None:
     there = table(["never"])
-    again = made(Main(DOWN, "send"), SimplerPath(Main(None, "send")))
-    assert served(ran(again, there)) == ("Please try later.", True, "template", "models.unavailable")
-    assert there.world.done == [("send", ("bob@example.com", "hello"))]
-    assert served(ran(made(Main(DOWN), SimplerPath(Main(None, "send"))), there))[:3] == ("270,473", True, "model")
+    never = '@id("never")\nforbid (principal, action == Action::"call", resource in Tool::"send");'
+    there.desk = replace(there.desk, policy=Policy.parse(never, registry=there.desk.registry))
+    pattern = GracefulDegradation(Main(None, "send"), ("run",), {"run": SimplerPath(SMALL)}, LATER)
+    assert served(ran(pattern, there)) == ("Please try later.", True, "template", "policy.denied")
+    assert there.world.done == []
+    assert not there.privileged.asked
+
+
+@pytest.mark.parametrize(("first", "template"), [("send", True), ("once", True), ("", False), ("read_page", False)])
+def test_after_an_effect_only_the_template_answers(first: str, template: bool) -> None:
+    """A second path might send the mail again."""
+    there = table()
+    outcome = ran(made(Main(DOWN, first), SimplerPath(Main())), there)
+    assert served(outcome)[:3] == (("Please try later.", True, "template") if template else ("270,473", True, "model"))
+
+
+def test_after_a_call_that_may_have_had_an_effect_only_the_template_answers() -> None:
+    @tool(name="send", effect="send", purpose={"to": "directs", "body": "carries"}, origins=Origin("system"))
+    def cut_off(to: str, body: str) -> str:
+        """Send a mail."""
+        raise ToolError("tools.timeout", "the connection was cut off")
+
+    outcome = ran(made(Main(None, "send"), SimplerPath(Main()), "tools"), table(tools=[cut_off]))
+    assert served(outcome) == ("Please try later.", True, "template", "tools.timeout")
 
 
 def test_a_persons_no_is_not_caught() -> None:

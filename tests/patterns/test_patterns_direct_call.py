@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -16,19 +16,21 @@ from bicameral.errors import CatalogError, ToolError
 from bicameral.journal import open_journal_at
 from bicameral.labels import TRUSTED_USER
 from bicameral.models import LocalProvider, Message
-from bicameral.patterns import DirectCall, GaveUp, program_text, untrusted_value
+from bicameral.patterns import DirectCall, GaveUp, ZeroShot, program_text, untrusted_value
 from bicameral.patterns.integration.direct_call import Parameters, RequestCheck, ToolBreakers
 from bicameral.patterns.kernel import (
     NoteEvent,
     PatternWork,
     from_user,
+    pattern_tool,
     replay_pattern,
     resume_pattern,
     run_pattern,
 )
+from bicameral.policy import Policy
 from bicameral.runs import Answers, ApprovalQuestion, Suspend
 from bicameral.secrets import isolate_secrets, register_secret
-from bicameral.tools import Origin, Tool, tool
+from bicameral.tools import Origin, Registry, Tool, tool
 from invariants import holds
 
 DOWN = ToolError("tools.unreachable", "nobody answers")
@@ -113,6 +115,18 @@ def test_a_tool_that_asks_a_model_is_stopped_before_the_model_is_asked() -> None
     assert not there.privileged.asked
 
 
+@holds("I1.1")
+def test_a_pattern_as_a_tool_is_stopped_before_a_model_is_asked() -> None:
+    there = table(["1.25"])
+    expert = pattern_tool(ZeroShot(), [], lambda: there.desk, name="ask_expert", about="Ask an expert.")
+    registry = Registry([expert])
+    there.desk = replace(there.desk, registry=registry, policy=Policy((), registry))
+    outcome = asyncio.run(DirectCall("ask_expert").run(there.desk, {"request": program_text("Which rate?")}))
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == "pattern.model-in-path"
+    assert not there.privileged.asked
+
+
 # The check ------------------------------------------------------------------------------------------------------------
 
 
@@ -161,6 +175,24 @@ def test_the_check_comes_before_the_wire_and_is_on_record(currency: str, check: 
     assert service.requests == ["USD"] * sent
     kinds = [each.what if isinstance(each, NoteEvent) else type(each).__name__ for each in outcome.trace]
     assert kinds == (["checked", "ToolCallEvent", "attempt"] if sent else [])
+
+
+def test_a_check_cannot_change_what_is_sent() -> None:
+    sent: list[Any] = []
+
+    @tool(effect="read", outbound=False, origins=Origin("system"), purpose={"names": "selects"})
+    def look_up(names: list[str]) -> int:
+        """How many there are."""
+        sent.extend(names)
+        return len(names)
+
+    def bends(values: Any) -> None:
+        values["names"].append("root")
+
+    there = table(tools=[look_up])
+    outcome = asyncio.run(DirectCall("look_up", check=bends).run(there.desk, {"names": from_user(["ada"])}))
+    assert answered(outcome).value == 1
+    assert sent == ["ada"]
 
 
 def test_words_of_a_check_about_untrusted_values_reach_no_error() -> None:

@@ -14,12 +14,13 @@ from patterns_world import EVE, HOSTILE, Script, Speaker, Table, World, answered
 from bicameral.errors import CatalogError
 from bicameral.journal import open_journal_at
 from bicameral.models import LocalProvider, ModelReply, ModelRequest, ToolCall
-from bicameral.patterns import Exhausted, GaveUp, SingleAgent, program_text, untrusted_value
-from bicameral.patterns.kernel import NoteEvent, replay_pattern
+from bicameral.patterns import Exhausted, GaveUp, SingleAgent, ZeroShot, program_text, untrusted_value
+from bicameral.patterns.kernel import NoteEvent, pattern_tool, replay_pattern
 from bicameral.patterns.orchestration.single_agent import AGENT, DELEGATION
 from bicameral.patterns.strategies import ModelPair
+from bicameral.policy import Policy
 from bicameral.sessions import Chambers, Quarantined
-from bicameral.tools import Origin, Tool, tool
+from bicameral.tools import Origin, Registry, Tool, tool
 from invariants import holds
 
 
@@ -119,6 +120,19 @@ def test_a_tool_that_delegates_is_refused_and_can_be_left_out() -> None:
 
 
 # The bounds -----------------------------------------------------------------------------------------------------------
+
+
+@holds("O1.2")
+def test_a_pattern_as_a_tool_is_refused() -> None:
+    there = table(["done"])
+    expert = pattern_tool(ZeroShot(), [], lambda: there.desk, name="ask_expert", about="Ask an expert.")
+    registry = Registry([*numbered_tools(1), expert])
+    there.desk = replace(there.desk, registry=registry, policy=Policy((), registry))
+    outcome = ran(there)
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == "pattern.delegates"
+    assert not there.privileged.asked
+    assert ran(there, SingleAgent(tools=("tool_0",))).ok
 
 
 @holds("O1.3")

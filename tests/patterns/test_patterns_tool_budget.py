@@ -142,6 +142,7 @@ def test_untrusted_words_that_choose_tools_leave_their_label() -> None:
     assert not there.privileged.asked
 
 
+@holds("V13.6")
 def test_the_trace_lists_tools_that_were_shown_and_not_used() -> None:
     _, outcome = budgeted([call("count_orders_0", place="x")], from_user("?"), TOOLS[:3])
     assert notes(outcome, "tools-unused") == [{"count": 2, "names": "count_invoices_0, count_parcels_0"}]

@@ -6,6 +6,7 @@ from scripts.mutants.mutant import Mutant
 from scripts.mutants.rooms import (
     binding,
     boundary,
+    compositions,
     configuration,
     conversations,
     doubts,
@@ -41,6 +42,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *strategies.MUTANTS,
     *patterns.MUTANTS,
     *pattern_invariants.MUTANTS,
+    *compositions.MUTANTS,
     *doubts.MUTANTS,
     *find.MUTANTS,
     *boundary.MUTANTS,

@@ -81,9 +81,12 @@ from bicameral.runs._inputs import (
 )
 from bicameral.runs._model_calls import (
     AskModel as AskModel,
+    CutOff as CutOff,
     ModelAnswer as ModelAnswer,
     cut_off_as_recorded as cut_off_as_recorded,
+    is_cut_off as is_cut_off,
     recorded_error as recorded_error,
+    wait_if_cut_off as wait_if_cut_off,
 )
 from bicameral.runs._observability import EventWriter as EventWriter
 from bicameral.runs._outcome import (

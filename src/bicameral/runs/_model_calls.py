@@ -120,22 +120,42 @@ def is_recorded_failure(error: BicameralError) -> bool:
 
 # A part of a pattern that is cut off by time, or because enough others have answered, got as far as it got. Whoever
 # runs it again must not let it get further, also where it would now have the time.
-_CUT_OFF: ContextVar[bool] = ContextVar("bicameral-cut-off", default=False)
+class CutOff:
+    """Whether a part may do what is not recorded; one inside a part that may not, may not either."""
+
+    __slots__ = ("_around", "is_active")
+
+    def __init__(self, around: CutOff | None, *, active: bool) -> None:
+        self._around = around
+        self.is_active = active
+
+    @property
+    def holds(self) -> bool:
+        return self.is_active or (self._around is not None and self._around.holds)
+
+
+_CUT_OFF: ContextVar[CutOff | None] = ContextVar("bicameral-cut-off", default=None)
 
 
 @contextmanager
-def cut_off_as_recorded() -> Generator[None]:
-    """Whatever is not recorded is not done inside: it waits until it is cancelled."""
-    token = _CUT_OFF.set(True)
+def cut_off_as_recorded(*, active: bool = True) -> Generator[CutOff]:
+    """Whatever is not recorded is not done inside, once it is active: it waits until it is cancelled."""
+    cut_off = CutOff(_CUT_OFF.get(), active=active)
+    token = _CUT_OFF.set(cut_off)
     try:
-        yield
+        yield cut_off
     finally:
         _CUT_OFF.reset(token)
 
 
+def is_cut_off() -> bool:
+    """Whether this is done again in a part that was cut off."""
+    return (found := _CUT_OFF.get()) is not None and found.holds
+
+
 async def wait_if_cut_off() -> None:
     """Wait for the cancellation of a part that did not get beyond this step when it was recorded."""
-    if _CUT_OFF.get():
+    if is_cut_off():
         await asyncio.get_running_loop().create_future()
 
 

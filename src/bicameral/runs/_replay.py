@@ -117,10 +117,6 @@ async def _run_again(
             told_of = {"doubts": work.doubts, "citations": work.citations}
         done = tuple(handler.effects)
         outcome = Finished(record.run, answer, seconds, effects=done, shade=work.answer_labels, **told_of)
-    if record.plan is None:
-        # Parts of a pattern end in any order, and the effects have that of the run.
-        order = {step: number for number, step in enumerate(record.finished)}
-        handler.effects.sort(key=lambda done: order.get(done.step, len(order)))
     handler.differences += _end_differences(record, outcome, handler)
     return Replayed(record.run, not handler.differences, tuple(handler.differences), outcome)
 
@@ -183,11 +179,16 @@ def _end_differences(record: RunRecord, outcome: RunOutcome, handler: RecordedEf
     if record.end.kind != kind:
         yield f"the end was {record.end.kind!r} and is {kind!r} in the replay"
         return
+    recorded: dict[str, Any] = dict(record.end.body)
     facts["effects"] = [done.to_json() for done in handler.effects]
+    if record.plan is None:
+        # Parts of a pattern end in any order.
+        for each in (facts, recorded):
+            each["effects"] = sorted(each.get("effects", ()), key=lambda done: str(done["step"]))
     yield from (
         f"the {name} differs from the record"
         for name, value in facts.items()
-        if not is_same_json(record.end.body.get(name), value)
+        if not is_same_json(recorded.get(name), value)
     )
     if kind == "run-finished":
         yield from (f"step {step} was recorded and not run again" for step in handler.unused_steps())

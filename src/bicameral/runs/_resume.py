@@ -39,7 +39,7 @@ from bicameral.runs._effects import (
 from bicameral.runs._engine import PlanEngine
 from bicameral.runs._inputs import StartState
 from bicameral.runs._lookups import Lookups
-from bicameral.runs._model_calls import AskModel, ModelAnswer, recorded_error, wait_if_cut_off
+from bicameral.runs._model_calls import AskModel, ModelAnswer, is_cut_off, recorded_error, wait_if_cut_off
 from bicameral.runs._observability import EventWriter
 from bicameral.runs._outcome import (
     MAX_ALERTS,
@@ -257,7 +257,8 @@ class ResumingEffectHandler:
 
     def record_note(self, step: str, facts: dict[str, Any]) -> None:
         if self._recorded.recorded_note(step) is None:
-            self._live.record_note(step, facts)
+            if not is_cut_off():
+                self._live.record_note(step, facts)
             return
         self._recorded.record_note(step, facts)
         self._raise_on_difference()

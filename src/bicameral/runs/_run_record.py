@@ -41,6 +41,7 @@ from bicameral.runs._model_calls import (
     AskModel,
     ModelAnswer,
     answer_from_record,
+    is_cut_off,
     is_same_json,
     recorded_error,
     recount_reading,
@@ -294,7 +295,9 @@ class RecordedEffectHandler:
 
     def record_note(self, step: str, facts: dict[str, Any]) -> None:
         """Compare a note of a pattern with the record."""
-        self._compare(step, self._notes.get(step, {}), facts)
+        # A part that was cut off between two recorded steps may come to a note now that it did not come to then.
+        if step in self._notes or not is_cut_off():
+            self._compare(step, self._notes.get(step, {}), facts)
 
     def record_held_call(
         self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], labels: StepLabels

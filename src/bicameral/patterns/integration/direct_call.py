@@ -33,6 +33,7 @@ from bicameral.patterns.strategies import parse_arguments
 from bicameral.routing import BreakerSettings, CircuitBreaker
 from bicameral.runs import TRANSIENT_CODES, CallAttempts, use_call_attempts
 from bicameral.tools import Origin, Tool, tool
+from bicameral.types import to_plain
 
 Parameters = Mapping[str, Any] | Labelled[Any]
 RequestCheck = Callable[[Mapping[str, Any]], str | None]
@@ -133,7 +134,8 @@ class DirectCall(Pattern[[Parameters], Any]):
             # Whether anything is sent depends on the values now, so that the call has their labels.
             part.read_label = label
             try:
-                problem = self.check(dict(parsed))
+                # A copy: what is checked is what is sent, whatever the check does with it.
+                problem = self.check({name: to_plain(each) for name, each in parsed.items()})
             except Exception as error:
                 raise _bad_request_error(self.tool, f"the check failed with {type(error).__name__}") from None
             if problem is not None:

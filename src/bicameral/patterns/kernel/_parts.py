@@ -7,9 +7,11 @@ answered, is recorded: whoever runs the pattern again cuts it off at the same pl
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Self, TypeVar
 
@@ -18,12 +20,17 @@ from bicameral.labels import Labelled, join, join_all, label_tree_from_json
 from bicameral.limits import STRATEGY, BudgetSpent, LimitReached, Limits, Meter, charge_to
 from bicameral.patterns._conversation import FINAL_CODES
 from bicameral.patterns.kernel._state import ContextState, PartLife, PlaceNumbers
-from bicameral.runs import Suspend, cut_off_as_recorded, label_tree_json
+from bicameral.runs import CutOff, Suspend, cut_off_as_recorded, is_cut_off, label_tree_json, wait_if_cut_off
 from bicameral.telemetry import span
 
 T = TypeVar("T")
-_MAX_IDLE_TURNS = 10_000
-"""Turns of the event loop after which a part that is run again counts as one that took another way."""
+_IDLE_TURNS = 1_000
+_IDLE_SECONDS = 5.0
+"""How long a part that is run again may take for what is recorded of it; after that it has taken another way."""
+_RECORDED_SECONDS = 3600.0
+"""The time limit of a part that is run again, whose end is in the record."""
+_WITHIN_LIMITS: dict[str, Any] = {"bound": None}
+"""What is recorded of a part that reached none of its own limits."""
 _CLEANUP_SECONDS = 2.0
 """How long a part that was cancelled has to end. After that nobody waits for it; it can do nothing any more."""
 _POLL_SECONDS = 0.05
@@ -113,6 +120,9 @@ class Parts(ContextState):
             recorded = self.shared.handler.recorded_note(place)
             why = await self._run_some(runs, width, quorum, timeout, recorded)
             _raise_if_suspended(runs)
+            if recorded is None:
+                # In a part that was cut off before it came here, it does not come further now.
+                await wait_if_cut_off()
             cut = {number: run.is_started for number, run in enumerate(runs) if run.is_cut}
             label = join_all((self.read_label, *(run.part.read_label for run in runs if cut)))
             if recorded is not None:
@@ -141,7 +151,7 @@ class Parts(ContextState):
     ) -> None:
         """Run one part when there is room for it, unless there is enough. Only what ends the other parts is raised."""
         async with room:
-            if is_enough is not None and is_enough():
+            if is_enough is not None and is_enough() and not self.shared.handler.has_unused(run.part.place):
                 return
             run.is_started = True
             try:
@@ -177,7 +187,7 @@ class Parts(ContextState):
             return recorded is None and quorum is not None and results >= quorum
 
         async def start(number: int, run: _PartRun[Self, T]) -> None:
-            with cut_off_as_recorded() if number in cut else nullcontext():
+            with cut_off_as_recorded(active=number in cut) as run.cut_off:
                 await self._run_in(room, run, is_enough)
 
         with charge_to(meter):
@@ -186,7 +196,15 @@ class Parts(ContextState):
             tasks = {asyncio.create_task(start(number, run)): number for number, run in begin}
         try:
             if recorded is None:
-                return await self._until_enough(set(tasks), is_enough, seconds, meter)
+                why = await self._until_enough(set(tasks), is_enough, seconds, meter)
+                # A run that is resumed comes to all that it had done before, and no further.
+                unfinished = [runs[number] for task, number in tasks.items() if not task.done()]
+                for run in unfinished:
+                    if run.cut_off is not None:
+                        run.cut_off.is_active = True
+                for run in unfinished:
+                    await self._until_used(run.part)
+                return why
             await self._until_as_recorded(tasks, runs, cut)
             return str(recorded["why"])
         finally:
@@ -217,11 +235,12 @@ class Parts(ContextState):
 
     async def _until_used(self, part: ContextState) -> None:
         """Wait until a part has asked for all that is recorded of it."""
-        # Recorded replies come at once, so that a part which comes to none for so long has taken another way.
-        for _ in range(_MAX_IDLE_TURNS):
-            if not self.shared.handler.has_unused(part.place):
+        # Recorded replies come at once. What a pattern computes in between, in a thread perhaps, takes its time.
+        until = time.monotonic() + _IDLE_SECONDS
+        for turn in itertools.count():
+            if not self.shared.handler.has_unused(part.place) or time.monotonic() > until:
                 return
-            await asyncio.sleep(0)
+            await asyncio.sleep(0 if turn < _IDLE_TURNS else _POLL_SECONDS / 10)
 
     def ends_run(self, error: BicameralError) -> bool:
         """Whether this error of a part ends the other parts: the limit or the refusal was not the part's own."""
@@ -236,21 +255,23 @@ class Parts(ContextState):
     async def within_limits(self, bounds: Limits) -> AsyncGenerator[Self]:
         """This context with its own limits, in addition to those around it.
 
-        A limit that is reached is recorded: a replay ends what is inside where it ended, whatever the time says.
+        How it ended is recorded: a replay ends what is inside where it ended, whatever the time says.
         """
         place = self.step_name("limits")
+        recorded = self.shared.handler.recorded_note(place)
+        reached = recorded if recorded is not None and recorded["bound"] is not None else None
+        if recorded is not None or is_cut_off():
+            # It ends where it ended then, or is cut off from outside.
+            bounds = replace(bounds, seconds=_RECORDED_SECONDS)
         meter = Meter(bounds, above=self.meter)
         inner = self._inner(place=f"{place}/", meter=meter, life=PartLife(self.life), reads_for=self)
-        reached = self.shared.handler.recorded_note(place)
         try:
-            async with meter.running():
-                if reached is None:
-                    yield inner
-                else:
-                    async with self._cut_off(inner):
-                        yield inner
+            async with meter.running(), self._cut_off(inner) if reached else self._time_after_record(inner):
+                yield inner
+            self.shared.handler.record_note(place, _WITHIN_LIMITS)
         except LimitReached as error:
             if error.counter is not meter:
+                self.shared.handler.record_note(place, _WITHIN_LIMITS)
                 raise
             if reached is not None:
                 error = LimitReached(STRATEGY, reached["bound"], reached["spent"], reached["limit"], meter)
@@ -258,8 +279,30 @@ class Parts(ContextState):
             facts: dict[str, Any] = {"bound": error.bound, "spent": error.spent, "limit": error.limit}
             self.shared.handler.record_note(place, facts | {"shade": label_tree_json(inner.read_label)})
             raise error from None
+        except BicameralError:
+            self.shared.handler.record_note(place, _WITHIN_LIMITS)
+            raise
         finally:
             inner.life.end()
+
+    @asynccontextmanager
+    async def _time_after_record(self, inner: Self) -> AsyncGenerator[None]:
+        """Let the time of a part begin where its record ends: what it had done before, it must come to again."""
+
+        async def wait() -> None:
+            with inner.meter.pause_for_person():
+                await self._until_used(inner)
+
+        if not self.shared.handler.has_unused(inner.place):
+            yield
+            return
+        watching = asyncio.create_task(wait())
+        # The pause begins before anything else does.
+        await asyncio.sleep(0)
+        try:
+            yield
+        finally:
+            watching.cancel()
 
     @asynccontextmanager
     async def _cut_off(self, inner: Self) -> AsyncGenerator[None]:
@@ -272,7 +315,10 @@ class Parts(ContextState):
         with cut_off_as_recorded():
             watching = asyncio.create_task(expire())
             try:
-                yield
+                with suppress(BicameralError):
+                    yield
+                # Without what took its time then it may come to an end now, which it did not.
+                await wait_if_cut_off()
             finally:
                 watching.cancel()
 
@@ -311,6 +357,7 @@ class _PartRun(Generic[C, T]):
     work: Callable[[C], Awaitable[Labelled[T]]]
     result: Labelled[T] | BicameralError | None = None
     suspended: Suspend | None = None
+    cut_off: CutOff | None = None
     is_started: bool = False
     is_cut: bool = False
 

@@ -113,7 +113,7 @@ class _PatternRunner(PartOfRun):
         depth = _DEPTH.get() + 1
         if depth > MAX_DEPTH:
             raise RunError(
-                "pattern.too-deep",
+                "pattern.too-nested",
                 f"{self.name!r}: patterns are tools of each other more than {MAX_DEPTH} deep",
                 fix="Give the inner pattern fewer tools.",
             )

@@ -25,6 +25,7 @@ from bicameral.patterns.kernel import (
 )
 from bicameral.patterns.reasoning.react import answer_with_tools
 from bicameral.patterns.strategies import list_tools
+from bicameral.runs import PartOfRun
 from bicameral.tools import Origin, Tool, tool
 
 AGENT = Role(
@@ -36,7 +37,7 @@ AGENT = Role(
     max_tokens=256,
 )
 DELEGATION = "agent-delegation"
-"""The capability of a tool that starts an agent, hands over to one or asks one."""
+"""The capability of a tool that starts an agent, hands over to one or asks one, where only its author knows that."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class SingleAgent(Pattern[[Labelled[str]], str]):
                 expected=f"at most {self.max_tools}",
                 fix="Name those that are needed with `tools`, or split the work (O3, O14).",
             )
-        if found := next((each.name for each in registry if DELEGATION in each.capabilities), None):
+        if found := next((each.name for each in registry if _delegates(each)), None):
             raise RunError(
                 "pattern.delegates",
                 f"the tool {found!r} starts another agent",
@@ -134,6 +135,11 @@ class SingleAgent(Pattern[[Labelled[str]], str]):
                 expected=f"at most {self.window * self.context_share:.0f}",
                 fix="Cut the request up (O2), or work on it in contexts of their own (O17).",
             )
+
+
+def _delegates(tool: Tool) -> bool:
+    """Whether a tool starts another agent: a pattern or an agent as a tool does, and one that says so."""
+    return isinstance(tool.run, PartOfRun) or DELEGATION in tool.capabilities
 
 
 # An example ---------------------------------------------------------------------------------------------------------

@@ -195,18 +195,20 @@ class GracefulDegradation(Pattern[P, ServedAnswer], Generic[P]):
         return main_tokens >= self.min_gain * fallback_tokens
 
     async def execute(self, context: Context, /, *args: P.args, **kwargs: P.kwargs) -> Labelled[ServedAnswer]:
-        begun, path = len(context.shared.trace), f"{context.path}main"
+        entered: list[Context] = []
         try:
-            answer = await context.run_part("main", lambda part: self._run_main(part, args, kwargs))
+            answer = await context.run_part("main", lambda part: self._run_main(part, entered, args, kwargs))
         except BicameralError as error:
             if context.ends_run(error):
                 raise
-            changed = _has_changed(context, begun, path)
-            return await self._serve_instead(context, error.code, (args, kwargs), changed=changed)
+            return await self._serve_instead(context, error.code, (args, kwargs), changed=_has_changed(entered[0]))
         await self._keep(context, (args, kwargs), answer)
         return map_labelled(answer, _main_answer)
 
-    async def _run_main(self, part: Context, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Labelled[Any]:
+    async def _run_main(
+        self, part: Context, entered: list[Context], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Labelled[Any]:
+        entered.append(part)
         if self.bounds is None:
             return await self.main.execute(part, *args, **kwargs)
         async with part.within_limits(self.bounds) as inner:
@@ -292,14 +294,15 @@ def _is_refusal(code: str) -> bool:
     return code in REFUSALS or code.partition(".")[0] in REFUSALS
 
 
-def _has_changed(context: Context, begun: int, path: str) -> bool:
-    """Whether a call of the failed work has changed something, or may have."""
-    calls = (each for each in context.shared.trace[begun:] if isinstance(each, ToolCallEvent))
+def _has_changed(main: Context) -> bool:
+    """Whether the failed work has changed something, or may have: by a call of a tool, or by work done once."""
+    shared = main.shared
+    if any(each.step.startswith(main.place) for each in shared.handler.effects):
+        return True
+    # A call that failed is no effect that is known, and may have been one.
+    calls = (each for each in shared.trace if isinstance(each, ToolCallEvent) and each.at.startswith(main.path))
     return any(
-        each.at.startswith(path)
-        and each.error not in _NOT_CALLED
-        and (found := context.shared.registry.get(each.tool)) is not None
-        and found.changes
+        each.error not in _NOT_CALLED and (found := shared.registry.get(each.tool)) is not None and found.changes
         for each in calls
     )
 
