@@ -67,8 +67,24 @@ class Stage:
     def folder(self) -> Path:
         return self.root / f"scene {next(self.numbers)}"
 
-    def scene(self, example: PatternExample, seed: int, **options: Any) -> Scene:
-        return make_scene(example, self.folder(), seed, journal=self.journal, **options)
+    def scene(
+        self,
+        example: PatternExample,
+        seed: int,
+        *,
+        change: Callable[[tuple[Any, ...]], tuple[Any, ...]] = lambda args: args,
+        model_fault: Callable[[int], Fault | None] = lambda number: None,
+        tool_fault: Callable[[int], bool] = lambda number: False,
+    ) -> Scene:
+        return make_scene(
+            example,
+            self.folder(),
+            seed,
+            journal=self.journal,
+            change=change,
+            model_fault=model_fault,
+            tool_fault=tool_fault,
+        )
 
     def run(self, scene: Scene) -> Outcome[Any]:
         """Run a scene and replay it from its record: the same happens again, nobody is asked, nothing has an effect."""
@@ -97,6 +113,8 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 
 Check = Callable[[PatternExample, Stage], None]
+UNTRUSTED = object()
+"""Stands for an answer that is untrusted, or for none."""
 
 
 def check_chambers(scene: Scene, outcome: Outcome[Any]) -> None:
@@ -147,12 +165,11 @@ def check_hostile_inputs(example: PatternExample, stage: Stage) -> None:
             outcome = stage.run(scene)
             check_chambers(scene, outcome)
             check_told(outcome)
-            trusted = isinstance(outcome, Answered) and outcome.label.trusted
+            answer = outcome.value if isinstance(outcome, Answered) and outcome.label.trusted else UNTRUSTED
             if len(places) == 1:
-                assert not trusted, "there is nothing else to answer from"
+                assert answer is UNTRUSTED, "there is nothing else to answer from"
                 assert scene.world.effects == []
-            prompts = sorted(scene.questions.prompts("privileged"))
-            seen.append((prompts, scene.world.effects, trusted, outcome.value if trusted else None))
+            seen.append((sorted(scene.questions.prompts("privileged")), scene.world.effects, answer))
         assert seen[0] == seen[1], place
 
 
