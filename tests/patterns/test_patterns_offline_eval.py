@@ -109,6 +109,7 @@ def test_the_hash_of_the_cases_is_constant_during_a_run() -> None:
 
 @holds("V16.2")
 @pytest.mark.parametrize("category", REQUIRED_CATEGORIES)
+@holds("V16.2")
 def test_a_deleted_category_is_refused_before_anything_runs(category: str) -> None:
     fewer = Suite("s", tuple(case for case in suite().cases if case.category != category))
     with pytest.raises(EvaluationError) as caught:
