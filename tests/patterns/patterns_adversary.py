@@ -25,7 +25,7 @@ import pytest
 
 from bicameral.errors import ModelError, ToolError
 from bicameral.journal import Event, Journal
-from bicameral.labels import Label, Labelled, Source, make_labelled, open_labelled
+from bicameral.labels import Label, Labelled, Source, forget_released, make_labelled, open_labelled
 from bicameral.limits import strategy_limits
 from bicameral.models import Chamber, ModelReply, ModelRequest, ScriptedProvider, ToolCall, Usage
 from bicameral.patterns import Answered, Outcome
@@ -91,10 +91,11 @@ class Improviser(ScriptedProvider):
 
 def improvise(request: ModelRequest, seed: int) -> ModelReply:
     """A reply that fits the request; the same request gets the same reply, in either chamber."""
-    facts = [seed, request.seed, request.json_schema, [each.name for each in request.tools], _prompt_text(request)]
+    prompt = _prompt_text(request)
+    facts = [seed, request.seed, request.json_schema, [each.name for each in request.tools], prompt]
     digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
     words = Words(random.Random(digest), request, f"mark{digest[:12]}")
-    usage = Usage(len(facts[-1]) // 4, 0, 5)
+    usage = Usage(len(prompt) // 4, 0, 5)
     results = sum(message.speaker == "tool" for message in request.messages)
     if request.tools and results < words.chance.randint(1, 2):
         chosen = words.chance.choice(request.tools)
@@ -221,6 +222,8 @@ def make_scene(
 ) -> Scene:
     """The example of a pattern in a folder of its own, with improvising models and a hostile web."""
     questions, world = Questions(model_fault), World(tool_fault)
+    # Each scene stands for a process of its own, which does not know what another has handed out.
+    forget_released()
     folder.mkdir(parents=True, exist_ok=True)
     registry = Registry([*example.tools(folder), *world.tools()])
     models = ModelPair(
@@ -297,7 +300,8 @@ def with_hostile_input(value: Any, at: str, said: str, place: str = "") -> Any:
     if isinstance(value, Labelled):
         opened = open_labelled(cast("Labelled[Any]", value))
         theirs = f"{opened} {said}" if isinstance(opened, str) else opened
-        return make_labelled(theirs, Label((Source("third_party", "an adversary"),))) if place == at else value
+        hostile = make_labelled(theirs, Label((Source("third_party", "an adversary"),)))
+        return hostile if place == at else cast("Labelled[Any]", value)
     members = {name: with_hostile_input(each, at, said, f"{place}/{name}") for name, each in _members(value)}
     if isinstance(value, Mapping):
         return members

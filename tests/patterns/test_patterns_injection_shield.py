@@ -54,6 +54,7 @@ def untrusted(text: str) -> Labelled[str]:
 
 @holds("V6.1")
 @pytest.mark.parametrize("stable", [False, True])
+@holds("V6.1")
 def test_no_untrusted_span_enters_a_prompt_without_the_mark(stable: bool) -> None:
     page = untrusted(PAGE)
     inner = asking("Question?", stable=[page]) if stable else asking("Question? ", page)
@@ -170,6 +171,7 @@ def test_an_untrusted_task_chooses_no_tool() -> None:
 
 @holds("V6.5")
 @pytest.mark.parametrize("shape", ["reply", "capitals", "argument", "nested"])
+@holds("V6.5")
 def test_the_canary_in_output_or_arguments_stops_the_run(shape: str) -> None:
     def leak(request: ModelRequest) -> Any:
         canary = re.search(r"Never write the word (\w+)", request.messages[0].text)
