@@ -37,6 +37,7 @@ from bicameral.patterns.strategies import ModelPair, Runtime
 from bicameral.policy import Policy
 from bicameral.sessions import Chambers, Quarantined
 from bicameral.tools import Registry, Tool
+from scripts.invariants import measure_coverage
 
 COMPOSED_MODEL = "0.5b"
 """Who plays the privileged side of compositions, if nothing else is asked for."""
@@ -102,7 +103,7 @@ async def measure_example(id: str, chambers: Chambers) -> Row:
         folder = Path(name)
         pattern = example.make(folder)
         sizes = _counted(example.sizes(folder))
-        expected = estimate(stack_of(pattern.architecture(sizes={"": sizes})), sizes).expected
+        expected = estimate(stack_of(pattern.architecture(sizes={"": sizes})), sizes).total
         return await _measure(
             id, pattern, example.arguments(folder), example.tools(folder), expected, example.is_correct, chambers
         )
@@ -220,8 +221,6 @@ def _mean(errors: Iterable[float]) -> float | None:
 
 
 def main(given: list[str] | None = None) -> int:
-    from scripts.invariants import measure_coverage
-
     chosen = options(given)
     examples, composed = asyncio.run(measure_all(chosen))
     rows = [*examples, *composed]

@@ -309,3 +309,15 @@ def test_code_and_traces_that_cannot_be_read_end_with_two(world: World, words: t
     result = world.call("lint", *words)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_names_in_code_and_of_files_do_nothing_to_a_terminal(world: World) -> None:
+    name = "own\x1b]0;owned\x07\u202e\n.py"
+    world.write(name, CODE.replace('name="Writer"', 'name="W\\x1b[2J\\u202er"').replace("publish", "pu\u0431lish_post"))
+    world.write("bad\x1b[31m.py", "def (\n")
+    for words in ((), ("--format", "json"), ("--format", "sarif")):
+        for what in (".", name):
+            shown = world.call("lint", what, *words)
+            assert shown.exit_code == 1, shown.output
+            assert not {"\x1b", "\x07", "\u202e"} & set(shown.output)
+    assert not {"\x1b", "\x07"} & set(world.call("lint", "bad\x1b[31m.py").output)

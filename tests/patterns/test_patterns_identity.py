@@ -28,6 +28,7 @@ from bicameral.patterns import (
     ReAct,
     ReWOO,
     Role,
+    SkillAccumulation,
     from_user,
     program_text,
     untrusted_value,
@@ -40,6 +41,7 @@ from bicameral.patterns.humanizer.identity import (
     IdentityStore,
     IdentityUpdate,
 )
+from bicameral.patterns.humanizer.skills import SkillStore
 from bicameral.patterns.kernel import ModelCallEvent, NoteEvent, replay_pattern, replay_run
 from bicameral.records import Records
 from bicameral.types import ANY, to_plain
@@ -384,6 +386,12 @@ def test_a_run_is_replayed_with_the_identity_that_it_had(tmp_path: Path) -> None
         replayed = asyncio.run(replay_run(journal, outcome.run, there.desk.registry, there.desk.policy))
         assert replayed.differences == ()
         assert len(store.history()) == 2
+        # In another place there is nothing but the record.
+        gone = IdentityPersistence(replace(store, place=tmp_path / "elsewhere" / "records.db"))
+        desk = there.desk
+        elsewhere = asyncio.run(replay_pattern(journal, outcome.run, desk.registry, desk.policy, pattern=gone))
+        assert [each for each in elsewhere.differences if "settings" not in each] == []
+        assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_change_is_written_once_however_often_its_run_is_replayed(tmp_path: Path) -> None:
@@ -398,6 +406,25 @@ def test_a_change_is_written_once_however_often_its_run_is_replayed(tmp_path: Pa
         )
         assert replayed.differences == ()
     assert (len(store.history()), len(owner.shown)) == (2, 1)
+
+
+@pytest.mark.parametrize("kind", [IdentityStore, SkillStore])
+def test_the_password_of_a_database_is_in_no_record_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[IdentityStore] | type[SkillStore]
+) -> None:
+    monkeypatch.setattr("bicameral.postgres.RECONNECT_SECONDS", 0.05)
+    store = kind("postgresql://ann:correct-horse-battery@127.0.0.1:1/none")
+    assert "correct-horse" not in repr(store)
+    with open_journal_at(tmp_path / "journal.db") as journal:
+        desk = table(journal=journal).desk
+        if isinstance(store, IdentityStore):
+            outcome = asyncio.run(IdentityPersistence(store).run(desk, program_text("x")))
+        else:
+            skills = SkillAccumulation(store, lambda task, steps: "unknown")
+            outcome = asyncio.run(skills.run(desk, program_text("x"), ()))
+        assert refused(outcome) == "records.lost"
+        assert "correct-horse" not in str(outcome)
+    assert b"correct-horse" not in (tmp_path / "journal.db").read_bytes()
 
 
 # History ------------------------------------------------------------------------------------------------------------
@@ -541,7 +568,7 @@ def test_whoever_drafts_changes_does_not_work_in_a_session_of_the_agent(tmp_path
 
     there = table([draft(("add", "style", "Rhymes."))])
     agent = IdentityPersistence(store, inner=Drafting())
-    assert refused(asyncio.run(agent.run(there.desk, program_text("Rhyme.")))) == "pattern.store-in-use"
+    assert refused(asyncio.run(agent.run(there.desk, program_text("Rhyme.")))) == "records.in-use"
     assert len(store.history()) == 1
     # On its own it is another session, without the block at the head of its prompt.
     between = table([draft(("add", "style", "Rhymes."))])

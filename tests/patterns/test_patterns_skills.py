@@ -536,6 +536,27 @@ async def refusing(skill: Skill) -> bool:
     return False
 
 
+def test_a_use_that_is_recorded_again_with_its_key_is_one_use(tmp_path: Path) -> None:
+    """What a run does that is resumed after its process died while it wrote."""
+    store = SkillStore(tmp_path / "records.db")
+    stored(store, "alpha")
+
+    def use(key: str) -> int:
+        return store.record_use("s1", task="t", values={}, ok=True, tokens=1, label=TRUSTED_USER, key=key).uses
+
+    assert [use("run 1"), use("run 1"), use("run 2")] == [1, 1, 2]
+
+
+def test_a_skill_of_another_owner_is_neither_found_nor_in_the_way(tmp_path: Path) -> None:
+    ada, eve = (SkillStore(tmp_path / "records.db", owner=name) for name in ("ada", "eve"))
+    stored(eve, "alpha")
+    assert ada.skills() == ()
+    assert ada.best_matches("alpha", 3) == []
+    learned = stored(ada, "alpha")
+    assert learned is not None
+    assert learned.id == "s1"
+
+
 def test_a_flood_of_untrusted_runs_stops_neither_them_nor_the_users_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

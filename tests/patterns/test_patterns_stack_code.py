@@ -69,36 +69,53 @@ def _value_for(name: str, annotation: str) -> Any:
 NAMES = st.sampled_from(["law", "papers", "from", "Größe", 'a "b"', "x'y", "1st"])
 
 
-def _texts(inner: st.SearchStrategy[Pattern[..., Any]]) -> st.SearchStrategy[Pattern[..., Any]]:
+AnyPattern = Pattern[..., Any]
+
+
+def _chain(first: AnyPattern, second: AnyPattern) -> AnyPattern:
+    return Chain.of(first, second)
+
+
+def _retried_chain(first: AnyPattern, second: AnyPattern, retries: int) -> AnyPattern:
+    return Chain((first, second), max_retries=retries)
+
+
+def _parts(parts: Mapping[str, Role | AnyPattern], width: int) -> AnyPattern:
+    return Parallelization.sections(parts, width=width)
+
+
+def _guarded(inner: AnyPattern) -> AnyPattern:
+    return Guardrails(inner, GUARDS)
+
+
+def _workers(by: list[Role | AnyPattern], most: int) -> AnyPattern:
+    listed = [WorkerSpec(f"worker_{n}", f"does worker_{n}_can", each) for n, each in enumerate(by, 1)]
+    return OrchestratorWorkers(listed, max_workers=most, max_depth=3)
+
+
+def _formed(inner: AnyPattern) -> AnyPattern:
+    return inner | OutputTemplate(FORM, retries=2)
+
+
+def _texts(inner: st.SearchStrategy[AnyPattern]) -> st.SearchStrategy[AnyPattern]:
     """Patterns that take a text and give one, around others of the kind."""
     responders = st.one_of(inner, st.just(WORKER))
+    named = st.dictionaries(NAMES, responders, min_size=1, max_size=3)
     return st.one_of(
-        st.builds(lambda first, *more: Chain.of(first, *more), inner, inner),
-        st.builds(lambda a, b, n: Chain((a, b), max_retries=n), inner, inner, st.integers(0, 3)),
-        st.builds(
-            lambda parts, width: Parallelization.sections(parts, width=width),
-            st.dictionaries(NAMES, responders, min_size=1, max_size=3),
-            st.integers(1, 9),
-        ),
-        st.builds(lambda each: Guardrails(each, GUARDS), inner),
-        st.builds(
-            lambda by, most: OrchestratorWorkers(
-                [WorkerSpec(f"worker_{n}", f"does worker_{n}_can", each) for n, each in enumerate(by, 1)],
-                max_workers=most,
-                max_depth=3,
-            ),
-            st.lists(responders, min_size=1, max_size=3),
-            st.integers(1, 6),
-        ),
+        st.builds(_chain, inner, inner),
+        st.builds(_retried_chain, inner, inner, st.integers(0, 3)),
+        st.builds(_parts, named, st.integers(1, 9)),
+        st.builds(_guarded, inner),
+        st.builds(_workers, st.lists(responders, min_size=1, max_size=3), st.integers(1, 6)),
     )
 
 
-LEAVES = st.one_of(
+LEAVES: st.SearchStrategy[AnyPattern] = st.one_of(
     st.builds(ReAct, max_steps=st.integers(1, 20), repeats=st.integers(2, 4)),
     st.builds(ReWOO, max_calls=st.integers(1, 20)),
 )
-TEXTS: st.SearchStrategy[Any] = st.recursive(LEAVES, _texts, max_leaves=5)
-COMPOSED = st.one_of(TEXTS, st.builds(lambda inner: inner | OutputTemplate(FORM, retries=2), TEXTS))
+TEXTS = st.recursive(LEAVES, _texts, max_leaves=5)
+COMPOSED = st.one_of(TEXTS, st.builds(_formed, TEXTS))
 
 
 @settings(deadline=None)
@@ -138,6 +155,7 @@ def shape(stack: Stack) -> list[tuple[str, Any]]:
         ("patterns: [{R4: {inner: S6}}]", "stack.no-place", "runs no other"),
         ("patterns: [V5]", "stack.no-place", "around another"),
         ("patterns: [{V5: {inner: [R4, R5]}}]", "stack.no-place", "around one"),
+        ("patterns: [{O2: {inner: {'steps[0]': R4, 'steps[1].ways.a': S2}}}]", "stack.no-place", "one way"),
         ("patterns: [{O2: {inner: [S6, R4]}}]", "stack.types-differ", "reads a text"),
         ("patterns: [R4]\nagents: {a: {patterns: [R5]}, b: {patterns: [R5]}}", "stack", ""),
     ],
@@ -186,6 +204,10 @@ def test_agents_become_the_workers_of_the_pattern_around_them() -> None:
     built = build(source)
     assert isinstance(built, OrchestratorWorkers)
     assert [(each.name, type(each.by)) for each in built.workers] == [("papers", ReAct), ("law", ReWOO)]
+
+
+def test_a_pattern_that_the_runtime_brings_can_be_the_work_itself() -> None:
+    assert "return SchemaValidation(" in stack_to_python(parse_stack("name: X\npatterns: [V20, V9]"))
 
 
 def test_what_is_built_runs() -> None:

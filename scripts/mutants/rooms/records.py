@@ -18,7 +18,7 @@ MUTANTS = (
         "trusted = tree.flat.trusted and not",
         "trusted = not",
         "what untrusted text had a hand in would be served without anybody's yes",
-        (STORE,),
+        (f"{STORE}::test_what_untrusted_text_had_a_hand_in_waits_for_a_person",),
     ),
     Mutant(
         "records.read-as-accepted",
@@ -27,7 +27,7 @@ MUTANTS = (
         'state == "accepted" and tree.flat.trusted',
         'state == "accepted"',
         "a forged entry could be accepted without a person",
-        (ATTACKS,),
+        (f"{ATTACKS}::test_an_entry_that_no_store_would_write_is_refused_although_its_seal_is_right",),
     ),
     Mutant(
         "records.yes-for-another",
@@ -36,7 +36,7 @@ MUTANTS = (
         'or found.seal != body["seal"]',
         "",
         "a person's yes could be used for something that was not shown",
-        (ATTACKS,),
+        (f"{ATTACKS}::test_an_entry_that_no_store_would_write_is_refused_although_its_seal_is_right",),
     ),
     Mutant(
         "records.another-proposal",
@@ -45,7 +45,7 @@ MUTANTS = (
         "found.seal != record.seal",
         "False",
         "a person's yes could be written for another proposal",
-        (ATTACKS,),
+        (f"{ATTACKS}::test_a_yes_is_for_exactly_the_proposal_that_was_shown",),
     ),
     Mutant(
         "records.lost-update",
@@ -54,7 +54,7 @@ MUTANTS = (
         "if state.current_version(name) != base:",
         "if state.current_version(name) < base:",
         "of two changes of one version the second would overwrite the first",
-        (STORE,),
+        (f"{STORE}::test_of_two_changes_of_one_version_the_second_is_a_conflict",),
     ),
     Mutant(
         "records.stale-proposal",
@@ -63,7 +63,7 @@ MUTANTS = (
         "if accepted and found.base != state.current_version(record.id):",
         "if accepted and found.base > state.current_version(record.id):",
         "a proposal for an old version would undo what came after it",
-        (STORE,),
+        (f"{STORE}::test_a_proposal_for_a_version_that_is_gone_cannot_be_accepted",),
     ),
     Mutant(
         "records.ledger-of-another",
@@ -72,7 +72,7 @@ MUTANTS = (
         'json.dumps(self, separators=(",", ":"))',
         "self.collection",
         "entries of one owner could be moved to another",
-        (ATTACKS,),
+        (f"{ATTACKS}::test_entries_that_are_moved_to_another_owner_are_found_out",),
     ),
     Mutant(
         "records.chain-not-checked",
@@ -81,7 +81,7 @@ MUTANTS = (
         "if fault is not None or",
         "if",
         "a file that was tampered with would be used",
-        (ATTACKS,),
+        (f"{ATTACKS}::test_a_file_that_was_tampered_with_is_refused_and_not_written_to",),
     ),
     Mutant(
         "records.known-not-checked",
@@ -90,7 +90,7 @@ MUTANTS = (
         "self._known not in state.seals",
         "False",
         "a store whose end was cut off would pass against the seal that is known",
-        (ATTACKS,),
+        (f"{ATTACKS}::test_what_a_chain_cannot_show_a_known_seal_does",),
     ),
     Mutant(
         "records.choice-without-labels",
@@ -99,7 +99,7 @@ MUTANTS = (
         "self._record(each, choice)",
         "self._record(each)",
         "what is found would not carry the labels of what it was chosen from",
-        (STORE,),
+        (f"{STORE}::test_what_is_found_carries_the_labels_of_all_that_it_was_chosen_from",),
     ),
     Mutant(
         "records.salt-left",
@@ -108,7 +108,7 @@ MUTANTS = (
         "UPDATE entries SET body = '', salt = x'' WHERE",
         "UPDATE entries SET body = '' WHERE",
         "what was erased could be guessed with the salt that is left",
-        (ATTACKS,),
+        (f"{ATTACKS}::test_what_is_left_of_a_value_says_nothing_to_whoever_guesses_it",),
     ),
     Mutant(
         "records.not-scrubbed",
@@ -117,7 +117,7 @@ MUTANTS = (
         "erased[1], self._store.scrub())",
         "erased[1], True)",
         "what was erased would stay in the write-ahead log",
-        (ATTACKS,),
+        (f"{ATTACKS}::test_of_what_was_erased_no_byte_is_left_in_the_files",),
     ),
     Mutant(
         "records.written-while-held",
@@ -126,6 +126,6 @@ MUTANTS = (
         "shared=False",
         "shared=True",
         "an identity could change while a session is open",
-        (STORE,),
+        (f"{STORE}::test_while_somebody_holds_a_collection_nobody_writes_to_it",),
     ),
 )

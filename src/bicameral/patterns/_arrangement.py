@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from types import UnionType
-from typing import Any, Literal, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from bicameral.catalog.costs import nestings
 from bicameral.catalog.facts import catalog
@@ -69,11 +69,6 @@ def arrange_stack(stack: Stack) -> BuildNode:
     return replace(root, brought=tuple(dict.fromkeys(brought)))
 
 
-def find_class(id: str) -> type[Pattern[..., Any]]:
-    """The class of a pattern that can be built."""
-    return cast("type[Pattern[..., Any]]", Chain) if id == Chain.id else pattern_class(id)
-
-
 def _around_agents(stack: Stack, root: BuildNode | None, workers: Sequence[tuple[str, BuildNode | None]]) -> BuildNode:
     """The pattern of the whole around its agents, with guards and a form where it has them."""
     if root is None or (len(workers) == 1 and root.id not in FAN_OUTS and not _fan_out_in(root)):
@@ -107,6 +102,10 @@ def _arrange_member(stack: Stack, member: StackMember, present: frozenset[str], 
             brought.append(use.id)
         else:
             uses.append(use)
+    if not uses and not stack.agents:
+        # What the runtime brings can be the work itself, where nothing else is.
+        uses = [use for use in member.uses if use.id in IMPLEMENTED and _slot(use.id) is None]
+        brought[:] = [id for id in brought if id not in {use.id for use in uses}]
     if len(uses) <= 1:
         return _node(stack, uses[0]) if uses else None
     return _arrange_list(stack, uses, brought)
@@ -142,7 +141,7 @@ def _arrange_list(stack: Stack, uses: Sequence[PatternUse], brought: list[str]) 
         done = (
             form
             if done is None
-            else BuildNode(Chain.id, find_class(Chain.id), {}, _slot(Chain.id), (("", done), ("", form)))
+            else BuildNode(Chain.id, pattern_class(Chain.id), {}, _slot(Chain.id), (("", done), ("", form)))
         )
     for use in sorted(around, key=lambda each: (each.id != "V5", each.id), reverse=True):
         if done is None:
@@ -157,7 +156,7 @@ _SAY_WHERE = "Say with `inner` what works inside of what."
 
 def _node(stack: Stack, use: PatternUse, *, empty: bool = False) -> BuildNode:
     """A use of a pattern as it is built. `empty`: what goes inside is added later."""
-    if use.id not in IMPLEMENTED and use.id != Chain.id:
+    if use.id not in IMPLEMENTED:
         raise CatalogError(
             "catalog.not-implemented",
             f"{use.id} cannot be run yet",
@@ -173,12 +172,14 @@ def _node(stack: Stack, use: PatternUse, *, empty: bool = False) -> BuildNode:
     inner: list[tuple[str, BuildNode | None]] = []
     for each in use.inner:
         assert slot is not None
+        if slot.kind == "sequence" and "." in each.place:
+            raise _no_place(stack, each, f"it is one way of a step of {use.id}", "Write this step in Python.")
         is_role = each.id == "S1" and not each.inner and slot.takes_role
         inner.append((_inner_name(each), None if is_role else _node(stack, each)))
     if slot is not None and slot.kind == "one" and len(inner) > 1:
         raise _no_place(stack, use.inner[1], f"{use.id} is around one pattern", _SAY_WHERE)
     knobs = {name: value for name, value in use.knobs.items() if name in catalog().pattern(use.id).knobs}
-    return BuildNode(use.id, find_class(use.id), knobs, slot, tuple(inner))
+    return BuildNode(use.id, pattern_class(use.id), knobs, slot, tuple(inner))
 
 
 def _inner_name(use: PatternUse) -> str:
@@ -191,13 +192,13 @@ def _inner_name(use: PatternUse) -> str:
 
 
 def _slot_kind(id: str) -> SlotKind | None:
-    slot = _slot(id) if id in IMPLEMENTED or id == Chain.id else None
+    slot = _slot(id) if id in IMPLEMENTED else None
     return None if slot is None or (slot.kind == "one" and slot.takes_role) else slot.kind
 
 
 def _slot(id: str) -> Slot | None:
     """The field of a pattern's class that holds patterns, by its type."""
-    kind: type[Any] = find_class(id)
+    kind: type[Any] = pattern_class(id)
     for each in fields(kind):
         if (found := _slot_of(each.name, _field_type(kind, each.name))) is not None:
             return found

@@ -186,7 +186,8 @@ def check_text(text: object, what: str, most: int) -> str:
     return text
 
 
-def not_found_error(place: str, id: str, nearest: str | None = None) -> RecordError:
+def not_found_error(place: str, nearest: str | None = None) -> RecordError:
+    # The id is not quoted: a model may have made it up of untrusted text.
     return RecordError(
-        "records.not-found", f"there is no accepted record {id[:60]!r}", place=Place(file=place), nearest=nearest
+        "records.not-found", "there is no accepted record with this id", place=Place(file=place), nearest=nearest
     )

@@ -177,7 +177,7 @@ class Records(Generic[T]):
         state = self._state()
         found = state.current(id)
         if found is None:
-            raise not_found_error(self.name, id, nearest_name(id, [each.id for each in state.served()]))
+            raise not_found_error(self.name, nearest_name(id, [each.id for each in state.served()]))
         return self._record(found)
 
     def all(self) -> tuple[Record[T], ...]:
@@ -206,6 +206,10 @@ class Records(Generic[T]):
     def history(self, id: str) -> tuple[Record[T], ...]:
         """Every version of a record in the order of writing: superseded, refused and withdrawn ones as well."""
         return tuple(self._record(each) for each in self._state().versions.get(id, ()))
+
+    def versions(self) -> tuple[Record[T], ...]:
+        """Every version of every record, in the order in which the records were begun."""
+        return tuple(self._record(each) for versions in self._state().versions.values() for each in versions)
 
     def ids(self) -> tuple[str, ...]:
         """The ids of all records that were not erased, whatever their state."""
@@ -302,7 +306,7 @@ class Records(Generic[T]):
 
         def entries(state: LedgerState) -> list[NewEntry]:
             if id not in state.versions:
-                raise not_found_error(self.name, id, nearest_name(id, list(state.versions)))
+                raise not_found_error(self.name, nearest_name(id, list(state.versions)))
             return [withdrawal_entry(id, by, reason)]
 
         self._append(entries)
@@ -328,7 +332,7 @@ class Records(Generic[T]):
         data, tree = self._kind.to_json(open_labelled(value)), value.label_tree
         if value_size(data) > self._limits.value_bytes:
             raise self._full_error(f"a value may have {self._limits.value_bytes:,} bytes")
-        name = uuid.uuid4().hex if id is None else check_name(vouched_id(id), "the id")
+        name = uuid.uuid4().hex if id is None else check_name(_vouched_id(id), "the id")
         trusted = tree.flat.trusted and not self._review_all and not wait_for_person
         status: RecordState = "accepted" if trusted else "proposed"
 
@@ -367,7 +371,7 @@ class Records(Generic[T]):
             chosen = list(state.versions) if ids is None else list(dict.fromkeys(ids))
             for id in chosen:
                 if id not in state.versions:
-                    raise not_found_error(self.name, id, nearest_name(id, list(state.versions)))
+                    raise not_found_error(self.name, nearest_name(id, list(state.versions)))
             erased = chosen, sum(len(state.versions[id]) for id in chosen)
             return [erasure_entry(id, by) for id in chosen]
 
@@ -477,7 +481,7 @@ class Records(Generic[T]):
         )
 
 
-def vouched_id(id: str) -> str:
+def _vouched_id(id: str) -> str:
     """An id, which is stored and shown without a label, so that it must be the program's own."""
     vouched_value(id)
     return id

@@ -107,6 +107,45 @@ lead.run_sync("Tidy up.")
     assert [each.path for each in found(recovered, "L6")] == ["agents.lead.actions.delete_account"]
 
 
+def test_a_graph_of_pydantic_graph_is_read(folder: Path) -> None:
+    program = """\
+from __future__ import annotations
+from dataclasses import dataclass
+from pydantic_ai import Agent
+from pydantic_ai.common_tools.tavily import tavily_search_tool
+from pydantic_graph import BaseNode, End, Graph, GraphRunContext
+
+writer = Agent("openai:gpt-4o", tools=[tavily_search_tool("key")])
+critic = Agent("openai:gpt-4o-mini")
+
+@dataclass
+class Write(BaseNode[None]):
+    async def run(self, ctx: GraphRunContext) -> Critique:
+        return Critique((await writer.run("Write.")).output)
+
+@dataclass
+class Critique(BaseNode[None, None, str]):
+    text: str
+    async def run(self, ctx: GraphRunContext) -> "Write | End[str]":
+        verdict = await critic.run(self.text)
+        return End(self.text) if verdict.output == "good" else Write()
+
+feedback = Graph(nodes=(Write, Critique))
+feedback.run_sync(Write())
+"""
+    recovered = recover(folder, ("app.py", program))
+    assert [agent.name for agent in recovered.stack.agents] == ["writer", "critic", "feedback"]
+    graph = member(recovered, "feedback")
+    assert "O5" in graph.patterns
+    assert graph.legs == ("untrusted_content",)
+    (finding,) = [each for each in found(recovered, "A3") if "'graph'" in each.message]
+    assert (finding.severity, finding.basis) == ("error", "seen")
+    straight = program.replace('"Write | End[str]"', "End[str]")
+    graph = member(recover(folder, ("app.py", straight)), "feedback")
+    assert graph.patterns == {"O2"}
+    assert graph.loops is None
+
+
 def test_langgraph_nodes_edges_and_tools_are_read(folder: Path) -> None:
     recovered = recover(folder, ("app.py", LANGGRAPH))
     agent = member(recovered, "assistant")
@@ -176,6 +215,48 @@ improving = loop.compile()
     assert member(recovered, "routing").patterns == {"O3"}
     assert member(recovered, "fan").patterns == {"O4"}
     assert member(recovered, "improving").patterns == {"O5"}
+
+
+def test_langgraph_supervisors_chains_and_partials_are_read(folder: Path) -> None:
+    program = """\
+from functools import partial
+from typing import Literal
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_openai import ChatOpenAI
+from langchain_tavily import TavilySearch
+from langgraph.graph import END, START, StateGraph
+from langgraph.prebuilt import create_react_agent
+from langgraph.types import Command
+
+llm = ChatOpenAI(model="gpt-4o")
+decide = ChatPromptTemplate.from_template("Who is next?") | llm.with_structured_output(dict)
+
+def remove_file(path: str) -> str: ...
+
+searcher = create_react_agent(llm, tools=[TavilySearch()])
+cleaner = create_react_agent(llm, tools=[remove_file])
+
+def work(state, agent): return agent.invoke(state)
+def lead(state) -> Command[Literal["search", "clean", "__end__"]]:
+    return Command(goto=decide.invoke(state)["next"])
+
+team = StateGraph(dict)
+team.add_node(lead)
+team.add_node("search", partial(work, agent=searcher))
+team.add_node("clean", partial(work, agent=cleaner))
+team.add_edge(START, "lead")
+team.add_edge("search", "lead")
+team.add_edge("clean", "lead")
+app = team.compile()
+app.invoke({})
+"""
+    recovered = recover(folder, ("app.py", program))
+    graph = member(recovered, "app")
+    assert {"O6", "S6"} <= graph.patterns
+    assert graph.model == "gpt-4o"
+    # The agents share the messages of the graph: what one has read, the others read too.
+    assert graph.legs == ("untrusted_content",)
+    assert [each.path for each in found(recovered, "L6")] == ["agents.cleaner.actions.remove_file"]
 
 
 def test_langchain_agents_and_their_middleware_are_read(folder: Path) -> None:
@@ -414,6 +495,10 @@ def test_names_that_lead_in_circles_or_multiply_end(folder: Path) -> None:
     ]
     recovered = recover(folder, ("app.py", "\n".join(lines)))
     assert [agent.name for agent in recovered.stack.agents] == ["helper", "other"]
+    lines = ["from langgraph.graph import StateGraph", "from langchain_openai import ChatOpenAI", "c0 = ChatOpenAI()"]
+    lines += [f"c{number + 1} = c{number} | c{number}" for number in range(40)]
+    lines += ["def ask(state): return c40.invoke(state)", "g = StateGraph(dict).add_node(ask).compile()"]
+    assert [agent.name for agent in recover(folder, ("app.py", "\n".join(lines))).stack.agents] == ["g"]
 
 
 def test_the_default_limit_is_that_of_pydantic_ai() -> None:

@@ -6,7 +6,7 @@ import io
 import json
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from framework_errors import suppress_codes
@@ -22,6 +22,8 @@ from bicameral.catalog.frameworks import RecoveredStack, lint_recovered, read_tr
 from bicameral.catalog.frameworks._spans import parse_trace
 from bicameral.catalog.frameworks._trace import recover_trace
 from bicameral.errors import CatalogError
+
+TYPES = ("stringValue", "intValue", "doubleValue", "arrayValue", "kvlistValue", "bytesValue")
 
 
 def recover(text: str) -> RecoveredStack:
@@ -327,8 +329,11 @@ def test_fields_of_every_kind_are_survived_in_otlp() -> None:
         trace = mail_assistant()
         for _ in range(chance.randint(1, 5)):
             span = chance.choice(trace.spans)
-            held = chance.choice([span, *span["attributes"], *(each["value"] for each in span["attributes"])])
-            if isinstance(held, dict):
-                held[chance.choice(list(held) or ["x"])] = chance.choice(values)
+            attributes: Any = span["attributes"]
+            if isinstance(attributes, list) and chance.random() < 0.6:
+                pair = cast("list[dict[str, Any]]", attributes)[0]
+                pair[chance.choice(["key", "value"])] = chance.choice([*values, {chance.choice(TYPES): values[0]}])
+            else:
+                span[chance.choice(list(span))] = chance.choice(values)
         with suppress_codes("stack.no-agent", "stack.not-a-trace"):
             lint_recovered(recover(json.dumps(trace.spans)))

@@ -234,6 +234,19 @@ OWN: list[Case] = [
     ),
     ("L4", of({"R4": {"max_steps": 51}}), of({"R4": {"max_steps": 50}})),
     ("L5", of({"R4": {"max_step": 8}}), of({"R4": {"max_steps": 8}})),
+    *(
+        (
+            "L6",
+            of("R4", legs=["untrusted_content"], actions={"post": SAFE | {"gate": "none"}}),
+            of("R4", *more, legs=legs, actions={"post": SAFE | {"gate": gate}}),
+        )
+        for more, legs, gate in (
+            (["V4"], ["untrusted_content"], "none"),
+            (["V6"], ["untrusted_content"], "none"),
+            ([], ["private_data"], "none"),
+            ([], ["untrusted_content"], "V1"),
+        )
+    ),
 ]
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
+from bicameral.catalog.frameworks import lint_recovered, read_trace
 from bicameral.catalog.lint import lint, to_sarif
 from bicameral.catalog.stacks import compositions, parse_stack, stack_of
 from bicameral.errors import CatalogError, Place
@@ -156,3 +158,24 @@ def test_rules_of_a_pattern_of_ones_own_are_told_too() -> None:
     described = {"patterns": ["RANK", "V9", "V14"], "define": {"RANK": {"needs": ["V15"]}}}
     run = checked(to_sarif([lint(stack_of(described))], version="1.0.0"))
     assert "REQ-RANK" in {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+
+
+def test_recovered_stacks_are_valid_sarif_with_spans_and_notes(tmp_path: Path) -> None:
+    spans = [
+        {"spanId": "a1", "name": "invoke_agent x", "attributes": {"gen_ai.agent.name": "x"}},
+        {"spanId": "b1", "parentSpanId": "a1", "name": "pay", "attributes": {"gen_ai.tool.name": "pay_invoice"}},
+    ]
+    file = tmp_path / "a b.jsonl"
+    file.write_text("\n".join([*map(json.dumps, spans), "broken"]), encoding="utf-8")
+    recovered = read_trace(file)
+    notes = [(each.place, each.what) for each in recovered.unresolved]
+    run = checked(to_sarif([lint_recovered(recovered)], version="1.0.0", notes=notes))
+    (result,) = [each for each in run["results"] if "'pay_invoice'" in each["message"]["text"]]
+    (location,) = result["locations"]
+    assert location["physicalLocation"]["artifactLocation"]["uri"].endswith("a%20b.jsonl")
+    assert location["physicalLocation"]["region"]["startLine"] == 2
+    assert location["logicalLocations"][1] == {"fullyQualifiedName": "span b1", "kind": "span"}
+    assert result["properties"]["basis"] == "inferred"
+    (invocation,) = run["invocations"]
+    assert invocation["executionSuccessful"] is True
+    assert [each["level"] for each in invocation["toolExecutionNotifications"]] == ["note"]

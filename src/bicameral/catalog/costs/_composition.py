@@ -228,6 +228,10 @@ class CostedPattern:
     inner: tuple[CostedPattern, ...] = ()
     own_sizes: Mapping[str, float] = field(default_factory=dict[str, float])
     """By name, or by role and name."""
+    place: str = ""
+    """Where it is in the outermost pattern around it."""
+    step: str = ""
+    """Where it is in the pattern around it."""
 
     @property
     def id(self) -> str:
@@ -459,6 +463,7 @@ def session_parts(
             worst_repeated(most, rates, around.levels, warmed=warmed),
             around.patterns,
             apart,
+            member.place,
         )
 
 
@@ -489,4 +494,4 @@ def tool_parts(
     for level in around.levels:
         expected = expected.times(level.often, level.at_once)
         worst = worst.times(math.ceil(level.most), level.at_once)
-    yield CostPart(agent.name, member.id, TOOLS_ROLE, "", expected, worst, around.patterns, apart)
+    yield CostPart(agent.name, member.id, TOOLS_ROLE, "", expected, worst, around.patterns, apart, member.place)

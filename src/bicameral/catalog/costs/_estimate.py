@@ -138,15 +138,16 @@ def _agent_costs(
     )
 
 
-def _costed_use(use: PatternUse) -> CostedPattern:
+def _costed_use(use: PatternUse, around: str = "") -> CostedPattern:
     pattern = catalog().pattern(use.id)
     # Keys that only say where a pattern is used cost nothing.
     knobs = {name: value for name, value in use.knobs.items() if name in pattern.knobs}
-    inner = tuple(_costed_use(each) for each in use.inner if each.id in IDS)
+    place = f"{around}.{use.place}".strip(".")
+    inner = tuple(_costed_use(each, place) for each in use.inner if each.id in IDS)
     nesting = nestings()[use.id]
     # As many parts as are described, whatever the task has elsewhere.
     sizes = {**use.sizes, "items": len(inner)} if inner and nesting.inside == "parts" else use.sizes
-    return CostedPattern(pattern, knobs, nesting, inner, sizes)
+    return CostedPattern(pattern, knobs, nesting, inner, sizes, place, use.place)
 
 
 def _tool_sizes(member: StackMember) -> dict[str, float]:
@@ -229,6 +230,11 @@ class Estimate:
     def worst(self) -> Amounts:
         """The worst cost of a run: every bound is reached, and nothing is found in a cache."""
         return reduce(Amounts.plus, (part.worst for part in self.parts if not part.apart), NO_AMOUNTS)
+
+    @cached_property
+    def total(self) -> Amounts:
+        """The expected cost of a run and of what is outside of runs: what it takes to run such a pattern by itself."""
+        return self.expected.plus(self.apart)
 
     @cached_property
     def apart(self) -> Amounts:

@@ -112,6 +112,7 @@ class CostPart:
     Args:
         inside: The patterns that wrap it, the outermost first.
         apart: Whether it happens outside of runs, and so is in no sum of a run.
+        place: Where its pattern is in the outermost one around it: `steps[0].parts.law`.
     """
 
     agent: str
@@ -122,6 +123,7 @@ class CostPart:
     worst: Amounts
     inside: tuple[str, ...] = ()
     apart: bool = False
+    place: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return json_fields(self)

@@ -4,7 +4,7 @@ How often the patterns inside of another run is in `nesting.yaml`, under `inside
 
 | inside | the patterns inside |
 |---|---|
-| `steps` | run in order, once each; each is given the result of the one before |
+| `steps` | run in order, once each, with the result of the one before; of several at one step one is taken |
 | `parts` | run at the same time, once each, with the same task or with the brief of a part |
 | `ladder` | the first runs; the others only where it fails, so that they are in the worst case alone |
 | `share` | do the calls of the session `at`, in equal shares; at worst one of them does all |
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from bicameral.catalog.costs._composition import (
     AgentCosts,
@@ -78,8 +79,13 @@ def tree_parts(agent: AgentCosts, member: CostedPattern, around: CostContext) ->
         return
     inside = list(_inner_contexts(agent, member, around))
     known = _known_values(agent, member, inside, around)
-    yield from session_parts(agent, member, _own_sessions(member), around, apart=apart, expected=known)
+    own = _own_sessions(member)
+    yield from session_parts(agent, member, own, around, apart=apart, expected=known)
+    counted = {cost.role for cost in own}
     for child, context in inside:
+        # The judge of an evaluation is a session of the evaluation, which is counted above.
+        if member.id in child.nesting.part_of and counted.issuperset(cost.role for cost in child.pattern.cost.sessions):
+            continue
         yield from tree_parts(agent, child, context)
 
 
@@ -120,10 +126,13 @@ def _inner_contexts(
     match member.nesting.inside:
         case "steps":
             given = values["input"]
-            for child in member.inner:
-                context = replace(_repeated(inner, again), given=given)
-                yield child, context
-                given = result_tokens(agent, child, context)
+            for _, ways in groupby(member.inner, _step_name):
+                # Of the ways of one step one is taken, and at worst the most expensive.
+                several = list(ways)
+                level = replace(again, often=again.often / len(several))
+                context = replace(_repeated(inner, level), given=given)
+                yield from ((child, context) for child in several)
+                given = sum(result_tokens(agent, child, context) for child in several) / len(several)
         case "parts":
             given = member.own_sizes.get("brief", values["input"])
             context = replace(_repeated(inner, again), given=given, overlap=around.overlap * usual.parallel)
@@ -138,6 +147,11 @@ def _inner_contexts(
             longer = replace(extra_tokens(usual, values, once=True), grows=usual.grows)
             context = _repeated(inner, again).lengthened(longer)
             yield from ((child, context) for child in member.inner)
+
+
+def _step_name(member: CostedPattern) -> str:
+    """What the ways of one step have in common: `steps[1]` of `steps[1].ways.refund`."""
+    return member.step.partition(".")[0] or member.place
 
 
 def _repeated(context: CostContext, level: Repetition) -> CostContext:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from bicameral.catalog.frameworks._code_reader import CodeReader
+from bicameral.catalog.frameworks._graphs import END, START, AgentGraph
 from bicameral.catalog.frameworks._modules import Defined, External, FunctionNode, Project, Scope, argument, nodes_in
-from bicameral.catalog.frameworks._recovery import AgentDraft, ArchitectureDraft, is_judge_name, safe_name
+from bicameral.catalog.frameworks._recovery import AgentDraft, ArchitectureDraft, safe_name
 from bicameral.errors import Place
 
 _GRAPHS = frozenset(
@@ -34,37 +35,8 @@ _MODEL_METHODS = frozenset(
     {"bind_tools", "with_structured_output", "bind", "with_config", "with_retry", "with_fallbacks"}
 )
 _RUNS = frozenset({"invoke", "ainvoke", "stream", "astream", "astream_events", "batch", "abatch"})
-_START, _END = "__start__", "__end__"
 MAX_NODES = 300
 _MAX_CHAIN = 500
-
-
-@dataclass(slots=True)
-class _Graph:
-    """The nodes and edges of one graph."""
-
-    agent: AgentDraft
-    nodes: dict[str, Place] = field(default_factory=dict[str, Place])
-    edges: dict[str, dict[str, Place]] = field(default_factory=dict[str, dict[str, Place]])
-    branches: dict[str, Place] = field(default_factory=dict[str, Place])
-    """Nodes after which a function chooses the next one."""
-    models: dict[str, Place] = field(default_factory=dict[str, Place])
-    tool_nodes: dict[str, Place] = field(default_factory=dict[str, Place])
-    subagents: dict[str, tuple[AgentDraft, Place]] = field(default_factory=dict[str, tuple[AgentDraft, Place]])
-
-    def connect(self, source: str, target: str, place: Place) -> None:
-        self.edges.setdefault(source, {}).setdefault(target, place)
-
-    def reachable(self, start: str) -> set[str]:
-        """The nodes that come after a node, itself included if it comes again."""
-        seen: set[str] = set()
-        waiting = [*self.edges.get(start, ())]
-        while waiting:
-            node = waiting.pop()
-            if node not in seen:
-                seen.add(node)
-                waiting.extend(self.edges.get(node, ()))
-        return seen
 
 
 class LangGraphReader(CodeReader):
@@ -82,12 +54,12 @@ class LangGraphReader(CodeReader):
         self.find_agents()
         if not self.agents:
             return
-        graphs: dict[str, _Graph] = {}
+        graphs: dict[str, AgentGraph] = {}
         for agent in self.agents.values():
             call, scope = self.made[agent.name]
             name = self.call_name(call, scope)
             if name in _GRAPHS:
-                graphs[agent.name] = _Graph(agent)
+                graphs[agent.name] = AgentGraph(agent)
             elif name in _REACT:
                 self._read_react(agent, call, scope)
             else:
@@ -97,10 +69,11 @@ class LangGraphReader(CodeReader):
         for agent in self.agents.values():
             self.describe_tools(agent)
         for graph in graphs.values():
-            self._describe_graph(graph)
+            graph.describe()
         # The agents of a graph, and of a team, share its messages.
-        flows = [(sub, graph.agent, place) for graph in graphs.values() for sub, place in graph.subagents.values()]
-        self.spread_untrusted([*flows, *self._team_flows])
+        inner = [(graph.agent, sub, place) for graph in graphs.values() for sub, place in graph.subagents.values()]
+        outer = [(sub, agent, place) for agent, sub, place in inner]
+        self.spread_untrusted([*outer, *inner, *self._team_flows])
 
     def target_name(self, call: ast.Call, scope: Scope) -> str:
         name = super().target_name(call, scope)
@@ -234,7 +207,7 @@ class LangGraphReader(CodeReader):
             if name == "interrupt_before" and (nodes == "*" or (isinstance(nodes, list) and "tools" in nodes)):
                 self._gate_tools(agent, None)
 
-    def _read_methods(self, graphs: Mapping[str, _Graph]) -> None:
+    def _read_methods(self, graphs: Mapping[str, AgentGraph]) -> None:
         compiled: list[tuple[AgentDraft, ast.Call, Scope]] = []
         for call, scope in self.project.calls():
             if not isinstance(call.func, ast.Attribute) or call.func.attr not in _FLUENT:
@@ -254,7 +227,7 @@ class LangGraphReader(CodeReader):
         for agent, call, scope in compiled:
             self._read_compile(agent, call, scope)
 
-    def _read_graph_method(self, graph: _Graph, method: str, call: ast.Call, scope: Scope) -> None:
+    def _read_graph_method(self, graph: AgentGraph, method: str, call: ast.Call, scope: Scope) -> None:
         place = scope.module.place(call)
         match method:
             case "add_node":
@@ -279,15 +252,15 @@ class LangGraphReader(CodeReader):
                 self._read_branch(graph, call, scope, entry=method == "set_conditional_entry_point")
             case "set_entry_point" | "set_finish_point" if call.args:
                 for name in self._node_names(graph, call.args[0], scope):
-                    ends = (_START, name) if method == "set_entry_point" else (name, _END)
+                    ends = (START, name) if method == "set_entry_point" else (name, END)
                     graph.connect(*ends, place)
             case _:
                 pass
 
-    def _node_names(self, graph: _Graph, node: ast.expr, scope: Scope) -> list[str]:
+    def _node_names(self, graph: AgentGraph, node: ast.expr, scope: Scope) -> list[str]:
         found = self.project.resolve(node, scope)
         if isinstance(found, External) and found.name.rpartition(".")[2] in ("START", "END"):
-            return [_START if found.name.endswith("START") else _END]
+            return [START if found.name.endswith("START") else END]
         value: Any = self.project.literal(node, scope)
         given = cast("list[object]", [*value] if isinstance(value, list | tuple) else [value])
         names = [each for each in given if isinstance(each, str)]
@@ -296,7 +269,7 @@ class LangGraphReader(CodeReader):
         self.miss(graph.agent, scope.module.place(node), "which node this is is only known when the program runs")
         return []
 
-    def _read_node(self, graph: _Graph, first: ast.expr, second: ast.expr | None, scope: Scope) -> str | None:
+    def _read_node(self, graph: AgentGraph, first: ast.expr, second: ast.expr | None, scope: Scope) -> str | None:
         """Add a node: `add_node("name", action)`, or `add_node(function)`, which has the name of the function."""
         action = second if second is not None else first
         found = self.project.resolve(action, scope)
@@ -316,6 +289,8 @@ class LangGraphReader(CodeReader):
             if self.call_name(found.node, found.scope) in _TOOL_NODES:
                 graph.tool_nodes[name] = place
                 self.add_tools(graph.agent, argument(found.node, "tools", 0), found.scope)
+            elif self.call_name(found.node, found.scope) == "functools.partial" and found.node.args:
+                self._read_partial(graph, name, found.node, found.scope)
             else:
                 self.draft.miss(place, f"what the node {safe_name(name)!r} does cannot be followed")
         elif isinstance(found, Defined) and isinstance(found.node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -324,7 +299,17 @@ class LangGraphReader(CodeReader):
             self.draft.miss(place, f"what the node {safe_name(name)!r} does cannot be followed")
         return name
 
-    def _read_node_body(self, graph: _Graph, name: str, function: FunctionNode, scope: Scope) -> None:
+    def _read_partial(self, graph: AgentGraph, name: str, call: ast.Call, scope: Scope) -> None:
+        """A node that is a function with some of its arguments, of which one may be an agent."""
+        function = self.project.resolve(call.args[0], scope)
+        if isinstance(function, Defined) and isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef):
+            self._read_node_body(graph, name, function.node, function.scope)
+        for given in (*call.args[1:], *(each.value for each in call.keywords)):
+            sub = self.agent_of(given, scope)
+            if sub is not None and sub is not graph.agent:
+                graph.subagents[name] = (sub, scope.module.place(given))
+
+    def _read_node_body(self, graph: AgentGraph, name: str, function: FunctionNode, scope: Scope) -> None:
         for target in _literal_names(function.returns):
             graph.connect(name, target, scope.module.place(function))
         for call, inner in self._calls_below(function, scope):
@@ -341,11 +326,20 @@ class LangGraphReader(CodeReader):
             elif isinstance(call.func, ast.Attribute) and call.func.attr in _RUNS:
                 self._read_model_call(graph, name, call.func.value, inner, place)
 
-    def _read_model_call(self, graph: _Graph, name: str, node: ast.expr, scope: Scope, place: Place) -> None:
+    def _read_model_call(
+        self, graph: AgentGraph, name: str, node: ast.expr, scope: Scope, place: Place, *, is_part: bool = False
+    ) -> None:
         """A call in a node: of a model, or of another agent."""
         sub = self.agent_of(node, scope)
         if sub is not None:
             graph.subagents[name] = (sub, place)
+            return
+        chain = self.project.resolve(node, scope)
+        if isinstance(chain, Defined) and isinstance(chain.node, ast.BinOp):
+            # `prompt | model | parser`: each part may be the model. A part that is a chain itself is not followed,
+            # since chains of chains would multiply.
+            for part in () if is_part else _chain_parts(chain.node):
+                self._read_model_call(graph, name, part, chain.scope, place, is_part=True)
             return
         root = self._root(node, scope, _MODEL_METHODS)
         if root is None:
@@ -360,7 +354,7 @@ class LangGraphReader(CodeReader):
             graph.agent.model = safe_name(value)
         self._read_model_methods(graph, node, scope)
 
-    def _read_model_methods(self, graph: _Graph, node: ast.AST, scope: Scope) -> None:
+    def _read_model_methods(self, graph: AgentGraph, node: ast.AST, scope: Scope) -> None:
         """The tools that are bound to a model, and the type of its output."""
         for _ in range(_MAX_CHAIN):
             found = self.project.resolve(node, scope)
@@ -378,11 +372,11 @@ class LangGraphReader(CodeReader):
                 graph.agent.use("V19", found.place, "another model answers where the first fails")
             node, scope = call.func.value, found.scope
 
-    def _read_branch(self, graph: _Graph, call: ast.Call, scope: Scope, *, entry: bool) -> None:
+    def _read_branch(self, graph: AgentGraph, call: ast.Call, scope: Scope, *, entry: bool) -> None:
         place = scope.module.place(call)
         shift = 0 if entry else 1
         source = None if entry else argument(call, "source", 0)
-        sources = [_START] if source is None else self._node_names(graph, source, scope)
+        sources = [START] if source is None else self._node_names(graph, source, scope)
         path, mapping = argument(call, "path", shift), argument(call, "path_map", shift + 1)
         targets = self._branch_targets(graph, path, mapping, scope)
         if targets is None:
@@ -394,7 +388,7 @@ class LangGraphReader(CodeReader):
                 graph.connect(each, target, place)
 
     def _branch_targets(
-        self, graph: _Graph, path: ast.expr | None, mapping: ast.expr | None, scope: Scope
+        self, graph: AgentGraph, path: ast.expr | None, mapping: ast.expr | None, scope: Scope
     ) -> list[str] | None:
         found = self.project.resolve(mapping, scope) if mapping is not None else None
         if isinstance(found, Defined) and isinstance(found.node, ast.Dict):
@@ -403,7 +397,7 @@ class LangGraphReader(CodeReader):
             return [name for value in found.node.elts for name in self._node_names(graph, value, found.scope)]
         router = self.project.resolve(path, scope) if path is not None else None
         if isinstance(router, External) and router.name.endswith("tools_condition"):
-            return ["tools", _END]
+            return ["tools", END]
         if not isinstance(router, Defined) or not isinstance(router.node, ast.FunctionDef | ast.AsyncFunctionDef):
             return None
         if names := _literal_names(router.node.returns):
@@ -465,41 +459,21 @@ class LangGraphReader(CodeReader):
             what = "no recursion_limit: the default depends on the release, 25 in 0.x and 10,007 in 1.2"
             agent.add_loop("run", place, what, seconds=self.time_limit(call, scope), exit=_EXIT)
 
-    def _describe_graph(self, graph: _Graph) -> None:
-        agent = graph.agent
-        cyclic = {name for name in graph.nodes if name in graph.reachable(name)}
-        tools = set(graph.tool_nodes) & cyclic
-        if tools and (set(graph.models) | set(graph.subagents)) & cyclic:
-            agent.use("R4", graph.tool_nodes[min(tools)], "an edge leads from the tools back to the model")
-        elif cyclic:
-            self._describe_cycle(graph, cyclic)
-        workers = {name for name in graph.subagents if name in cyclic}
-        if len(workers) > 1 and any(workers <= set(graph.edges.get(name, ())) for name in graph.branches):
-            agent.use("O6", graph.subagents[min(workers)][1], "a node chooses which agent works next, and hears back")
-        for source, place in graph.branches.items():
-            ahead = {name for name in graph.edges.get(source, ()) if name != _END and name not in cyclic}
-            if len(ahead) > 1:
-                agent.use("O3", place, f"a branch leads to {len(ahead)} nodes", certain=False)
-        for source, targets in graph.edges.items():
-            if source not in graph.branches and len(set(targets) - {_END}) > 1:
-                agent.use("O4", min(targets.values(), key=str), "several edges leave one node, and run side by side")
-        sequence = [name for name in graph.models if set(graph.models) & graph.reachable(name) - {name}]
-        if sequence and not cyclic:
-            agent.use("O2", graph.models[sequence[0]], "models are called one after another along the edges")
-
-    def _describe_cycle(self, graph: _Graph, cyclic: set[str]) -> None:
-        agent = graph.agent
-        judges = [name for name in cyclic if is_judge_name(name)]
-        place = graph.nodes[min(judges or cyclic)]
-        if judges and len(cyclic) > 1:
-            agent.use("O5", place, "a node that is named like a judge leads back to a writer", certain=False)
-        elif len(set(graph.models) & cyclic) > 2:
-            agent.use("O8", place, "three model nodes or more run round after round", certain=False)
-        if "run" not in agent.describe().get("loops", {}):
-            agent.add_loop("graph", place, "edges lead back to an earlier node", exit="a branch leaves the cycle")
-
 
 _EXIT = "the graph reaches its end"
+
+
+def _chain_parts(node: ast.BinOp) -> list[ast.expr]:
+    """The parts that `|` joins; those of a part that is a chain by another name are left out."""
+    parts: list[ast.expr] = []
+    waiting: list[ast.expr] = [node]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, ast.BinOp) and isinstance(each.op, ast.BitOr):
+            waiting += [each.right, each.left]
+        elif not isinstance(each, ast.BinOp):
+            parts.append(each)
+    return parts[:20]
 
 
 def _literal_names(annotation: ast.expr | None) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from bicameral.catalog.frameworks._code_reader import CodeReader, FoundTool
+from bicameral.catalog.frameworks._graphs import END, AgentGraph
 from bicameral.catalog.frameworks._modules import Defined, FunctionNode, Scope, argument
 from bicameral.catalog.frameworks._recovery import AgentDraft
 from bicameral.catalog.frameworks._tool_effects import HOSTED_TOOLS
@@ -18,26 +19,96 @@ _DEFAULT_REQUESTS = 50
 """`UsageLimits.request_limit` where nobody sets it, since 0.0.20."""
 
 
+_GRAPHS = frozenset({"pydantic_graph.Graph", "pydantic_graph.graph.Graph"})
+
+
+def _annotation_names(annotation: ast.expr | None) -> set[str]:
+    """The names in an annotation, those in quotes included, without what stands in brackets."""
+    found: set[str] = set()
+    waiting: list[ast.AST] = [annotation] if annotation is not None else []
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                found.add(name)
+            case ast.BinOp(op=ast.BitOr(), left=left, right=right):
+                waiting += [left, right]
+            case ast.Subscript(value=ast.Name(id="Union"), slice=ast.Tuple(elts=elements)):
+                waiting += elements
+            case ast.Subscript(value=value):
+                waiting.append(value)
+            case ast.Constant(value=str() as text) if len(text) < 500:
+                try:
+                    waiting.append(ast.parse(text, mode="eval").body)
+                except (SyntaxError, ValueError, RecursionError, MemoryError):
+                    continue
+            case _:
+                continue
+    return found
+
+
 class PydanticAIReader(CodeReader):
     """Reads agents of pydantic-ai."""
 
     framework = "pydantic-ai"
-    packages = frozenset({"pydantic_ai"})
-    agent_calls = frozenset({"pydantic_ai.Agent", "pydantic_ai.agent.Agent"})
+    packages = frozenset({"pydantic_ai", "pydantic_graph"})
+    agent_calls = frozenset({"pydantic_ai.Agent", "pydantic_ai.agent.Agent", *_GRAPHS})
 
     def read(self) -> None:
         self.find_agents()
         if not self.agents:
             return
+        graphs: list[AgentGraph] = []
         for agent in [*self.agents.values()]:
-            self._read_arguments(agent, *self.made[agent.name])
+            call, scope = self.made[agent.name]
+            if self.call_name(call, scope) in _GRAPHS:
+                graphs.append(self._read_graph(agent, call, scope))
+            else:
+                self._read_arguments(agent, call, scope)
         self._read_decorators()
         self._read_runs()
         for agent in self.agents.values():
             self.describe_tools(agent)
             if agent.uses("I2"):
                 agent.use("R4", agent.place, "pydantic-ai calls the model again after each tool")
-        self.spread_untrusted(())
+        for graph in graphs:
+            graph.describe()
+        # The nodes of a graph share its state.
+        self.spread_untrusted((sub, graph.agent, at) for graph in graphs for sub, at in graph.subagents.values())
+
+    def _read_graph(self, agent: AgentDraft, call: ast.Call, scope: Scope) -> AgentGraph:
+        """A graph of pydantic-graph: what `run` of a node may return are the nodes that come next."""
+        graph = AgentGraph(agent)
+        given = argument(call, "nodes", 0)
+        nodes: dict[str, Defined] = {}
+        for item in self.project.items(given, scope) if given is not None else ():
+            found = None if isinstance(item, Place) else self.project.resolve(*item)
+            if isinstance(found, Defined) and isinstance(found.node, ast.ClassDef):
+                nodes[found.node.name] = found
+            else:
+                self.miss(agent, scope.module.place(call), "which nodes these are is only known when the program runs")
+        for name, found in nodes.items():
+            graph.nodes[name] = found.place
+            body = found.node.body if isinstance(found.node, ast.ClassDef) else []
+            for each in body:
+                if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and each.name == "run":
+                    self._read_graph_node(graph, name, each, found.scope.module.scopes[id(found.node)])
+        # A graph counts no steps, so that a limit would be seen nowhere else.
+        agent.visible.add("V9")
+        return graph
+
+    def _read_graph_node(self, graph: AgentGraph, name: str, run: FunctionNode, scope: Scope) -> None:
+        place = scope.module.place(run)
+        following = _annotation_names(run.returns)
+        if len(following) > 1:
+            graph.branches[name] = place
+        for each in sorted(following):
+            graph.connect(name, END if each == "End" else each, place)
+        for call, inner in self._calls_below(run, scope):
+            if isinstance(call.func, ast.Attribute) and call.func.attr in _RUNS:
+                other = self.agent_of(call.func.value, inner)
+                if other is not None and other is not graph.agent:
+                    graph.subagents[name] = (other, inner.module.place(call))
 
     def _read_arguments(self, agent: AgentDraft, call: ast.Call, scope: Scope) -> None:
         self.set_model(agent, argument(call, "model", 0), scope)
@@ -167,7 +238,8 @@ class PydanticAIReader(CodeReader):
                 if agent is not None:
                     runs.append((call, scope, agent))
         for call, scope, agent in runs:
-            self._read_limits(agent, call, scope)
+            if self.call_name(*self.made[agent.name]) not in _GRAPHS:
+                self._read_limits(agent, call, scope)
             self.describe_repeats(agent, call, scope)
         self.describe_parallel(runs)
         for agent in self.agents.values():

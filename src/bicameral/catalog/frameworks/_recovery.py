@@ -41,7 +41,7 @@ def key_name(text: str) -> str:
     return re.sub(r"[.\[\]]", "_", safe_name(text))
 
 
-_JUDGE = re.compile(r"judge|critic|evaluat|grader|reviewer|verifier", re.IGNORECASE)
+_JUDGE = re.compile(r"judge|critic|critiq|evaluat|grader|reviewer|verifier", re.IGNORECASE)
 
 
 def is_judge_name(name: str) -> bool:

@@ -24,14 +24,17 @@ _PRIVATE = frozenset(
     " database sql db salary patient employee profile inbox mail mails email emails file files document documents"
     " secret secrets credential credentials".split()
 )
-_SENDS = frozenset(
-    "send post publish email mail notify upload share tweet message sms reply forward submit webhook call".split()
-)
+_SENDS = frozenset("send publish notify upload tweet forward submit webhook broadcast".split())
 _DESTROYS = frozenset(
-    "delete remove drop wipe purge erase pay refund transfer charge purchase buy order book cancel terminate deploy"
-    " execute exec shell bash terminal merge approve sell trade".split()
+    "delete remove drop wipe purge erase pay refund transfer charge purchase buy cancel terminate deploy execute exec"
+    " shell bash terminal approve sell".split()
 )
-_CHANGES = frozenset("write update create insert save edit set add patch move rename assign schedule modify".split())
+_CHANGES = frozenset("write update create insert edit modify rename assign overwrite".split())
+_FIRST_SENDS = frozenset("post email mail message sms share reply call".split())
+_FIRST_DESTROYS = frozenset("order book trade merge kill reset".split())
+_FIRST_CHANGES = frozenset("save set add patch move schedule mark close".split())
+"""Words that are verbs at the beginning of a name, and mostly nouns in it."""
+_NOUN_TAILS = frozenset("status info details history id ids count list summary data content text total number".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +101,21 @@ def effects_of_name(name: str) -> ToolEffects:
     found = frozenset(words)
     # The first word of a name is its verb: `search_orders` does not order, and `read_mail` does not mail.
     looks = bool(words) and words[0] in _LOOKS
+    first = (
+        frozenset(words[:1]) if not looks and not (len(words) > 1 and words[-1] in _NOUN_TAILS) else frozenset[str]()
+    )
+    does = frozenset[str]() if looks else found
+    sends = bool(does & _SENDS or first & _FIRST_SENDS)
+    destroys = bool(does & _DESTROYS or first & _FIRST_DESTROYS)
+    changes = bool(does & _CHANGES or first & _FIRST_CHANGES)
     return ToolEffects(
-        reads_untrusted=bool(found & _UNTRUSTED) and (looks or not found & (_SENDS | _DESTROYS)),
+        reads_untrusted=bool(found & _UNTRUSTED) and not sends and not destroys and not changes,
         reads_private=bool(found & _PRIVATE) and looks,
-        sends=not looks and bool(found & _SENDS),
-        changes=not looks and bool(found & _CHANGES),
-        destroys=not looks and bool(found & _DESTROYS),
-        runs_code=bool(found & {"python", "repl", "interpreter"}) and not looks,
-        runs_commands=bool(found & {"shell", "bash", "terminal"}) and not looks,
+        sends=sends,
+        changes=changes,
+        destroys=destroys,
+        runs_code=bool(does & {"python", "repl", "interpreter"}),
+        runs_commands=bool(does & {"shell", "bash", "terminal"}),
     )
 
 

@@ -136,7 +136,7 @@ def show_estimate(
     """Every part with what it takes, expected and at worst, then the sum and what is to be known of it."""
     run = [part for part in estimate.parts if not part.apart]
     rows = [
-        _estimate_row(_part_name(part.agent, part.pattern, part.role), part.expected, part.worst, prices)
+        _estimate_row(_part_name(part.agent, part.pattern, part.role, part.place), part.expected, part.worst, prices)
         for part in run
     ]
     total = _estimate_row("in all", estimate.expected, estimate.worst, prices)
@@ -178,9 +178,9 @@ def estimate_json(
     return found
 
 
-def _part_name(agent: str, pattern: str, role: str) -> str:
+def _part_name(agent: str, pattern: str, role: str, place: str = "") -> str:
     where = f"{agent}: " if agent not in ("", "agent") else ""
-    return f"{where}{pattern} {role}".strip()
+    return f"{where}{f'{place}: ' if place else ''}{pattern} {role}".strip()
 
 
 def _estimate_row(name: str, usual: Amounts, worst: Amounts, prices: Prices) -> dict[str, object]:

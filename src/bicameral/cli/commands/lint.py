@@ -14,6 +14,7 @@ import click
 
 from bicameral.cli._options import CommonOptions, common_options
 from bicameral.cli._output import FAILED, OK, Output, exit_code
+from bicameral.display import make_visible
 from bicameral.errors import BicameralError, CatalogError, describe_error, nearest_name
 
 if TYPE_CHECKING:
@@ -260,7 +261,9 @@ def _show_results(out: Output, linted: list[LintResult], *, sarif: bool, quiet: 
         return
     for each in linted:
         if each.report is not None:
-            out.print_lines(report_lines(each.what, each.report, quiet=quiet, recovered=each.recovered))
+            lines = report_lines(each.what, each.report, quiet=quiet, recovered=each.recovered)
+            # Names of files come from a folder that somebody else may have filled.
+            out.print_lines((make_visible(line, strict=True).replace("\n", "<000a>"), style) for line, style in lines)
         elif each.error is not None and not out.as_json:
             out.error(each.error.to_json(), str(each.error))
     reports = [each.report for each in linted if each.report is not None]

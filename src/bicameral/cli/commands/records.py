@@ -107,10 +107,9 @@ def _find_proposal(collections: list[Records[Any]], id: str, version: int | None
 
 
 def _chosen_versions(records: Records[Any], *, everything: bool) -> Iterator[Record[Any]]:
-    for id in records.ids():
-        for each in records.history(id):
-            if everything or each.is_current or each.state == "proposed":
-                yield each
+    for each in records.versions():
+        if everything or each.is_current or each.state == "proposed":
+            yield each
 
 
 @command.command("list")

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 
 from bicameral.errors import Place, RecordError, RunError
 from bicameral.labels import Label, Labelled, join, make_labelled, open_labelled, vouched_value
+from bicameral.postgres import masked_address
 from bicameral.records import Proposal, Record, Records
 from bicameral.types import to_plain
 
@@ -198,9 +199,13 @@ class IdentityStore:
         0
     """
 
-    place: Path | str
+    place: Path | str = field(repr=False)
     owner: str = "owner"
     known: str | None = None
+
+    def __post_init__(self) -> None:
+        # A run records the fields of its pattern: the password of an address must be known as a secret by then.
+        masked_address(str(self.place))
 
     @cached_property
     def _records(self) -> Records[StoredIdentity]:
@@ -255,6 +260,10 @@ class IdentityStore:
     @contextmanager
     def session(self) -> Generator[None]:
         """While a session is open no version can be written."""
+        if "://" not in str(self.place) and not Path(self.place).exists():
+            # A replay elsewhere has its identity from the record, and must not make a file here.
+            yield
+            return
         with self._records.hold():
             yield
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from bicameral.errors import RecordError, RunError
 from bicameral.labels import Label, Labelled, join_all, make_labelled, open_labelled
+from bicameral.postgres import masked_address
 from bicameral.records import Proposal, Record, RecordLimits, Records
 from bicameral.text import index_words
 
@@ -159,9 +160,13 @@ class SkillStore:
         ['look up a population']
     """
 
-    place: Path | str
+    place: Path | str = field(repr=False)
     owner: str = "owner"
     known: str | None = None
+
+    def __post_init__(self) -> None:
+        # A run records the fields of its pattern: the password of an address must be known as a secret by then.
+        masked_address(str(self.place))
 
     @cached_property
     def _skills(self) -> Records[StoredSkill]:
@@ -188,10 +193,11 @@ class SkillStore:
             use = open_labelled(record.value)
             uses, successes = used.get(use.skill, (0, 0))
             used[use.skill] = (uses + 1, successes + use.ok)
+        versions = self._skills.versions()
+        learned = {id: number for number, id in enumerate(dict.fromkeys(record.id for record in versions))}
         return tuple(
-            _skill(record, learned, *used.get(record.id, (0, 0)))
-            for learned, id in enumerate(self._skills.ids())
-            for record in self._skills.history(id)
+            _skill(record, learned[record.id], *used.get(record.id, (0, 0)))
+            for record in versions
             if record.is_current or record.state == "proposed"
         )
 

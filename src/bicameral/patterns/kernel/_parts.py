@@ -138,7 +138,7 @@ class Parts(ContextState):
         return [run.outcome for run in runs]
 
     async def _run_all(self, runs: Sequence[_PartRun[Self, T]], width: int) -> None:
-        room = asyncio.Semaphore(width)
+        room = _make_room(width, len(runs))
         try:
             async with asyncio.TaskGroup() as group:
                 for run in runs:
@@ -177,10 +177,10 @@ class Parts(ContextState):
         recorded: Mapping[str, Any] | None,
     ) -> str:
         """Run parts until there are enough results, or the time is over; which of the two, if any was cut off."""
-        room = asyncio.Semaphore(width)
+        cut: dict[int, bool] = {} if recorded is None else dict(recorded["cut"])
+        room = _make_room(width, len(runs), len(cut))
         # Only a clock that stands still while a person is asked: the limits are reached around it first.
         meter = Meter(self.meter.limits)
-        cut: dict[int, bool] = {} if recorded is None else dict(recorded["cut"])
 
         def is_enough() -> bool:
             results = sum(isinstance(run.result, Labelled) for run in runs)
@@ -202,6 +202,8 @@ class Parts(ContextState):
                 for run in unfinished:
                     if run.cut_off is not None:
                         run.cut_off.is_active = True
+                    if self.shared.handler.has_unused(run.part.place):
+                        room.release()
                 for run in unfinished:
                     await self._until_used(run.part)
                 return why
@@ -366,6 +368,11 @@ class _PartRun(Generic[C, T]):
         if self.result is None:
             raise RuntimeError("a part has neither a result nor an error")
         return self.result
+
+
+def _make_room(width: int, parts: int, cut: int = 0) -> asyncio.Semaphore:
+    """Room for so many parts at once. Those that were cut off only do what is recorded, and never make room again."""
+    return asyncio.Semaphore(parts if is_cut_off() else width + cut)
 
 
 async def _cancel_parts(tasks: Mapping[asyncio.Task[None], int], runs: Sequence[_PartRun[Any, Any]]) -> None:
