@@ -27,6 +27,7 @@ IMPLEMENTED: Mapping[str, str] = {
     "O4": "orchestration.parallelization:Parallelization",
     "O6": "orchestration.orchestrator_workers:OrchestratorWorkers",
     "O17": "orchestration.isolation:AgentIsolation",
+    "V1": "reliability.human_review:HumanReview",
     "V5": "reliability.guardrails:Guardrails",
     "V6": "reliability.injection_shield:InjectionShield",
     "V13": "reliability.tool_budget:ToolBudget",
