@@ -9,6 +9,7 @@ have heard before.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import hashlib
 import json
 import random
@@ -18,13 +19,14 @@ import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import pytest
 
 from bicameral.errors import ModelError, ToolError
-from bicameral.journal import Event, Journal
+from bicameral.journal import Event, Journal, open_journal_at
 from bicameral.labels import Label, Labelled, Source, make_labelled, open_labelled
 from bicameral.limits import strategy_limits
 from bicameral.models import Chamber, ModelReply, ModelRequest, ScriptedProvider, ToolCall, Usage
@@ -226,8 +228,18 @@ def make_scene(
     models = ModelPair(
         Chambers(Improviser(seed, questions, "privileged"), Quarantined(Improviser(seed, questions, "quarantined")))
     )
-    desk = Runtime(models, registry, Policy((), registry), strategy_limits(), journal)
+    desk = Runtime(models, registry, Policy((), registry), strategy_limits(), journal or _common_journal())
     return Scene(folder, example.make(folder), change(example.arguments(folder)), questions, world, desk)
+
+
+@cache
+def _common_journal() -> Journal:
+    """The journal of scenes whose record nobody reads: some patterns do not run without one."""
+    folder = tempfile.TemporaryDirectory(prefix="bicameral-adversary-")
+    journal = open_journal_at(Path(folder.name) / "journal.db")
+    atexit.register(folder.cleanup)
+    atexit.register(journal.close)
+    return journal
 
 
 @contextmanager

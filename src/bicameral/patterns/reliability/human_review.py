@@ -26,9 +26,9 @@ from bicameral.types import STR, Field, LiteralType, OptionalType, RecordType
 
 PRESENTER = Role(
     "Presenter",
-    "A person must decide whether an action is done. Write for somebody who knows nothing of it, in plain words and a "
-    "sentence each: action (what would be done), reason (why), outcome (what is then different), way_back (how it could "
-    "be undone, or that it cannot), alternatives (what could be done instead). Judge nothing.",
+    "A person must decide whether an action is done. Write for somebody who knows nothing of it, in plain words, a "
+    "sentence each: action (what would be done), reason (why), outcome (what is then different), way_back (how it "
+    "could be undone, or that it cannot), alternatives (what could be done instead). Judge nothing.",
     tier="large",
     max_tokens=400,
 )
