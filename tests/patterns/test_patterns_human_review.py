@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from invariants import holds
 from patterns_world import EVE, HOSTILE, Table, World, answered, table
 
 from bicameral.errors import CatalogError
@@ -28,6 +27,7 @@ from bicameral.patterns.reliability import human_review
 from bicameral.patterns.reliability.human_review import ApprovedRequest, ReviewedAction, tool_radius
 from bicameral.runs import Answers, ApprovalQuestion, Suspend
 from bicameral.tools import Origin, Tool, tool
+from invariants import holds
 
 ACCOUNT = json.dumps(
     dict.fromkeys(("action", "reason", "outcome", "way_back", "alternatives"), "A mail is sent to Kim.")
@@ -211,17 +211,29 @@ def test_no_setting_makes_silence_a_yes() -> None:
 def test_silence_passes_the_action_up_and_ends_it_at_the_last(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pattern = HumanReview(DirectCall("send"), timeout_seconds=1, reviewers=("accounting", "the head of finance"))
-    seconds = [0.05]
-    monkeypatch.setattr(HumanReview, "_seconds_each", property(lambda self: seconds.pop() if seconds else 60.0))
-    person = Person(None, True)
+    pattern = HumanReview(DirectCall("send"), reviewers=("accounting", "the head of finance"))
+    clock = [1000.0]
+    monkeypatch.setattr(human_review, "_now", lambda: clock[0])
+
+    class Slow(Person):
+        """Says yes, at the first question only when its share of the time is over."""
+
+        def __init__(self, *late: bool) -> None:
+            super().__init__(*[True] * len(late))
+            self.late = list(late)
+
+        async def approve(self, question: ApprovalQuestion) -> Answers:
+            clock[0] += 450.0 if self.late.pop(0) else 449.0
+            return await super().approve(question)
+
+    person = Slow(True, False)
     there = office(journal, person)
     outcome = answered(run(there, pattern))
     assert (outcome.value["verdict"], outcome.value["reviewer"]) == ("approved", "the head of finance")
     assert [each["for"] for each in person.seen] == ["accounting", "the head of finance"]
     assert person.questions[0].calls[0].hash != person.questions[1].calls[0].hash
     replayed(journal, there, outcome, pattern)
-    there, seconds[:] = office(journal, Person(None, None)), [0.05, 0.05]
+    there = office(journal, Slow(True, True))
     assert answered(run(there, pattern)).value["verdict"] == "expired"
     assert there.world.done == []
 
@@ -296,7 +308,9 @@ CHILD = textwrap.dedent(
         def tools(self):
             made = {each.name: each for each in super().tools()}
 
-            @tool(effect="send", purpose={"to": "directs", "body": "carries"}, origins=Origin("system"), receivers=("to",))
+            @tool(
+                effect="send", purpose={"to": "directs", "body": "carries"}, origins=Origin("system"), receivers=("to",)
+            )
             def send(to: str, body: str) -> str:
                 \"\"\"Send a mail.\"\"\"
                 if sys.argv[2] == "after":
