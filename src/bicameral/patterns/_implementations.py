@@ -30,6 +30,7 @@ IMPLEMENTED: Mapping[str, str] = {
     "V1": "reliability.human_review:HumanReview",
     "V5": "reliability.guardrails:Guardrails",
     "V6": "reliability.injection_shield:InjectionShield",
+    "V10": "reliability.checkpointing:Checkpointing",
     "V13": "reliability.tool_budget:ToolBudget",
     "V15": "reliability.judge:Judge",
     "V16": "reliability.offline_eval:OfflineEval",
