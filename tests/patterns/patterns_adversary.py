@@ -25,6 +25,8 @@ from typing import Any, Literal, cast
 
 import pytest
 
+from bicameral import Agent
+from bicameral.config import Config
 from bicameral.errors import ModelError, ToolError
 from bicameral.journal import Event, Journal, open_journal_at
 from bicameral.labels import Label, Labelled, Source, make_labelled, open_labelled
@@ -32,8 +34,9 @@ from bicameral.limits import strategy_limits
 from bicameral.models import Chamber, ModelReply, ModelRequest, ScriptedProvider, ToolCall, Usage
 from bicameral.patterns import Answered, Outcome
 from bicameral.patterns.kernel import Context, Pattern, PatternExample, PatternWork, Role, run_pattern
-from bicameral.patterns.strategies import ModelPair, Runtime
+from bicameral.patterns.strategies import ModelPair, PlannedRequest, Runtime
 from bicameral.policy import Policy
+from bicameral.runs import StartState
 from bicameral.sessions import Chambers, Quarantined
 from bicameral.tools import Origin, Registry, Tool, tool
 
@@ -105,6 +108,32 @@ def improvise(request: ModelRequest, seed: int) -> ModelReply:
     if request.json_schema is None:
         return ModelReply(f"{words.mark} {words.word()}", usage=usage)
     return ModelReply(json.dumps(words.value(request.json_schema)), usage=usage)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainPlanner:
+    """An agent as a planner, whose model always answers with the first value that the plan begins with."""
+
+    questions: Questions
+
+    async def plan_request(self, request: Labelled[str], registry: Registry, start: StartState) -> PlannedRequest:
+        def write(asked: ModelRequest) -> str:
+            self.questions.asked.append(("privileged", asked, ""))
+            fault = self.questions.faults(len(self.questions.asked))
+            if fault == "unavailable":
+                raise ModelError("models.unavailable", "the service is away")
+            return "" if fault else f"answer({next(iter(start.variables), '0')})\n"
+
+        agent = Agent(
+            list(registry),
+            privileged=ScriptedProvider(write, grammars=False),
+            quarantined=ScriptedProvider([], grammars=False),
+            config=Config.defaults(),
+            cache={},
+        )
+        planner = agent.runtime().planner
+        assert planner is not None
+        return await planner.plan_request(request, registry, start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +257,8 @@ def make_scene(
     models = ModelPair(
         Chambers(Improviser(seed, questions, "privileged"), Quarantined(Improviser(seed, questions, "quarantined")))
     )
-    desk = Runtime(models, registry, Policy((), registry), strategy_limits(), journal or _common_journal())
+    policy, planner = Policy((), registry), PlainPlanner(questions)
+    desk = Runtime(models, registry, policy, strategy_limits(), journal or _common_journal(), planner=planner)
     return Scene(folder, example.make(folder), change(example.arguments(folder)), questions, world, desk)
 
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from bicameral.patterns.reasoning.rewoo import ReWOO as ReWOO
     from bicameral.patterns.reliability.checkpointing import Checkpointing as Checkpointing
     from bicameral.patterns.reliability.degradation import GracefulDegradation as GracefulDegradation
+    from bicameral.patterns.reliability.dual_model import DualModel as DualModel
     from bicameral.patterns.reliability.guardrails import Guardrails as Guardrails
     from bicameral.patterns.reliability.human_review import HumanReview as HumanReview
     from bicameral.patterns.reliability.injection_shield import InjectionShield as InjectionShield

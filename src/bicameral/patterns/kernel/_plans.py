@@ -11,9 +11,11 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from bicameral.errors import BicameralError, BindError, LabelError, PlanError
+from bicameral.boundary import HandleContent
+from bicameral.errors import BicameralError, BindError, LabelError, PlanError, RunError
 from bicameral.journal import dumps
 from bicameral.labels import (
     NOTHING,
@@ -26,6 +28,7 @@ from bicameral.labels import (
     join_all,
     make_labelled,
     open_labelled,
+    vouched_value,
 )
 from bicameral.limits import QUARANTINED_ROLES, collect_charges
 from bicameral.models import ModelReply, Usage
@@ -48,6 +51,7 @@ from bicameral.runs import (
 )
 from bicameral.telemetry import span
 from bicameral.tools import Tool
+from bicameral.types import Type, mismatch, to_plain, type_to_json
 
 if TYPE_CHECKING:
     from bicameral.planning import Intent
@@ -56,20 +60,38 @@ PLANNER = "planner"
 """Who writes plans, in the trace and in the record."""
 
 
+@dataclass(frozen=True, slots=True)
+class PlanInput:
+    """A value that a plan may use without that a planner reads it, and its type."""
+
+    value: Labelled[Any]
+    type: Type
+
+
+NO_INPUTS: Mapping[str, PlanInput] = MappingProxyType({})
+
+
 class Plans(ContextState):
     """What a context does with checked plans."""
 
     __slots__ = ()
 
-    async def plan(self, request: Labelled[str]) -> Labelled[Any]:
+    async def plan(self, request: Labelled[str], inputs: Mapping[str, PlanInput] = NO_INPUTS) -> Labelled[Any]:
         """The answer of a checked plan for a request, planned and run with the tools that can be called here.
 
         The request must be trusted, and so must be everything that was opened here: a plan comes from trusted text
         alone. Policy checks the plan before it runs, and every call while it runs, with the guards of this context.
         What a request leaves open is an error: nobody is asked before there is a plan.
 
+        Args:
+            request: What is wanted.
+            inputs: Values that the plan may use, by the names of its variables. The planner reads the names and the
+                types, which must be the program's own, and never a value.
+
         Example:
             >>> lines = await context.plan(program_text("Count the lines of notes.txt"))
+            >>> invoice = PlanInput(await context.extract(READER, mail, wanted=INVOICE), INVOICE)
+            >>> await context.plan(program_text("Pay the invoice"), {"invoice": invoice})
         """
         self.life.require()
         label = join_all((TRUSTED_USER, self.read_label, request.label))
@@ -81,7 +103,7 @@ class Plans(ContextState):
                 fix="Ask for the plan before anything untrusted is read, and give it what was read as the result.",
             )
         step = self.step_name("plan")
-        start = StartState(read=label, written=dict(self.shared.places))
+        start = StartState(_plan_variables(inputs), dict(self.shared.places), label)
         with span("part", step, {"bicameral.step": step}):
             written = await self._write_plan(request, label, step, start)
             for doubt in written.doubts:
@@ -92,7 +114,9 @@ class Plans(ContextState):
         """The plan for a request, from the planner or from the record."""
         services, registry = self._plan_services, self.registry
         text = open_labelled(request)
-        told = [text, {tool.name: tool.fingerprint for tool in registry}]
+        told: list[Any] = [text, {tool.name: tool.fingerprint for tool in registry}]
+        if start.variables:
+            told.append({name: type_to_json(each) for name, each in start.types.items()})
         facts: dict[str, Any] = {
             "asked": PLANNER,
             "at": self.path,
@@ -247,6 +271,22 @@ class _PlanCalls:
         self.seen = join(self.seen, label)
         event = ToolCallEvent(self._context.path, tool.name, label, time.perf_counter() - begun, failed)
         self._context.shared.trace.append(event)
+
+
+def _plan_variables(inputs: Mapping[str, PlanInput]) -> dict[str, HandleContent]:
+    """The variables that a plan begins with. Their names and types are read by the planner."""
+    found: dict[str, HandleContent] = {}
+    for name, each in inputs.items():
+        # Both are checked: untrusted text must not come to the planner as the name of a variable or of a field.
+        vouched_value([name, type_to_json(each.type)])
+        if not name.isidentifier() or mismatch(open_labelled(each.value), each.type) is not None:
+            raise RunError(
+                "pattern.bad-input",
+                "a plan cannot begin with this value",
+                expected="a name that is an identifier, and a value of the declared type",
+            )
+        found[name] = HandleContent(to_plain(open_labelled(each.value)), each.type, each.value.label_tree)
+    return found
 
 
 def _no_planner_error() -> PlanError:

@@ -249,7 +249,7 @@ def _bad_checkpoint_error(problem: str) -> JournalError:
 
 
 def _tools(folder: Path) -> Sequence[Tool]:
-    @tool(effect="write", origins=Origin("system"), purpose={"line": "carries"})
+    @tool(effect="write", origins=Origin("system"), purpose={"line": "directs"})
     def add_line(line: str) -> int:
         """Add a line to the report."""
         with (folder / "report.txt").open("a") as report:
