@@ -160,7 +160,11 @@ class Words:
         if "enum" in schema:
             return self.chance.choice(schema["enum"])
         if choices := schema.get("anyOf") or schema.get("oneOf"):
-            return self.value(self.chance.choice(choices))
+            chosen = self.chance.choice(choices)
+            # An alternative of an object says which fields there are, and the object what is in them.
+            common = schema.get("properties", {})
+            inner = {name: common.get(name) or each for name, each in chosen.get("properties", {}).items()}
+            return self.value(chosen | ({"properties": inner} if inner else {}))
         match schema.get("type"):
             case "object":
                 return {name: self.value(each) for name, each in schema.get("properties", {}).items()}

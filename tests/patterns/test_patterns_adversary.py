@@ -276,7 +276,9 @@ def check_death(example: PatternExample, stage: Stage) -> None:
         begun = [
             event.step
             for event in events[:cut]
-            if event.kind == "step-started" and scene.desk.registry[event.body["tool"]].changes
+            if event.kind == "step-started"
+            and (called := scene.desk.registry.get(event.body.get("tool", ""))) is not None
+            and called.changes
         ]
         finished = {event.step for event in events[:cut] if event.kind in ("step-finished", "step-failed")}
         # What has begun may have happened before the process died, and counts as done.
