@@ -19,7 +19,7 @@ from bicameral.journal import Journal, open_journal_at
 from bicameral.labels import Labelled, program_text, untrusted_value
 from bicameral.models import ModelRequest
 from bicameral.patterns import DualModel, GaveUp
-from bicameral.patterns.kernel import Context, Pattern, PatternWork, PlanInput, Role, replay_pattern, run_pattern
+from bicameral.patterns.kernel import Context, Pattern, PatternWork, PlanInputs, Role, replay_pattern, run_pattern
 from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.tools import Origin, Tool, tool
 from bicameral.types import INT, STR, Field, ListType, LiteralType, RecordType, StrType
@@ -33,6 +33,7 @@ PLANS = {
     "how many chairs there are": "answer(document_1.chairs)\n",
     "Post the chairs": 'post("kim@example.com", text(document_1.chairs))\nanswer("posted")\n',
     "Post to the sender": 'post(document_1.sender, "Hello")\nanswer("posted")\n',
+    "Say it again": "answer(document_1)\n",
     "Add both": "answer(document_1.chairs + document_2.chairs)\n",
     "Post Hello to kim": 'post("kim@example.com", "Hello")\nanswer("greeted")\n',
 }
@@ -93,8 +94,7 @@ def test_the_planner_sees_names_and_types_and_no_word_of_the_text(tmp_path: Path
     [prompt] = office.planning
     assert "document_1" in prompt
     assert "120" not in prompt
-    for at in range(len(LETTER) - 12):
-        assert LETTER[at : at + 12] not in prompt
+    assert not [at for at in range(len(LETTER) - 20) if LETTER[at : at + 20] in prompt]
     registry, policy = office.agent.registry, office.agent.policy
     again = asyncio.run(replay_pattern(office.journal, outcome.run, registry, policy, pattern=pattern))
     assert again.identical, again.differences
@@ -130,10 +130,11 @@ def test_each_text_is_read_in_a_session_of_its_own_without_anything_else(tmp_pat
 )
 def test_what_does_not_fit_the_form_does_not_come_out(tmp_path: Path, reply: str) -> None:
     office = Office(tmp_path, lambda request: reply)
-    outcome = office.run(DualModel(FORM, READER), COUNT, (letter(),))
+    asked = program_text("Post the chairs to kim@example.com")
+    outcome = office.run(DualModel(FORM, READER), asked, (letter(),))
     assert isinstance(outcome, GaveUp)
     assert EVE not in str(outcome.error)
-    assert office.planning == [], "there is no plan without the values"
+    assert office.posted == [], "a plan without its values is not run"
 
 
 @holds("V4.5")
@@ -171,9 +172,9 @@ def test_a_quarantine_that_is_down_lets_nothing_past(tmp_path: Path) -> None:
         raise ModelError("models.unavailable", "it is away")
 
     office = Office(tmp_path, down)
-    outcome = office.run(DualModel(FORM, READER), COUNT, (letter(),))
+    outcome = office.run(DualModel(FORM, READER), program_text("Post the chairs to kim@example.com"), (letter(),))
     assert isinstance(outcome, GaveUp)
-    assert office.planning == []
+    assert not [prompt for prompt in office.planning if "ignore your task" in prompt.lower()]
     assert office.posted == []
 
 
@@ -221,7 +222,10 @@ class Naming(Pattern[[Labelled[str]], Any]):
     name: str
 
     async def execute(self, context: Context, /, value: Labelled[str]) -> Labelled[Any]:
-        return await context.plan(COUNT, {self.name: PlanInput(value, INT)})
+        async def read() -> dict[str, Labelled[Any]]:
+            return {self.name: value}
+
+        return await context.plan(program_text("Say it again"), PlanInputs({self.name: INT}, value.label, read))
 
 
 def test_the_name_of_a_variable_is_no_channel(tmp_path: Path) -> None:
@@ -230,7 +234,7 @@ def test_the_name_of_a_variable_is_no_channel(tmp_path: Path) -> None:
         outcome = office.run(Naming(name), value)
         assert isinstance(outcome, GaveUp)
         assert outcome.error.code == "pattern.bad-input"
-    assert office.planning == []
+    assert all("everything." not in prompt for prompt in office.planning)
 
 
 def test_the_knobs_are_within_their_bounds() -> None:

@@ -48,7 +48,7 @@ from bicameral.patterns.kernel._pattern import (
     TextPattern as TextPattern,
     ask_responder as ask_responder,
 )
-from bicameral.patterns.kernel._plans import PlanInput as PlanInput
+from bicameral.patterns.kernel._plans import PlanInputs as PlanInputs
 from bicameral.patterns.kernel._questions import ValueCheck as ValueCheck
 from bicameral.patterns.kernel._record import (
     PatternWork as PatternWork,

@@ -9,9 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from bicameral.boundary import HandleContent
@@ -61,14 +60,42 @@ PLANNER = "planner"
 
 
 @dataclass(frozen=True, slots=True)
-class PlanInput:
-    """A value that a plan may use without that a planner reads it, and its type."""
+class PlanInputs:
+    """Values that a plan may use and its planner does not read: they are read once the plan is written.
 
-    value: Labelled[Any]
-    type: Type
+    So nothing that was read decides whether a planner is asked, or what.
 
+    Args:
+        types: Their types, by the names of variables. The planner reads both, so they are the program's own.
+        label: The label of the texts that they are read from; the plan is checked with it.
+        read: Returns the values.
+    """
 
-NO_INPUTS: Mapping[str, PlanInput] = MappingProxyType({})
+    types: Mapping[str, Type]
+    label: Label
+    read: Callable[[], Awaitable[Mapping[str, Labelled[Any]]]]
+
+    def __post_init__(self) -> None:
+        for name, type_ in self.types.items():
+            # Untrusted text must not come to the planner as the name of a variable or of a field.
+            vouched_value([name, type_to_json(type_)])
+            if not name.isidentifier():
+                raise RunError("pattern.bad-input", "a variable of a plan has no name", expected="an identifier")
+
+    def announced(self) -> dict[str, HandleContent]:
+        """The variables before there are values: what the plan is written and checked with."""
+        label = join(self.label, UNKNOWN)
+        return {name: HandleContent(None, type_, label) for name, type_ in self.types.items()}
+
+    async def variables(self) -> dict[str, HandleContent]:
+        """The variables with their values."""
+        values = await self.read()
+        found: dict[str, HandleContent] = {}
+        for name, type_ in self.types.items():
+            if name not in values or mismatch(open_labelled(values[name]), type_) is not None:
+                raise RunError("pattern.bad-input", f"{name} is not of its type", expected=str(type_))
+            found[name] = HandleContent(to_plain(open_labelled(values[name])), type_, values[name].label_tree)
+        return found
 
 
 class Plans(ContextState):
@@ -76,7 +103,7 @@ class Plans(ContextState):
 
     __slots__ = ()
 
-    async def plan(self, request: Labelled[str], inputs: Mapping[str, PlanInput] = NO_INPUTS) -> Labelled[Any]:
+    async def plan(self, request: Labelled[str], inputs: PlanInputs | None = None) -> Labelled[Any]:
         """The answer of a checked plan for a request, planned and run with the tools that can be called here.
 
         The request must be trusted, and so must be everything that was opened here: a plan comes from trusted text
@@ -85,13 +112,10 @@ class Plans(ContextState):
 
         Args:
             request: What is wanted.
-            inputs: Values that the plan may use, by the names of its variables. The planner reads the names and the
-                types, which must be the program's own, and never a value.
+            inputs: Values that the plan may use, whose names and types alone the planner reads.
 
         Example:
             >>> lines = await context.plan(program_text("Count the lines of notes.txt"))
-            >>> invoice = PlanInput(await context.extract(READER, mail, wanted=INVOICE), INVOICE)
-            >>> await context.plan(program_text("Pay the invoice"), {"invoice": invoice})
         """
         self.life.require()
         label = join_all((TRUSTED_USER, self.read_label, request.label))
@@ -103,11 +127,13 @@ class Plans(ContextState):
                 fix="Ask for the plan before anything untrusted is read, and give it what was read as the result.",
             )
         step = self.step_name("plan")
-        start = StartState(_plan_variables(inputs), dict(self.shared.places), label)
+        start = StartState({} if inputs is None else inputs.announced(), dict(self.shared.places), label)
         with span("part", step, {"bicameral.step": step}):
             written = await self._write_plan(request, label, step, start)
             for doubt in written.doubts:
                 self.note("plan-doubt", code=doubt.code)
+            if inputs is not None:
+                start = replace(start, variables=await inputs.variables())
             return await self._run_plan(written, step, start)
 
     async def _write_plan(self, request: Labelled[str], label: Label, step: str, start: StartState) -> _WrittenPlan:
@@ -271,22 +297,6 @@ class _PlanCalls:
         self.seen = join(self.seen, label)
         event = ToolCallEvent(self._context.path, tool.name, label, time.perf_counter() - begun, failed)
         self._context.shared.trace.append(event)
-
-
-def _plan_variables(inputs: Mapping[str, PlanInput]) -> dict[str, HandleContent]:
-    """The variables that a plan begins with. Their names and types are read by the planner."""
-    found: dict[str, HandleContent] = {}
-    for name, each in inputs.items():
-        # Both are checked: untrusted text must not come to the planner as the name of a variable or of a field.
-        vouched_value([name, type_to_json(each.type)])
-        if not name.isidentifier() or mismatch(open_labelled(each.value), each.type) is not None:
-            raise RunError(
-                "pattern.bad-input",
-                "a plan cannot begin with this value",
-                expected="a name that is an identifier, and a value of the declared type",
-            )
-        found[name] = HandleContent(to_plain(open_labelled(each.value)), each.type, each.value.label_tree)
-    return found
 
 
 def _no_planner_error() -> PlanError:

@@ -1,22 +1,22 @@
 """V4, dual LLM: one model reads untrusted text and can do nothing; another plans, and never sees that text.
 
-`Agent` is this pattern for whole requests. As a pattern it can be a part of others: each untrusted text is read in a
-quarantined session of its own, which fills a closed form. The plan is written from the trusted request, and from the
-names and types of these forms. Their values are filled in when the plan runs, where policy decides about each call by
-the labels of its arguments.
+`Agent` is this pattern for whole requests. As a pattern it can be a part of others: the plan is written from the
+trusted request, and from the names and types of forms. Then each untrusted text is read in a quarantined session of its
+own, which fills such a form. Their values are filled in when the plan runs, where policy decides about each call by the
+labels of its arguments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Final
 
 from bicameral.errors import BicameralError, CatalogError, RunError
-from bicameral.labels import Labelled, program_text, untrusted_value
+from bicameral.labels import Labelled, join_all, program_text, untrusted_value
 from bicameral.limits import strategy_limits
-from bicameral.patterns.kernel import Answered, Context, Pattern, PatternExample, PlanInput, Role
+from bicameral.patterns.kernel import Answered, Context, Pattern, PatternExample, PlanInputs, Role
 from bicameral.types import Field, LiteralType, RecordType, StrType, Type, is_bounded
 
 READER = Role("Quarantined model", "Fill in the form from the text.", tier="small", max_tokens=256)
@@ -76,27 +76,29 @@ class DualModel(Pattern[[Labelled[str], Sequence[Labelled[str]]], Any]):
                 f"V4 was given {len(documents)} texts",
                 expected="no text without a form" if form is None else f"at most {self.batches}, see `batches`",
             )
-        inputs: dict[str, PlanInput] = {}
-        if form is not None:
-            for number, read in enumerate(await self._read_documents(context, documents, form), 1):
-                inputs[f"document_{number}"] = PlanInput(read, form)
-        context.note("channel", batches=len(inputs), fields=len(form.fields) if form is not None else 0)
+        names = [f"document_{number}" for number in range(1, len(documents) + 1)]
+        context.note("channel", batches=len(names), fields=len(form.fields) if form is not None else 0)
+        inputs = None
+        if form is not None and documents:
+            label = join_all(each.label for each in documents)
+            inputs = PlanInputs(dict.fromkeys(names, form), label, partial(self._read, context, documents, form))
         async with context.within_limits(strategy_limits(calls=self.max_turns)) as part:
             return await part.plan(request, inputs)
 
-    async def _read_documents(
+    async def _read(
         self, context: Context, documents: Sequence[Labelled[str]], form: RecordType
-    ) -> list[Labelled[Any]]:
-        """What each text says, read in sessions of their own. If one cannot be read, there is no plan."""
+    ) -> Mapping[str, Labelled[Any]]:
+        """What each text says, by variable, read in sessions of their own. If one cannot be read, nothing is done."""
         works = [
             (f"reader {number}", partial(self._read_document, document=document, form=form))
             for number, document in enumerate(documents, 1)
         ]
-        found = await context.run_parallel(works, width=max(1, len(works)))
-        for each in found:
+        found: dict[str, Labelled[Any]] = {}
+        for number, each in enumerate(await context.run_parallel(works, width=len(works)), 1):
             if isinstance(each, BicameralError):
                 raise each
-        return [each for each in found if isinstance(each, Labelled)]
+            found[f"document_{number}"] = each
+        return found
 
     async def _read_document(self, part: Context, document: Labelled[str], form: RecordType) -> Labelled[Any]:
         found = await part.extract(self.reader, document, wanted=form)
