@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 from dataclasses import FrozenInstanceError, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -53,9 +54,7 @@ class Letters(Pattern[[Labelled[str]], int]):
             return await part.call("send", {"to": to, "body": part.derive(f"letter {number}")})
 
         if self.beside:
-            works = [
-                (f"letter {number}", lambda part, number=number: send(part, number)) for number in range(self.count)
-            ]
+            works = [(f"letter {number}", partial(send, number=number)) for number in range(self.count)]
             await context.run_parallel(works, width=self.count)
         else:
             for number in range(self.count):

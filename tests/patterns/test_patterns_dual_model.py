@@ -33,10 +33,14 @@ PLANS = {
     "how many chairs there are": "answer(document_1.chairs)\n",
     "Post the chairs": 'post("kim@example.com", text(document_1.chairs))\nanswer("posted")\n',
     "Post to the sender": 'post(document_1.sender, "Hello")\nanswer("posted")\n',
-    "Say it again": "answer(document_1)\n",
+    "Tell the number again": "answer(document_1)\n",
     "Add both": "answer(document_1.chairs + document_2.chairs)\n",
     "Post Hello to kim": 'post("kim@example.com", "Hello")\nanswer("greeted")\n',
 }
+
+
+def read_hall(request: ModelRequest) -> str:
+    return json.dumps({"chairs": 120, "hall": "north"})
 
 
 class Office:
@@ -46,7 +50,7 @@ class Office:
         self.posted: list[str] = []
         self.planning: list[str] = []
         self.reading: list[ModelRequest] = []
-        self.reads = reads or (lambda request: json.dumps({"chairs": 120, "hall": "north"}))
+        self.reads = reads or read_hall
         self.journal: Journal = open_journal_at(folder / "journal.db")
         self.agent = Agent(
             self.tools,
@@ -225,7 +229,9 @@ class Naming(Pattern[[Labelled[str]], Any]):
         async def read() -> dict[str, Labelled[Any]]:
             return {self.name: value}
 
-        return await context.plan(program_text("Say it again"), PlanInputs({self.name: INT}, value.label, read))
+        return await context.plan(
+            program_text("Tell the number again"), PlanInputs({self.name: INT}, value.label, read)
+        )
 
 
 def test_the_name_of_a_variable_is_no_channel(tmp_path: Path) -> None:
@@ -238,6 +244,10 @@ def test_the_name_of_a_variable_is_no_channel(tmp_path: Path) -> None:
 
 
 def test_the_knobs_are_within_their_bounds() -> None:
-    for knobs in ({"batches": 0}, {"max_turns": 0}, {"max_string": 3000}):
+    for make in (
+        lambda: DualModel(FORM, READER, batches=0),
+        lambda: DualModel(FORM, READER, max_turns=0),
+        lambda: DualModel(FORM, READER, max_string=3000),
+    ):
         with pytest.raises(BicameralError):
-            DualModel(FORM, READER, **knobs)
+            make()

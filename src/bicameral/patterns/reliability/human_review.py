@@ -169,10 +169,14 @@ class HumanReview(Pattern[[Parameters, Labelled[str]], ReviewedAction]):
         tool = request.tool
         # The texts of a tool that describes itself are somebody else's.
         label = UNKNOWN if tool.self_described else TRUSTED_USER
-        about: list[PromptText] = ["Tool: ", make_labelled(f"{tool.name}: {tool.doc.strip()}", label), "\nValues:"]
+        about: tuple[PromptText, ...] = (
+            "Tool: ",
+            make_labelled(f"{tool.name}: {tool.doc.strip()}", label),
+            "\nValues:",
+        )
         for name, each in request.arguments.items():
-            about += ["\n- ", make_labelled(name, label), ": ", each]
-        about += ["\nReason given: ", why]
+            about = (*about, "\n- ", make_labelled(name, label), ": ", each)
+        about = (*about, "\nReason given: ", why)
 
         async def write(inner: Context) -> Labelled[Any]:
             return await inner.fill(self.presenter, *about, wanted=ACCOUNT, check=self._account_fault, retries=0)
