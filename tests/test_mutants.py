@@ -23,7 +23,6 @@ def test_there_are_enough_mutants_of_every_room() -> None:
         *(
             "doubts",
             "evaluation",
-            "patterns",
             "tables",
             "find",
             "plan-choice",
@@ -34,7 +33,7 @@ def test_there_are_enough_mutants_of_every_room() -> None:
             "trials",
             "own-models",
         ),
-        *("tasks", "patterns", "compositions"),
+        *("tasks", "patterns", "invariants", "compositions"),
     }
     assert min(Counter(mutant.room for mutant in MUTANTS).values()) >= 4
 

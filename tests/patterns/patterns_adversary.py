@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import hashlib
+import itertools
 import json
 import random
 import re
@@ -29,7 +30,7 @@ from bicameral import Agent
 from bicameral.config import Config
 from bicameral.errors import ModelError, ToolError
 from bicameral.journal import Event, Journal, open_journal_at
-from bicameral.labels import Label, Labelled, Source, make_labelled, open_labelled
+from bicameral.labels import Label, Labelled, Source, forget_released, make_labelled, open_labelled
 from bicameral.limits import strategy_limits
 from bicameral.models import Chamber, ModelReply, ModelRequest, ScriptedProvider, ToolCall, Usage
 from bicameral.patterns import Answered, Outcome
@@ -96,10 +97,11 @@ class Improviser(ScriptedProvider):
 
 def improvise(request: ModelRequest, seed: int) -> ModelReply:
     """A reply that fits the request; the same request gets the same reply, in either chamber."""
-    facts = [seed, request.seed, request.json_schema, [each.name for each in request.tools], _prompt_text(request)]
+    prompt = _prompt_text(request)
+    facts = [seed, request.seed, request.json_schema, [each.name for each in request.tools], prompt]
     digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
     words = Words(random.Random(digest), request, f"mark{digest[:12]}")
-    usage = Usage(len(facts[-1]) // 4, 0, 5)
+    usage = Usage(len(prompt) // 4, 0, 5)
     results = sum(message.speaker == "tool" for message in request.messages)
     if request.tools and results < words.chance.randint(1, 2):
         chosen = words.chance.choice(request.tools)
@@ -235,13 +237,17 @@ class Scene:
     world: World
     desk: Runtime
 
-    async def _run(self, name: str | None) -> Outcome[Any]:
+    async def _run(self, name: str) -> Outcome[Any]:
         async with asyncio.timeout(SECONDS):
             return await run_pattern(PatternWork(self.pattern, self.args), self.desk, run=name)
 
     def run(self, name: str | None = None) -> Outcome[Any]:
+        # Ids of its own: those that are drawn by chance need not be different while chance is fixed.
         with watched_calls(self.world):
-            return asyncio.run(self._run(name))
+            return asyncio.run(self._run(name or f"scene-{next(_RUN_NUMBERS)}"))
+
+
+_RUN_NUMBERS = itertools.count()
 
 
 def make_scene(
@@ -256,6 +262,8 @@ def make_scene(
 ) -> Scene:
     """The example of a pattern in a folder of its own, with improvising models and a hostile web."""
     questions, world = Questions(model_fault), World(tool_fault)
+    # Each scene stands for a process of its own, which does not know what another has handed out.
+    forget_released()
     folder.mkdir(parents=True, exist_ok=True)
     registry = Registry([*example.tools(folder), *world.tools()])
     models = ModelPair(
@@ -299,12 +307,12 @@ def watched_calls(world: World) -> Generator[None]:
         yield
 
 
-_TELLING: dict[int, tuple[int, ...]] = {}
+_TELLING: dict[PatternExample, tuple[int, ...]] = {}
 
 
 def telling_seeds(example: PatternExample) -> tuple[int, ...]:
     """A seed that comes to an answer, and the one that does the most, as far as a short search finds them."""
-    if (known := _TELLING.get(id(example))) is not None:
+    if (known := _TELLING.get(example)) is not None:
         return known
     found: dict[int, tuple[bool, int, int]] = {}
     with tempfile.TemporaryDirectory(prefix="bicameral-adversary-") as name:
@@ -320,7 +328,7 @@ def telling_seeds(example: PatternExample) -> tuple[int, ...]:
                 break
     best = max(found, key=lambda seed: found[seed])
     seeds = tuple(dict.fromkeys((best, max(found, key=lambda seed: found[seed][1:]))))
-    _TELLING[id(example)] = seeds
+    _TELLING[example] = seeds
     return seeds
 
 
@@ -343,7 +351,8 @@ def with_hostile_input(value: Any, at: str, said: str, place: str = "") -> Any:
     if isinstance(value, Labelled):
         opened = open_labelled(cast("Labelled[Any]", value))
         theirs = f"{opened} {said}" if isinstance(opened, str) else opened
-        return make_labelled(theirs, Label((Source("third_party", "an adversary"),))) if place == at else value
+        hostile = make_labelled(theirs, Label((Source("third_party", "an adversary"),)))
+        return hostile if place == at else cast("Labelled[Any]", value)
     members = {name: with_hostile_input(each, at, said, f"{place}/{name}") for name, each in _members(value)}
     if isinstance(value, Mapping):
         return members

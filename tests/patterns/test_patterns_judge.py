@@ -396,7 +396,8 @@ def test_scores_bear_rubric_and_judge_and_unlike_ones_are_not_compared() -> None
     assert [compare_scores(*pair) for pair in ways] == ["first", "second", "tie"]
     other = scored(table([json.dumps(line())]), judge=Role("Judge", "Judge otherwise.")).value
     theirs = scored(table([], [json.dumps(line())]), untrusted_value(GOOD, "page")).value
-    for unlike in (other, theirs, {**good, "rubric": "another"}):
+    others: list[Any] = [other, theirs, {**good, "rubric": "another"}]
+    for unlike in others:
         with pytest.raises(RunError) as caught:
             compare_scores(good, unlike)
         assert caught.value.code == "pattern.unlike-scores"
