@@ -53,6 +53,7 @@ from bicameral.patterns.kernel._pattern import (
     TextPattern as TextPattern,
     ask_responder as ask_responder,
 )
+from bicameral.patterns.kernel._plans import PlanInputs as PlanInputs
 from bicameral.patterns.kernel._questions import ValueCheck as ValueCheck
 from bicameral.patterns.kernel._record import (
     PatternWork as PatternWork,
