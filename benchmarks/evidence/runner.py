@@ -46,7 +46,9 @@ async def measure(
 
 def _choose(cases: Sequence[Item], limit: int | None, shard: Shard | None) -> Sequence[Item]:
     if limit is not None and limit < len(cases):
-        cases = [cases[len(cases) * number // limit] for number in range(limit)]
+        # Every N-th case would be of one category, since categories take turns.
+        chosen = random.Random(0).sample(range(len(cases)), limit)
+        cases = [cases[number] for number in sorted(chosen)]
     return shard.take(cases) if shard else cases
 
 

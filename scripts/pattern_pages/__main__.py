@@ -24,7 +24,7 @@ BEGIN, END = "          # Patterns: written by scripts.pattern_pages", "        
 def render_files(root: Path = ROOT) -> Mapping[str, str]:
     """Every file that is generated, by its path."""
     tests, results = measure_coverage(root).tests, Results.read(root)
-    files = {f"{FOLDER}/index.md": render_index(results)}
+    files = {f"{FOLDER}/index.md": render_index()}
     for facts in catalog().patterns.values():
         files[f"{FOLDER}/{facts.id}.md"] = render_page(facts, tests, results)
         files[f"{FOLDER}/{facts.id}.svg"] = draw_pattern(facts)
@@ -53,9 +53,8 @@ def _navigation() -> str:
     return "\n".join(lines)
 
 
-def find_differences(root: Path = ROOT) -> list[str]:
-    """The generated files that are missing, differ, or belong to no pattern."""
-    files = render_files(root)
+def find_differences(files: Mapping[str, str], root: Path = ROOT) -> list[str]:
+    """The generated files that are missing or differ, and files in the folder that are not generated."""
     there = {path.relative_to(root).as_posix() for path in (root / FOLDER).glob("*")}
     differing = [
         path
@@ -70,12 +69,13 @@ def main(words: Sequence[str] | None = None) -> int:
         prog="python -m scripts.pattern_pages", description=(__doc__ or "").partition("\n\n")[0]
     )
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file differs")
-    found = find_differences()
-    if parser.parse_args(words).check:
+    check: bool = parser.parse_args(words).check
+    files = render_files()
+    found = find_differences(files)
+    if check:
         for path in found:
             sys.stderr.write(f"{path} is not up to date; run: python -m scripts.pattern_pages\n")
         return 1 if found else 0
-    files = render_files()
     (ROOT / FOLDER).mkdir(parents=True, exist_ok=True)
     for path in found:
         if path in files:

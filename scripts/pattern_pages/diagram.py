@@ -18,7 +18,7 @@ GAP = 28
 LINE = 17
 LANE_LABEL = 80
 COLUMNS = 4
-CHARACTER = {13: 6.6, 12: 6.1}
+CHARACTER = {13: 7.2, 12: 6.7}
 """The width of an average character of the font, by its size; a little too wide, so that no text leaves its box."""
 LANES: Mapping[str, tuple[str, str, str]] = {
     "person": ("people", "#fff4e0", "#b9770e"),
@@ -35,7 +35,7 @@ def draw_pattern(facts: PatternFacts) -> str:
     steps, below = _draw_steps(split_steps(facts.how), facts)
     lanes, height = _draw_lanes(facts, below + 24)
     title = f"{facts.id}, {facts.name}: its steps, and its participants by kind"
-    body = "\n".join(("  " + each for each in (*steps, *lanes)))
+    body = "\n".join(f"  {each}" for each in (*steps, *lanes))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="system-ui, sans-serif"'
         f' font-size="13" role="img" aria-labelledby="t">\n  <title id="t">{escape(title)}</title>\n'

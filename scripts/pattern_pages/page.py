@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bicameral.catalog import catalog
-from bicameral.catalog.facts import Knob, PatternFacts
+from bicameral.catalog.facts import Knob, PatternAlternative, PatternFacts
 from bicameral.catalog.stacks import runtime_guarantees
 from bicameral.patterns import IMPLEMENTED, PRODUCT
 from scripts.invariants import Claim, pattern_invariants
@@ -25,12 +25,13 @@ ARMS: Mapping[str, tuple[str, str]] = {
 }
 """The two sides of each comparison, without the pattern and with it."""
 HELD: Mapping[str, str] = {
-    "type": "type: other code cannot be written",
-    "run": "run: checked in each run",
-    "lint": "lint: a rule of the linter",
-    "test": "test: your own cases",
-    "person": "person: somebody reviews it",
+    "type": "types of the code",
+    "run": "a check in each run",
+    "lint": "the linter",
+    "test": "tests of your own",
+    "person": "a person",
 }
+"""How an invariant is held, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def render_page(facts: PatternFacts, tests: Mapping[str, Sequence[Claim]], resul
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def render_index(results: Results) -> str:
+def render_index() -> str:
     """The page that lists all patterns."""
     known = catalog().patterns
     parts = [
@@ -81,9 +82,7 @@ def render_index(results: Results) -> str:
         f" [run](../patterns.md): {len(IMPLEMENTED)} are implemented.",
     ]
     for category in dict.fromkeys(each.category for each in known.values()):
-        rows = [
-            (each.id, _named_link(each), _plain(each.what)) for each in known.values() if each.category == category
-        ]
+        rows = [(each.id, _named_link(each), _plain(each.what)) for each in known.values() if each.category == category]
         parts.append(f"## {category.capitalize()}\n\n{_table(('id', 'pattern', 'what it is'), rows)}")
     return "\n\n".join(parts) + "\n"
 
@@ -117,9 +116,7 @@ def _status(id: str) -> Iterator[str]:
 
 
 def _participants(facts: PatternFacts) -> str:
-    rows = [
-        (_plain(each.name), each.kind, _plain(each.does), _plain(each.must_not)) for each in facts.participants
-    ]
+    rows = [(_plain(each.name), each.kind, _plain(each.does), _plain(each.must_not)) for each in facts.participants]
     return _table(("participant", "kind", "what it does", "what it must not do"), rows)
 
 
@@ -239,7 +236,7 @@ def _code(id: str) -> Iterator[str]:
     yield f"```python\n{example_code(f'bicameral.patterns.{module}')}\n```"
 
 
-def _alternative(each: Any) -> str:
+def _alternative(each: PatternAlternative) -> str:
     instead = f": {_links(each.use)}" if each.use else ""
     return f"{_plain(each.condition)}{instead}"
 
