@@ -23,7 +23,6 @@ def test_there_are_enough_mutants_of_every_room() -> None:
         *(
             "doubts",
             "evaluation",
-            "patterns",
             "tables",
             "find",
             "plan-choice",

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from patterns_world import EVE, HOSTILE, Speaker, Table, Work, World, answered, 
 from bicameral.errors import BicameralError, ModelError, RunError
 from bicameral.journal import Journal, open_journal_at
 from bicameral.labels import Labelled, program_text, untrusted_value
-from bicameral.limits import strategy_limits
+from bicameral.limits import STRATEGY, meters_in_force, strategy_limits
 from bicameral.models import ModelRequest, ToolCall
 from bicameral.patterns import Exhausted, GaveUp
 from bicameral.patterns.kernel import (
@@ -856,36 +857,53 @@ def test_a_yes_is_for_what_was_shown_and_for_one_place(journal: Journal) -> None
 # Time ---------------------------------------------------------------------------------------------------------------
 
 
-class Thoughtful:
-    """An approver who takes longer than the pattern may."""
+class Clockwatcher:
+    """An approver who looks which meters stand still."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, bool]] = []
 
     async def approve(self, question: ApprovalQuestion) -> Answers:
-        await asyncio.sleep(0.25)
+        meters = meters_in_force(STRATEGY)
+        self.seen.append((len(meters), all(meter.waits_for_person for meter in meters)))
         return Answers.yes(question.calls)
 
 
-@pytest.mark.parametrize("where", ["pattern", "limits", "gather"])
-def test_the_time_of_a_pattern_stands_still_while_a_person_is_asked(where: str) -> None:
-    sends = send_to(EVE)
-
+@pytest.mark.parametrize(("where", "meters"), [("pattern", 1), ("limits", 2), ("gather", 2)])
+def test_the_time_of_a_pattern_stands_still_while_a_person_is_asked(where: str, meters: int) -> None:
     async def asks(context: Context) -> Labelled[Any]:
-        await sends(context)
+        await send_to(EVE)(context)
         assert await context.approve("Go on?")
+        assert not any(meter.waits_for_person for meter in meters_in_force(STRATEGY))
         return program_text("done")
 
     async def work(context: Context) -> Labelled[Any]:
         if where == "limits":
-            async with context.within_limits(strategy_limits(seconds=0.4)) as inner:
+            async with context.within_limits(strategy_limits(seconds=30)) as inner:
                 return await asks(inner)
         if where == "gather":
-            (found,) = await context.gather([("asks", asks)], width=1, timeout=0.4)
+            (found,) = await context.gather([("asks", asks)], width=1, timeout=30)
             assert isinstance(found, Labelled), found
             return found
         return await asks(context)
 
-    bounds = strategy_limits(seconds=0.4 if where == "pattern" else 60)
-    there = table(approver=Thoughtful(), bounds=bounds)
-    assert answered(run(there, work)).value == "done"
+    approver = Clockwatcher()
+    assert answered(run(table(approver=approver), work)).value == "done"
+    assert approver.seen == [(meters, True)] * 2
+
+
+def test_a_time_limit_is_not_reached_while_a_person_thinks() -> None:
+    class Thoughtful:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
+            await asyncio.sleep(begun + 0.6 - time.monotonic())
+            return Answers.yes(question.calls)
+
+    async def work(context: Context) -> Labelled[Any]:
+        assert await context.approve("Go on?")
+        return program_text("done")
+
+    begun = time.monotonic()
+    assert answered(run(table(approver=Thoughtful(), bounds=strategy_limits(seconds=0.5)), work)).value == "done"
 
 
 def test_time_goes_on_where_nobody_is_asked() -> None:
@@ -893,7 +911,7 @@ def test_time_goes_on_where_nobody_is_asked() -> None:
         await asyncio.sleep(0.2)
         return program_text("done")
 
-    outcome = run(table(approver=Thoughtful(), bounds=strategy_limits(seconds=0.05)), work)
+    outcome = run(table(bounds=strategy_limits(seconds=0.05)), work)
     assert isinstance(outcome, Exhausted)
     assert outcome.bound == "seconds"
 

@@ -200,7 +200,7 @@ def _checked_subject(found: Any, named: str) -> Any:
             )
         found = found()
     known = isinstance(found, Subject) or hasattr(found, "as_subject") or inspect.iscoroutinefunction(found)
-    if known and not inspect.isclass(found):
+    if known and not isinstance(cast("object", found), type):
         return cast("Any", found)
     raise EvaluationError(
         "evaluation.bad-subject",
