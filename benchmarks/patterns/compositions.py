@@ -157,7 +157,7 @@ _WORD: Sizes = {"output": 3}
 _SENTENCE: Sizes = {"output": 10}
 _EXAMPLES: Sizes = {"example": render_pairs(_POOL.pairs[-1:]), "output": 6}
 # The words that a shield puts before every prompt inside of it; its marks are random, and always as long as these.
-_SHIELD_HEAD = SpanMarker("0" * 32, "delimit", 0.9, 0.5, _MAIL, lambda kind, **facts: None).convention
+_SHIELD_HEAD = SpanMarker("0" * 32, "delimit", 0.9, 0.5, _MAIL, lambda what, **facts: None).convention
 _SHIELDED_MAIL_SIZES: Mapping[str, Sizes] = {
     f"parts.{name}": {"setup": f"{_SHIELD_HEAD}\n\n{role.setup}", "output": 3} for name, role in _MAIL_PARTS.items()
 }

@@ -101,7 +101,7 @@ def test_the_code_of_every_page_runs_alone(tmp_path: Path, monkeypatch: pytest.M
 def test_code_that_is_cut_out_has_what_it_uses_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     (tmp_path / "cut_out.py").write_text(
         "import json\nimport re\nfrom collections.abc import Sequence\n\n"
         "PUBLIC = 1\n_used = (2,)  # fmt: skip\n_unused = 3\n\n\n"
