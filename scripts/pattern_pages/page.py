@@ -111,8 +111,8 @@ def _status(id: str) -> Iterator[str]:
         )
     brought = runtime_guarantees().get(id)
     if brought is not None:
-        only = f" Where {_links(brought.with_any)} is used:" if brought.with_any else ""
-        yield f"What the runtime brings of it to every pattern.{only} {_plain(brought.why)}."
+        stacks = f"stacks with {_links(brought.with_any)}" if brought.with_any else "every stack"
+        yield f"The runtime brings it to {stacks}: {_plain(brought.why)}."
 
 
 def _participants(facts: PatternFacts) -> str:
@@ -202,20 +202,25 @@ def _measured(id: str, results: Results) -> Iterator[str]:
             ],
         )
     if compared is not None:
-        without, with_it = ARMS[id]
         yield "The same cases without it and with it (`python -m benchmarks.evidence`):"
         yield _table(
-            ("model", "cases", without, with_it, "gain", "95 % interval"),
-            [
-                (model, _value(found["cases"]), *(f"{found[each]:.3f}" for each in (without, with_it, "gain")),
-                 f"{found['low']:.3f} to {found['high']:.3f}" + (", a null result" if _is_null(found) else ""))
-                for model, found in _by_model(compared)
-            ],
-        )  # fmt: skip
+            ("model", "cases", *ARMS[id], "gain", "95 % interval"),
+            [_compared_row(model, found, ARMS[id]) for model, found in _by_model(compared)],
+        )
+        if "false_alarms" in compared:
+            alarms = ", ".join(f"{arm} {_value(compared['false_alarms'][arm])}" for arm in ARMS[id])
+            yield f"Stopped though nothing had changed: {alarms}."
     if row is None and compared is None:
         yield "Not measured yet."
     else:
         yield "[Figures](../figures.md#patterns) says how this is measured."
+
+
+def _compared_row(model: str, found: Mapping[str, Any], arms: tuple[str, str]) -> tuple[str, ...]:
+    shown = (_value(found[name]) for name in ("cases", *arms, "gain"))
+    interval = f"{_value(found['low'])} to {_value(found['high'])}"
+    # A null result is published as one.
+    return (model, *shown, f"{interval}, a null result" if _is_null(found) else interval)
 
 
 def _by_model(compared: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

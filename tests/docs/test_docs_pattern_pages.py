@@ -181,14 +181,20 @@ def test_results_are_shown_with_what_was_foreseen_and_with_their_interval() -> N
     assert "Not measured" not in text
     assert "| model calls | 3 | 2.5 |" in text
     assert "| tokens | 1,200 | 1,100 |" in text
-    assert "| 0.5b | 240 | 0.500 | 0.750 | 0.250 | 0.190 to 0.310 |" in text
+    assert "| 0.5b | 240 | 0.5 | 0.75 | 0.25 | 0.19 to 0.31 |" in text
 
 
 @pytest.mark.parametrize(("low", "high"), [(-0.1, 0.2), (0.0, 0.2), (-0.2, 0.0)])
 def test_a_gain_whose_interval_has_zero_in_it_is_called_null(low: float, high: float) -> None:
     found = {"cases": 240, "mean": 0.5, "gate": 0.5, "gain": 0.0, "low": low, "high": high}
     text = page("V16", Results({}, {"V16": found}))
-    assert f"| none | 240 | 0.500 | 0.500 | 0.000 | {low:.3f} to {high:.3f}, a null result |" in text
+    assert f"| none | 240 | 0.5 | 0.5 | 0 | {low:g} to {high:g}, a null result |" in text
+
+
+def test_a_comparison_of_gates_says_how_often_they_stop_what_has_not_changed() -> None:
+    found = {**dict.fromkeys(("mean", "gate", "gain", "low", "high"), 0.1), "cases": 9}
+    text = page("V16", Results({}, {"V16": {**found, "false_alarms": {"mean": 0.5, "gate": 0.125}}}))
+    assert "Stopped though nothing had changed: mean 0.5, gate 0.125." in text
 
 
 def test_results_are_read_from_the_files_and_missing_files_are_none(tmp_path: Path) -> None:
