@@ -19,6 +19,7 @@ from bicameral.errors import RunError, ToolError, nearest_name
 from bicameral.labels import NOTHING
 from bicameral.patterns.kernel import (
     Answered,
+    CallFailed,
     Context,
     Labelled,
     Pattern,
@@ -110,19 +111,22 @@ def parse_command(context: Context, words: Sequence[str], printed: Labelled[Any]
 def describe_command_failure(context: Context, tool: Tool, error: ToolError) -> Labelled[str]:
     """What a model reads of a failure: the exit status or fixed words.
 
-    The message may quote whatever the program has read, so it is added only if the context is untrusted already.
+    The message may quote whatever the program has read, so it is added only where the call is untrusted anyway.
     """
     # Without a sandbox no other command can run either.
     if error.code == "tools.cannot-confine":
         raise error
-    status = error.exit_code if isinstance(error, CommandFailed) else None
+    status = error.exit_code if isinstance(error, CommandFailed | CallFailed) else None
     context.note("command-failed", command=tool.name, code=error.code, **({} if status is None else {"status": status}))
     what = (
         f"failed: {_FAILURE_WORDS.get(error.code) or describe_failure(error.code)}"
         if status is None
         else f"exit status {status}"
     )
-    return context.derive(what if context.read_label.trusted else f"{what}: {error.message[:_LONGEST_COMPLAINT]}")
+    if not isinstance(error, CallFailed):
+        return context.derive(what)
+    report = error.report.map(lambda text: text[:_LONGEST_COMPLAINT])
+    return format_text("{what}: {report}", what=context.derive(what), report=report)
 
 
 def _end_with_newline(text: str) -> str:

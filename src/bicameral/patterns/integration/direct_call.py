@@ -178,11 +178,6 @@ class DirectCall(Pattern[[Parameters], Any]):
                 expected="a tool that does its work by code alone",
                 fix="Use I2, or let a pattern ask the model before the call.",
             ) from None
-        except ToolError as error:
-            if part.read_label.trusted:
-                raise
-            # The message of a tool may quote what it was given, or what the service said.
-            raise ToolError(error.code, f"the call of {self.tool!r} failed") from None
 
     def _require_closed(self, part: Context, breaker: CircuitBreaker) -> None:
         """Raise if the breaker is open. A replay decides as it was decided, whatever the breaker says now."""

@@ -23,6 +23,7 @@ from bicameral.patterns._outcome import (
     Trace as Trace,
     TraceEvent as TraceEvent,
 )
+from bicameral.patterns.kernel._actions import CallFailed as CallFailed
 from bicameral.patterns.kernel._context import Context as Context
 from bicameral.patterns.kernel._conversation import (
     UNKNOWN_TOOL as UNKNOWN_TOOL,
