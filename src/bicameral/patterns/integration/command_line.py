@@ -48,6 +48,7 @@ _INTERPRETERS = re.compile(
     r"((ba|da|z|k|c|tc|fi|a)?sh|busybox|python|perl|ruby|node|lua|php|tclsh|[gmn]?awk|env|xargs|sudo|doas|su)[\d.]*"
 )
 _LONGEST_COMPLAINT = 400
+_NEWLINE = "\n"
 _FAILURE_WORDS = {
     "files.outside": "a path leads outside the folders",
     "tools.option-like": "a word begins with '-' and would be taken for an option",
@@ -242,11 +243,27 @@ class CommandLine(Pattern[[Labelled[str]], str]):
 
     def _shape_output(self, context: Context, tool: Tool, printed: Labelled[Any]) -> Labelled[str]:
         whole = _ANSI.sub("", printed_text(context.read(printed)))
-        cut = max(len(whole) - self.max_output, 0)
-        context.note("command-ended", command=tool.name, status=0, characters=len(whole), cut=cut)
-        head = self.max_output * 2 // 3
-        shown = f"{whole[:head]}\n… ({cut:,} characters are left out) …\n{whole[head + cut :]}" if cut else whole
+        head, tail = _split_output(whole, self.max_output)
+        cut = len(whole) - len(head) - len(tail)
+        lines = whole[len(head) : len(whole) - len(tail)].count("\n")
+        context.note("command-ended", command=tool.name, status=0, characters=len(whole), cut=cut, lines_cut=lines)
+        left_out = f"… (left out: {cut:,} characters, {lines:,} lines) …\n"
+        # Within one long line the mark stands in a line of its own.
+        shown = f"{head}{'' if head.endswith(_NEWLINE) else _NEWLINE}{left_out}{tail}" if cut else whole
         return context.derive(f"exit status 0\n{shown}" if shown else "exit status 0, nothing was printed")
+
+
+def _split_output(text: str, most: int) -> tuple[str, str]:
+    """The beginning and the end of an output that are shown, in whole lines where there are any."""
+    if len(text) <= most:
+        return text, ""
+    room = most * 2 // 3
+    head, tail = text[:room], text[len(text) - (most - room) :]
+    # Half a line would be read as a whole one: half of a number, of a path.
+    head = head[: head.rfind(_NEWLINE) + 1] or head
+    if text[len(text) - len(tail) - 1] != _NEWLINE:
+        tail = tail[tail.find(_NEWLINE) + 1 :] if _NEWLINE in tail[:-1] else tail
+    return head, tail
 
 
 # An example ---------------------------------------------------------------------------------------------------------
