@@ -97,7 +97,9 @@ def recorded_error(facts: Mapping[str, Any]) -> BicameralError:
         # A record of an earlier version may say it in other words, which stay.
         if is_same_json(facts, reached.to_json()):
             return reached
-    if facts["code"] == CommandFailed.failed_code and "exit_code" in facts:
+    if "exit_code" in facts:
+        from bicameral.tools import CommandFailed
+
         ended = CommandFailed(facts["message"], facts["exit_code"])
         ended.place = place
         return ended

@@ -57,10 +57,8 @@ _STDERR_CHARACTERS = 1200
 class CommandFailed(ToolError):
     """A command ended with an exit code that its manifest does not list as success; a signal is negative."""
 
-    failed_code: ClassVar[str] = "tools.command-failed"
-
     def __init__(self, message: str, exit_code: int) -> None:
-        super().__init__(self.failed_code, message)
+        super().__init__("tools.command-failed", message)
         self.exit_code = exit_code
 
     def to_json(self) -> dict[str, Any]:
