@@ -38,9 +38,15 @@ from bicameral.patterns.kernel._conversation import (
     join_labelled as join_labelled,
     map_labelled as map_labelled,
     render_value as render_value,
+    require_tokens as require_tokens,
     select_fields as select_fields,
 )
-from bicameral.patterns.kernel._guards import CallGuard as CallGuard, guard_failed_error as guard_failed_error
+from bicameral.patterns.kernel._guards import (
+    CallGuard as CallGuard,
+    Questions as Questions,
+    ask_about as ask_about,
+    guard_failed_error as guard_failed_error,
+)
 from bicameral.patterns.kernel._parts import Round as Round, Rounds as Rounds
 from bicameral.patterns.kernel._pattern import (
     Pattern as Pattern,
