@@ -97,7 +97,9 @@ def test_a_command_runs_and_its_output_is_read(folder: Path) -> None:
     assert (outcome.value, outcome.label.trusted) == ("2 lines", True)
     assert [each.tool for each in outcome.tool_calls] == ["grep"]
     assert '$ ["grep", "-c", "ERROR", "app.log"]\nexit status 0\n2' in there.privileged.prompts[1]
-    assert noted(outcome, "command-ended") == [{"command": "grep", "status": 0, "characters": 1, "cut": 0, "lines_cut": 0}]
+    assert noted(outcome, "command-ended") == [
+        {"command": "grep", "status": 0, "characters": 1, "cut": 0, "lines_cut": 0}
+    ]
     assert "grep [-c] PATTERN FILES..." in there.privileged.prompts[0]
     assert {each.prefix for each in outcome.model_calls} == {outcome.model_calls[0].prefix}
 

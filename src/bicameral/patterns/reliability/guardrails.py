@@ -2,8 +2,8 @@
 
 Use it wherever an agent has tools or reads text from outside. Each guard is a named rule that passes, redacts or
 refuses; one that fails refuses. Guards at the output alone see only what has already happened, so they need a stated
-reason. A guard that is in doubt lets a person decide. Guards are one layer among others: labels and policy hold whatever a guard misses. A trial measures guards on
-cases that are labelled good or bad.
+reason. A guard that is in doubt lets a person decide. Guards are one layer among others: labels and policy hold
+whatever a guard misses. A trial measures guards on cases that are labelled good or bad.
 """
 
 from __future__ import annotations

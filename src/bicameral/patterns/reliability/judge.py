@@ -2,7 +2,8 @@
 
 Use it where there is no reference answer and people cannot check everything. Two outputs are judged in both orders; if
 the verdicts differ it is a tie. No model judges its own output, and no judge is used before it has agreed with people
-well enough on labelled cases, without a bias for length. The quarantined model reads untrusted text, and the verdict is then untrusted.
+well enough on labelled cases, without a bias for length. The quarantined model reads untrusted text, and the verdict is
+then untrusted.
 """
 
 from __future__ import annotations
@@ -123,7 +124,9 @@ class Rubric:
     def met(self, judged: Mapping[str, Any]) -> dict[str, bool]:
         """Whether each dimension is met."""
         marks = self.marks(judged)
-        return {each.name: marks[each.name] >= (1 if self.scale == "yes-no" else each.least) for each in self.dimensions}
+        return {
+            each.name: marks[each.name] >= (1 if self.scale == "yes-no" else each.least) for each in self.dimensions
+        }
 
     def share(self, judged: Mapping[str, Any]) -> float:
         """The share of dimensions that an output meets, by their marks; 0 if it fails a blocking one."""
