@@ -165,7 +165,6 @@ def test_a_quorum_of_more_parts_than_there_are_is_refused() -> None:
         Parallelization.votes(BOOL, n=3, quorum=4)
 
 
-@holds("O4.5")
 def test_variants_take_turns_and_none_is_asked_the_same_twice() -> None:
     cold = [Role("Worker", f"You are voter {number}.") for number in range(3)]
     there = table(lambda request: '{"value": true}')

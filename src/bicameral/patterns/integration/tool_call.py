@@ -1,9 +1,10 @@
 """I2, function or tool call: the model picks tools and their arguments; code makes each call, once.
 
 Use it where a text decides which of a few actions is meant: `ToolCalling` is one call, `SeveralToolCalls` are calls
-that do not need each other. Where a result decides what is called next, R4 is the loop. The model runs nothing: whatever it asks for is checked
-against the tool's declaration, even if the provider promises strict arguments, and then policy decides. A model that
-has read untrusted text may pick what that text asks for, so its pick is judged as untrusted.
+that do not need each other. Where a result decides what is called next, R4 is the loop. The model runs nothing:
+whatever it asks for is checked against the tool's declaration, even if the provider promises strict arguments, and then
+policy decides. A model that has read untrusted text may pick what that text asks for, so its pick is judged as
+untrusted.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ ROUTER = Role(
 )
 SEVERAL_ROUTER = replace(
     ROUTER,
-    setup="Pick the tools that do what is asked for and fill in their arguments, one call for each thing; none of them may "
-    "need the result of another. If no tool does it, pick none and answer in one short sentence.",
+    setup="Pick the tools that do what is asked for and fill in their arguments, one call for each thing; none of them "
+    "may need the result of another. If no tool does it, pick none and answer in one short sentence.",
     max_tokens=512,
 )
 NO_TOOL = "none"

@@ -154,8 +154,8 @@ class Brief(TypedDict):
 _BRIEF_FIELDS = ("objective", "context", "form", "limits")
 _REVIEW = RecordType((Field("answer", STR), Field("missing", STR)))
 _REVIEW_RULE: Final = (
-    "Reply with the `answer`, and with `missing`: what the goal needs and the results do not say, in a sentence, so that "
-    "workers are asked for it; nothing, if the answer is complete."
+    "Reply with the `answer`, and with `missing`: what the goal needs and the results do not say, in a sentence, so "
+    "that workers are asked for it; nothing, if the answer is complete."
 )
 
 
