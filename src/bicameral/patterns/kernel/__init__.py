@@ -43,7 +43,7 @@ from bicameral.patterns.kernel._conversation import (
 )
 from bicameral.patterns.kernel._guards import (
     CallGuard as CallGuard,
-    Questions as Questions,
+    GuardQuestions as GuardQuestions,
     ask_about as ask_about,
     guard_failed_error as guard_failed_error,
 )

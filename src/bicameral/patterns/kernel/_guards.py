@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Questions:
+class GuardQuestions:
     """What a person must say yes to before a call is made, or before this result of one is passed on."""
 
     asks: tuple[LiteralString, ...]
@@ -31,12 +31,12 @@ class Questions:
 class CallGuard(Protocol):
     """Checks calls and results. It gets copies, so it cannot change them; any exception refuses."""
 
-    def before(self, tool: Tool, arguments: Mapping[str, Any], label: Label) -> Questions | None:
+    def before(self, tool: Tool, arguments: Mapping[str, Any], label: Label) -> GuardQuestions | None:
         """Called before policy decides about a call; raises to refuse it."""
         ...
 
     def after(self, tool: Tool, value: Any, label: Label) -> Any:
-        """Called before a result is passed on: the result to pass on, or `Questions` about it; raises to refuse it."""
+        """Called before a result is passed on: what to pass on, or `GuardQuestions` about it; raises to refuse it."""
         ...
 
 
@@ -79,7 +79,7 @@ class GuardedCallGate:
         value, tree = given
         for guard in guards:
             looked = self._ask_guard(guard.after, tree.flat, tool, to_plain(value), tree.flat)
-            if isinstance(looked, Questions):
+            if isinstance(looked, GuardQuestions):
                 await self._ask_person(looked.asks, looked.value, tree.flat)
                 looked = looked.value
             if looked != value:

@@ -242,7 +242,8 @@ class OrchestratorWorkers(Pattern[[Labelled[str]], str]):
         wanted = RecordType((Field("briefs", ListType(brief)),))
         parts: list[PromptText] = ["Goal: ", goal]
         if missing is not None:
-            parts += ["\n\nAll is done but this, which is still missing: ", context.derive(indent_lines(missing))]
+            parts.append("\n\nAll is done but this, which is still missing: ")
+            parts.append(context.derive(indent_lines(missing)))
         plan = await context.fill(self.orchestrator, *parts, wanted=wanted, stable=[head], retries=0)
         briefs = cast("list[Brief]", context.read(plan)["briefs"])
         if not briefs and missing is None:

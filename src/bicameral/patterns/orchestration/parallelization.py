@@ -137,8 +137,17 @@ class Parallelization(Pattern[[Labelled[str]], Any]):
 
         The worker and its `variants` take turns: votes of one model with one prompt share its errors.
         """
-        more = {"quorum": quorum, "seconds": seconds, "variants": tuple(variants)}
-        return cls(width, "votes", n, wanted=wanted, worker=worker, judge=judge, **more)
+        return cls(
+            width,
+            "votes",
+            n,
+            wanted=wanted,
+            worker=worker,
+            judge=judge,
+            quorum=quorum,
+            seconds=seconds,
+            variants=tuple(variants),
+        )
 
     def __post_init__(self) -> None:
         super().__post_init__()

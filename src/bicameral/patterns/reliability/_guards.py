@@ -14,7 +14,7 @@ from typing import Any, Literal, LiteralString, cast, get_args
 
 from bicameral.boundary import screen
 from bicameral.errors import RunError
-from bicameral.patterns.kernel import Questions, guard_failed_error
+from bicameral.patterns.kernel import GuardQuestions, guard_failed_error
 from bicameral.secrets import mask
 from bicameral.types import Type, mismatch
 
@@ -207,7 +207,7 @@ NoteFunction = Callable[..., None]
 _VERDICT_NAMES = {Pass: "pass", Refuse: "refuse", Redact: "redact", AskPerson: "ask"}
 
 
-def run_guards(guards: Sequence[Guard], seam: Seam, seen: GuardInput, note: NoteFunction) -> Questions:
+def run_guards(guards: Sequence[Guard], seam: Seam, seen: GuardInput, note: NoteFunction) -> GuardQuestions:
     """The value after all guards of a seam, and what a person must be asked about it; an error if one refuses.
 
     Every verdict goes into the trace and into the record.
@@ -225,7 +225,7 @@ def run_guards(guards: Sequence[Guard], seam: Seam, seen: GuardInput, note: Note
             asks.append(verdict.reason)
         elif not isinstance(verdict, Pass):
             raise RunError("pattern.guarded", f"the guard {guard.rule!r} at the {seam} says no: {verdict.reason}")
-    return Questions(tuple(asks), seen.value)
+    return GuardQuestions(tuple(asks), seen.value)
 
 
 def _ask_guard(guard: Guard, seen: GuardInput, note: NoteFunction) -> GuardVerdict:

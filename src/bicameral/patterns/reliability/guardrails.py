@@ -19,10 +19,10 @@ from bicameral.patterns.integration.tool_call import ROUTER, RoutedCall, ToolCal
 from bicameral.patterns.kernel import (
     Answered,
     Context,
+    GuardQuestions,
     Labelled,
     Pattern,
     PatternExample,
-    Questions,
     ask_about,
     map_labelled,
 )
@@ -211,7 +211,7 @@ class Guardrails(Pattern[P, T]):
                 return passed.value
 
     async def _pass_labelled(self, context: Context, seam: Seam, value: Labelled[Any]) -> Labelled[Any]:
-        verdicts: list[tuple[bool, Questions]] = []
+        verdicts: list[tuple[bool, GuardQuestions]] = []
 
         def check(opened: Any) -> Any:
             passed = run_guards(self.guards, seam, GuardInput(opened, value.label.trusted), context.note)
@@ -238,13 +238,13 @@ class _CallGuards:
     guards: tuple[Guard, ...]
     context: Context
 
-    def before(self, tool: Tool, arguments: Mapping[str, Any], label: Label) -> Questions:
+    def before(self, tool: Tool, arguments: Mapping[str, Any], label: Label) -> GuardQuestions:
         return self._run("call", GuardInput(dict(arguments), label.trusted, tool.name))
 
-    def after(self, tool: Tool, value: Any, label: Label) -> Questions:
+    def after(self, tool: Tool, value: Any, label: Label) -> GuardQuestions:
         return self._run("result", GuardInput(value, label.trusted, tool.name))
 
-    def _run(self, seam: Seam, seen: GuardInput) -> Questions:
+    def _run(self, seam: Seam, seen: GuardInput) -> GuardQuestions:
         return run_guards(self.guards, seam, seen, self.context.note)
 
 

@@ -173,23 +173,20 @@ class Calibration:
 
 def length_bias(cases: Sequence[JudgeCase], rulings: Sequence[Ruling | None]) -> float:
     """By how much more the rulings follow the length of outputs than the labels of people do."""
-    judged = [(case, ruling) for case, ruling in zip(cases, rulings, strict=True) if ruling is not None]
-    lengths = sorted(len(case.outputs[0]) for case, _ in judged if len(case.outputs) == 1)
+    lengths = sorted(len(case.outputs[0]) for case in cases if len(case.outputs) == 1)
     middle = lengths[len(lengths) // 2] if lengths else 0
-    found = [
-        _for_longer(case, ruling, middle) - _for_longer(case, case.label, middle)
-        for case, ruling in judged
-        if len({len(each) for each in case.outputs} | ({middle} if len(case.outputs) == 1 else set())) == 2
-    ]
+    found: list[float] = []
+    for case, ruling in zip(cases, rulings, strict=True):
+        other = len(case.outputs[1]) if len(case.outputs) == 2 else middle
+        if ruling is not None and len(case.outputs[0]) != other:
+            is_longer = len(case.outputs[0]) > other
+            found.append(_for_longer(ruling, is_longer=is_longer) - _for_longer(case.label, is_longer=is_longer))
     return sum(found) / len(found) if found else 0.0
 
 
-def _for_longer(case: JudgeCase, ruling: Ruling, middle: int) -> float:
+def _for_longer(ruling: Ruling, *, is_longer: bool) -> float:
     """1 if a ruling is for the longer output, or for one that is longer than most; 0 if against; a half for a tie."""
-    if ruling == "tie":
-        return 0.5
-    is_longer = len(case.outputs[0]) > (len(case.outputs[1]) if len(case.outputs) == 2 else middle)
-    return float(is_longer is (ruling in ("first", "pass")))
+    return 0.5 if ruling == "tie" else float(is_longer is (ruling in ("first", "pass")))
 
 
 def model_family(model: str) -> str:
@@ -206,7 +203,7 @@ def calibration(
     models: frozenset[str],
 ) -> Calibration:
     """Compare rulings with the labels of people; None is a run without a ruling and counts as disagreement."""
-    labels = [case.label for case in cases]
+    labels: list[Ruling] = [case.label for case in cases]
     agreed = sum(label == ruling for label, ruling in zip(labels, rulings, strict=True)) / len(labels)
     at_first = sum((one == "first") + (other == "second") for one, other in orders)
     at_second = sum((one == "second") + (other == "first") for one, other in orders)
