@@ -1094,20 +1094,25 @@ def calls(tool: str, name: Labelled[str]) -> WorkFunction:
     return lambda context: context.call(tool, {"name": name})
 
 
-@pytest.mark.parametrize(
-    ("work", "code"),
-    [
-        (calls("find_person", untrusted_value(HOSTILE, "mail")), "tools.failed"),
-        (calls("fetch_page", program_text("news")), "retrieval.no-page"),
-        (lambda context: context.call(context.read(untrusted_value(HOSTILE, "mail")), {}), "tools.unknown"),
-        (lambda context: context.call(HOSTILE, {}, because=untrusted_value("", "mail").label), "tools.unknown"),
-        (
-            lambda context: context.call("find_person", {"name": "Ada", HOSTILE: untrusted_value("x", "mail")}),
-            "tools.unknown-argument",
-        ),
-    ],
-    ids=["argument", "result", "name that was read", "name because of", "name of an argument"],
-)
+FAILING_CALLS: dict[str, tuple[WorkFunction, str]] = {
+    "argument": (calls("find_person", untrusted_value(HOSTILE, "mail")), "tools.failed"),
+    "result": (calls("fetch_page", program_text("news")), "retrieval.no-page"),
+    "name that was read": (
+        lambda context: context.call(context.read(untrusted_value(HOSTILE, "mail")), {}),
+        "tools.unknown",
+    ),
+    "name because of": (
+        lambda context: context.call(HOSTILE, {}, because=untrusted_value("", "mail").label),
+        "tools.unknown",
+    ),
+    "name of an argument": (
+        lambda context: context.call("find_person", {"name": "Ada", HOSTILE: untrusted_value("x", "mail")}),
+        "tools.unknown-argument",
+    ),
+}
+
+
+@pytest.mark.parametrize(("work", "code"), FAILING_CALLS.values(), ids=FAILING_CALLS)
 def test_words_of_a_tool_with_untrusted_text_reach_no_error(work: WorkFunction, code: str, journal: Journal) -> None:
     there = table([], journal=journal, tools=[find_person, fetch_page])
     outcome = run(there, work)
