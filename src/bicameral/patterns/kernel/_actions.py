@@ -11,7 +11,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
 
-from bicameral.errors import BicameralError, RunError, ToolError
+from bicameral.errors import BicameralError, JournalError, RunError, ToolError
 from bicameral.labels import (
     NOTHING,
     TRUSTED_USER,
@@ -23,6 +23,7 @@ from bicameral.labels import (
     make_labelled,
     open_labelled,
 )
+from bicameral.limits import BudgetSpent, LimitReached
 from bicameral.patterns._conversation import FINAL_CODES, join_written_labels
 from bicameral.patterns._outcome import ModelCallEvent, ToolCallEvent
 from bicameral.patterns.kernel._conversation import UNKNOWN_TOOL, Role, RoleConversation, unlabelled_value_label
@@ -43,6 +44,31 @@ _NOT_CALLED_CODES = ("policy.denied", *FINAL_CODES)
 """Codes that say that a call was not made, so that the tool decided nothing."""
 
 
+_RUN_CODES = ("run.", "pattern.", "policy.")
+
+
+def _is_of_run(error: BicameralError) -> bool:
+    """Whether the run itself refuses or ends a call: such an error quotes nothing that was given or read.
+
+    By the code, since a recorded error of a tool need not come back as the class that it had.
+    """
+    return error.code.startswith(_RUN_CODES) or isinstance(error, LimitReached | BudgetSpent | JournalError)
+
+
+class CallFailed(ToolError):
+    """A call failed after untrusted text had a part in it: the code is that of its error, the words are the kernel's.
+
+    `report` is the message of the tool, which may quote that text; `exit_code` is that of a command that ended.
+    """
+
+    def __init__(self, tool: str, error: BicameralError, label: Label) -> None:
+        from bicameral.tools import CommandFailed
+
+        super().__init__(error.code, f"the call of {tool!r} failed, and its message may quote untrusted text")
+        self.report = make_labelled(error.message, label)
+        self.exit_code = error.exit_code if isinstance(error, CommandFailed) else None
+
+
 class Actions(ContextState):
     """What a context does to the world, and the person it asks."""
 
@@ -51,8 +77,8 @@ class Actions(ContextState):
     async def call(self, tool: str, arguments: Mapping[str, Any], *, because: Label = NOTHING) -> Labelled[Any]:
         """Call a tool as policy allows. Arguments are values or labelled values; `because` is the label of whatever
         chose this call, where that was not opened here."""
-        found = self.find_tool(tool)
         decided = join_all((TRUSTED_USER, self.read_label, because))
+        found = self.find_tool(tool, decided)
         given_for = {name: self._argument(each).with_label(decided) for name, each in arguments.items()}
         trees = {name: each.label_tree for name, each in given_for.items()}
         values = {name: open_labelled(each) for name, each in given_for.items()}
@@ -76,7 +102,10 @@ class Actions(ContextState):
                 label = join(label, labels_after_call(found, trees, None, step, decided).flat)
             self.read_label = join(self.read_label, label)
             self.shared.trace.append(ToolCallEvent(self.path, tool, label, time.perf_counter() - begun, error.code))
-            raise
+            if self.read_label.trusted or _is_of_run(error):
+                raise
+            # The message may quote the arguments, or what the tool has read.
+            raise CallFailed(tool, error, self.read_label) from None
         if given is None:
             raise ToolError("tools.failed", f"{tool!r} was not called")
         value, tree = given
