@@ -13,6 +13,7 @@ from bicameral.labels import (
     vouched_value as vouched_value,
 )
 from bicameral.patterns._outcome import (
+    PARTIAL_NOTE as PARTIAL_NOTE,
     Answered as Answered,
     Exhausted as Exhausted,
     GaveUp as GaveUp,
@@ -25,6 +26,7 @@ from bicameral.patterns._outcome import (
 )
 from bicameral.patterns.kernel._context import Context as Context
 from bicameral.patterns.kernel._conversation import (
+    CHARACTERS_PER_TOKEN as CHARACTERS_PER_TOKEN,
     UNKNOWN_TOOL as UNKNOWN_TOOL,
     PromptText as PromptText,
     Role as Role,
@@ -38,6 +40,7 @@ from bicameral.patterns.kernel._conversation import (
     map_labelled as map_labelled,
     render_value as render_value,
     select_fields as select_fields,
+    shorten_text as shorten_text,
 )
 from bicameral.patterns.kernel._guards import CallGuard as CallGuard, guard_failed_error as guard_failed_error
 from bicameral.patterns.kernel._parts import Round as Round, Rounds as Rounds
