@@ -317,7 +317,7 @@ def test_in_a_long_record_the_oldest_steps_are_shortened_and_the_goal_and_the_ne
     assert messages[1].text == "How many?"
     assert "end c4" in messages[-1].text
     prompt = there.privileged.prompts[-1]
-    assert ("begin c0" in prompt, "end c0" in prompt) == (True, False)
+    assert ("begin c3" in prompt, "end c3" in prompt) == (True, False)
     whole = table([*calls, "done"], tools=[chapter])
     answered(ran(whole))
     assert "end c0" in whole.privileged.prompts[-1]
