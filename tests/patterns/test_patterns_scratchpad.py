@@ -21,7 +21,7 @@ from bicameral.labels import open_labelled
 from bicameral.models import LocalProvider, ModelRequest
 from bicameral.patterns import Answered, Context, GaveUp, Labelled, Scratchpad, from_user, program_text, untrusted_value
 from bicameral.patterns.kernel import NoteEvent, approximate_tokens, resume_pattern
-from bicameral.patterns.knowledge.scratchpad import HandOver, Pad, PadNote, PadStep
+from bicameral.patterns.knowledge.scratchpad import Pad, PadNote, PadStep
 from bicameral.types import type_from_annotation
 from invariants import holds
 from property_examples import examples
@@ -118,18 +118,21 @@ def test_a_value_in_a_note_cannot_imitate_another_note() -> None:
 Pages = Mapping[str, Labelled[list[PadNote]]]
 
 
-def taking() -> tuple[list[Pages], HandOver]:
-    taken: list[Pages] = []
+TAKEN: list[Pages] = []
 
-    async def take(pages: Pages) -> None:
-        taken.append(pages)
 
-    return taken, take
+async def take(pages: Pages) -> None:
+    TAKEN.append(pages)
+
+
+@pytest.fixture
+def taken() -> list[Pages]:
+    TAKEN.clear()
+    return TAKEN
 
 
 @holds("K8.8")
-def test_notes_are_handed_over_once_with_their_labels() -> None:
-    taken, take = taking()
+def test_notes_are_handed_over_once_with_their_labels(taken: list[Pages]) -> None:
     there = table([typed("40", {"thing": "lamp", "euros": 40}), full("two")], [reply("x", "the page says 5")])
     steps = [
         PadStep("own", program_text("First."), note=PRICE),
@@ -145,17 +148,15 @@ def test_notes_are_handed_over_once_with_their_labels() -> None:
 
 
 @holds("K8.8")
-def test_the_notes_of_a_task_that_failed_are_handed_to_nobody() -> None:
-    taken, take = taking()
+def test_the_notes_of_a_task_that_failed_are_handed_to_nobody(taken: list[Pages]) -> None:
     steps = [PadStep(name, from_user(name)) for name in "ab"]
     assert isinstance(ran(table([reply("a", "one"), "no form", "no form"]), steps, hand_over=take), GaveUp)
     assert taken == []
 
 
 @holds("K8.8")
-def test_whoever_goes_on_with_a_run_does_not_hand_over_again(tmp_path: Path) -> None:
+def test_whoever_goes_on_with_a_run_does_not_hand_over_again(tmp_path: Path, taken: list[Pages]) -> None:
     journal = open_journal_at(tmp_path / "journal.db")
-    taken, take = taking()
     pattern = Scratchpad(hand_over=take)
     there = table([reply("a", "one"), full("b")], journal=journal)
     run = answered(asyncio.run(pattern.run(there.desk, [PadStep(name, from_user(name)) for name in "ab"]))).run
@@ -289,7 +290,7 @@ def test_a_pad_never_has_more_than_its_bounds(pages: list[list[str]], max_notes:
     pad = Pad(names, max_notes, max_tokens)
     kept: list[PadNote] = []
     for name, texts in zip(names, pages, strict=True):
-        notes = [PadNote(id=f"{name}.{at}", text=text, replaces=None) for at, text in enumerate(texts)]
+        notes = [PadNote(id=f"{name}.{at}", text=text, replaces=None, value=None) for at, text in enumerate(texts)]
         with suppress(RunError):
             pad.write(name, from_user(notes))
             kept += notes
