@@ -105,7 +105,8 @@ def test_the_repair_sees_the_reply_and_the_form_and_not_the_task() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "why"), [("a number as text", "amount"), ("a field more", "a field that the form"), ("cut off", "not JSON")]
+    ("wrong", "why"),
+    [("a number as text", "amount"), ("a field more", "a field that the form"), ("cut off", "not JSON")],
 )
 def test_the_repair_sees_what_the_parser_says(wrong: str, why: str) -> None:
     there = table([WRONG[wrong], GOOD])

@@ -320,6 +320,7 @@ def test_its_knobs_are_those_of_the_index_too() -> None:
     assert Retrieval(index_of(HOTELS), k=2).knobs == {
         "k": 2,
         "lexical_weight": 0.5,
+        "min_score": 0.0,
         "chunk_tokens": 50,
         "overlap_tokens": 0,
     }

@@ -93,7 +93,9 @@ PRICE = type_from_annotation(Price)
 
 
 def typed(result: str, *values: Any) -> str:
-    return json.dumps({"note": {"value": values[0]}, "more": [{"value": each} for each in values[1:]], "result": result})
+    return json.dumps(
+        {"note": {"value": values[0]}, "more": [{"value": each} for each in values[1:]], "result": result}
+    )
 
 
 def test_notes_of_a_type_are_values_of_it_or_the_step_fails() -> None:

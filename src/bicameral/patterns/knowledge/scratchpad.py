@@ -165,7 +165,9 @@ class Scratchpad(Pattern[[Sequence[PadStep]], str]):
                 result = done.field("result")
             if self.hand_over is not None:
                 # The last step writes no notes.
-                await context.once("hand over the notes", partial(_hand_over, self.hand_over, pad.pages(pad.steps[:-1])))
+                await context.once(
+                    "hand over the notes", partial(_hand_over, self.hand_over, pad.pages(pad.steps[:-1]))
+                )
             return result
         finally:
             pad.drop()

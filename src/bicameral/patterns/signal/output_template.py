@@ -89,7 +89,6 @@ class OutputTemplate(Pattern[[Labelled[str]], dict[str, Any]]):
         )
         return await context.run_part("check", partial(_check_value, value, self.check))
 
-
     def render(self, value: Labelled[dict[str, Any]]) -> Labelled[str]:
         """The skeleton with the fields of a value in its gaps. The text has the labels of all of them.
 
