@@ -365,7 +365,13 @@ def test_a_partial_answer_inside_of_another_pattern_is_seen_from_outside() -> No
 
 
 def test_knobs_are_kept_in_bounds() -> None:
-    for knobs in ({"restate_every": -1}, {"result_tokens": 49}, {"history_tokens": 0}, {"at_bound": "guess"}):
+    wrong: list[dict[str, Any]] = [
+        {"restate_every": -1},
+        {"result_tokens": 49},
+        {"history_tokens": 0},
+        {"at_bound": "guess"},
+    ]
+    for knobs in wrong:
         with pytest.raises(CatalogError, match=r"pattern\.bad-knob"):
             ReAct(**knobs)
 

@@ -2,8 +2,9 @@
 
 Use it for three or more steps that depend on each other. Each step is a separate question with the notes of the steps
 that it reads; the reply has its result and its own notes, which are texts or values of a type. A note is never changed:
-a later one may replace it by naming it. The notes end with the task, unless they are handed over to a memory. Notes have the label of what their step had read, so a step that reads untrusted notes is untrusted too, and one
-that reads none of them stays trusted.
+a later one may replace it by naming it. The notes end with the task, unless they are handed over to a memory. Notes
+have the label of what their step had read, so a step that reads untrusted notes is untrusted too, and one that reads
+none of them stays trusted.
 """
 
 from __future__ import annotations

@@ -162,9 +162,9 @@ class ReWOO(Pattern[[Labelled[str]], str]):
         if not len(context.registry):
             raise PlanError("pattern.bad-plan", "there are no tools to plan with")
         tools = context.derive(f"Tools:\n{list_tools(context.registry)}")
-        asked: list[PromptText] = ["Question: ", question]
+        asked: tuple[PromptText, ...] = ("Question: ", question)
         for each in failed:
-            asked += ["\n\nThis plan did not answer it, write another one:\n", context.derive(each)]
+            asked = (*asked, "\n\nThis plan did not answer it, write another one:\n", context.derive(each))
         try:
             plan = await context.fill(
                 self.planner,

@@ -47,8 +47,8 @@ class OutputTemplate(Pattern[[Labelled[str]], dict[str, Any]]):
     fits and has a placeholder left in it, or fails `check`, ends the run with `pattern.bad-value`; nothing is guessed.
 
     Args:
-        skeleton: A text with every field of the form as a gap, such as `"Dear {name}, …"`. The model is shown it, so that
-            the values fit their places; `render` fills it in.
+        skeleton: A text with every field of the form as a gap, such as `"Dear {name}, …"`. The model is shown it, so
+            that the values fit their places; `render` fills it in.
 
     Example:
         >>> ticket = OutputTemplate.of(Ticket)
