@@ -103,7 +103,7 @@ class Actions(ContextState):
             role: Who takes part.
             sample: Another one is another conversation if the role has a temperature.
             shorten_result: The text of a result as the role reads it. Its label stays that of the whole result.
-            history: Characters beyond which the oldest parts are shortened.
+            history: Characters beyond which the oldest parts are shortened. Nothing is where untrusted spans are marked.
         """
         shared, registry = self.shared, self.registry
 
@@ -132,7 +132,8 @@ class Actions(ContextState):
             seed=sample,
             marker=None if self.marker is None else self.marker.within(self.note),
             shorten_result=shorten_result,
-            history=history,
+            # A short form of a marked span has no end mark: what follows it would count as untrusted, or it as trusted.
+            history=history if self.marker is None else None,
         )
         return RoleConversation(cast("Context", self), role, talk)
 

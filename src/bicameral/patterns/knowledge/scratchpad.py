@@ -27,7 +27,6 @@ from bicameral.patterns.kernel import (
     Role,
     approximate_tokens,
     format_text,
-    from_user,
     map_labelled,
     program_text,
     render_value,
@@ -167,16 +166,16 @@ class Scratchpad(Pattern[[Sequence[PadStep]], str]):
             if self.hand_over is not None:
                 # The last step writes no notes.
                 await context.once(
-                    "hand over the notes", partial(_hand_over, self.hand_over, pad.pages(pad.steps[:-1]))
+                    "hand over the notes", partial(_hand_over, context, self.hand_over, pad.pages(pad.steps[:-1]))
                 )
             return result
         finally:
             pad.drop()
 
 
-async def _hand_over(give: HandOver, pages: Mapping[str, Labelled[list[PadNote]]]) -> Labelled[int]:
+async def _hand_over(context: Context, give: HandOver, pages: Mapping[str, Labelled[list[PadNote]]]) -> Labelled[int]:
     await give(pages)
-    return from_user(len(pages))
+    return context.derive(len(pages))
 
 
 @dataclass(frozen=True, slots=True)
