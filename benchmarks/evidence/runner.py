@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ Item = TypeVar("Item")
 
 
 @asynccontextmanager
-async def open_models(name: str) -> AsyncIterator[ModelPair]:
+async def open_models(name: str) -> AsyncGenerator[ModelPair]:
     """One local model for both chambers, so that the same one is measured wherever it is asked."""
     weights = find_weights(name)
     path = ModelStore().ensure(weights)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import json
 import random
 import re
@@ -201,13 +202,17 @@ class Scene:
     world: World
     desk: Runtime
 
-    async def _run(self, name: str | None) -> Outcome[Any]:
+    async def _run(self, name: str) -> Outcome[Any]:
         async with asyncio.timeout(SECONDS):
             return await run_pattern(PatternWork(self.pattern, self.args), self.desk, run=name)
 
     def run(self, name: str | None = None) -> Outcome[Any]:
+        # Ids of its own: those that are drawn by chance need not be different while chance is fixed.
         with watched_calls(self.world):
-            return asyncio.run(self._run(name))
+            return asyncio.run(self._run(name or f"scene-{next(_RUN_NUMBERS)}"))
+
+
+_RUN_NUMBERS = itertools.count()
 
 
 def make_scene(
@@ -256,12 +261,12 @@ def watched_calls(world: World) -> Generator[None]:
         yield
 
 
-_TELLING: dict[int, tuple[int, ...]] = {}
+_TELLING: dict[PatternExample, tuple[int, ...]] = {}
 
 
 def telling_seeds(example: PatternExample) -> tuple[int, ...]:
     """A seed that comes to an answer, and the one that does the most, as far as a short search finds them."""
-    if (known := _TELLING.get(id(example))) is not None:
+    if (known := _TELLING.get(example)) is not None:
         return known
     found: dict[int, tuple[bool, int, int]] = {}
     with tempfile.TemporaryDirectory(prefix="bicameral-adversary-") as name:
@@ -277,7 +282,7 @@ def telling_seeds(example: PatternExample) -> tuple[int, ...]:
                 break
     best = max(found, key=lambda seed: found[seed])
     seeds = tuple(dict.fromkeys((best, max(found, key=lambda seed: found[seed][1:]))))
-    _TELLING[id(example)] = seeds
+    _TELLING[example] = seeds
     return seeds
 
 

@@ -346,7 +346,11 @@ OPEN: dict[tuple[str, str], str] = {}
 def fixed_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two runs that are compared draw the same marks; their ids, which are shorter, differ."""
     drawn = secrets.token_hex
-    monkeypatch.setattr(secrets, "token_hex", lambda count: "5a" * count if count == 16 else drawn(count))
+
+    def fixed(count: int) -> str:
+        return "5a" * count if count == 16 else drawn(count)
+
+    monkeypatch.setattr(secrets, "token_hex", fixed)
 
 
 def _cases() -> Iterator[Any]:

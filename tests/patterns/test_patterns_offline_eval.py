@@ -13,6 +13,8 @@ import pytest
 from patterns_models import performed
 from patterns_world import HOSTILE, Table, table
 
+from bicameral.catalog.costs import estimate
+from bicameral.catalog.stacks import stack_of
 from bicameral.errors import CatalogError, EvaluationError, ModelError
 from bicameral.evaluation import Baseline, By, Case, Judged, Suite, evaluate
 from bicameral.labels import TRUSTED_USER, Label, Source
@@ -297,6 +299,15 @@ def test_repeats_have_seeds_of_their_own() -> None:
     warm = replace(SYSTEM, temperature=0.7)
     asyncio.run(evaluate(warm, suite(1), runtime=at.desk, repeats=3, seed=5))
     assert {each.seed for each in at.privileged.asked} == {5, 6, 7}
+
+
+def test_the_cost_model_counts_the_system_and_the_judge_once_a_case() -> None:
+    found = estimate(stack_of(for_judge(repeats=2).architecture()), {"setup": 10, "input": 5, "output": 5})
+    assert [(part.pattern, part.role, part.expected.calls) for part in found.parts] == [
+        ("V16", "System", 10),
+        ("V16", "Judge", 10),
+    ]
+    assert (found.expected.calls, found.apart.calls, found.total.calls) == (0, 20, 20)
 
 
 @pytest.mark.model

@@ -42,7 +42,12 @@ from bicameral.patterns.kernel._conversation import (
     select_fields as select_fields,
     shorten_text as shorten_text,
 )
-from bicameral.patterns.kernel._guards import CallGuard as CallGuard, guard_failed_error as guard_failed_error
+from bicameral.patterns.kernel._guards import (
+    CallGuard as CallGuard,
+    CallInterceptor as CallInterceptor,
+    InterceptedCall as InterceptedCall,
+    guard_failed_error as guard_failed_error,
+)
 from bicameral.patterns.kernel._parts import Round as Round, Rounds as Rounds
 from bicameral.patterns.kernel._pattern import (
     Pattern as Pattern,

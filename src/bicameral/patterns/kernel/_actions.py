@@ -186,6 +186,8 @@ class Actions(ContextState):
         """
         self.life.require()
         step = f"{self.place}once {self.numbers.next('once')}"
+        for interceptor in self.interceptors:
+            await interceptor.admit_work(cast("Context", self), step, name)
         done = await self.shared.handler.do_once(step, name, work, self.read_label, repeatable=repeatable)
         return done.with_label(self.read_label)
 
