@@ -118,10 +118,21 @@ class Actions(ContextState):
         # The label of what was opened here covers whatever was computed from it; anything else comes from outside.
         return make_labelled(value, unlabelled_value_label(value) if self.read_label.trusted else TRUSTED_USER)
 
-    def conversation(self, role: Role, *, sample: int = 0) -> RoleConversation:
+    def conversation(
+        self,
+        role: Role,
+        *,
+        sample: int = 0,
+        shorten_result: Callable[[str], str] | None = None,
+        history: int | None = None,
+    ) -> RoleConversation:
         """A conversation with a role that may ask for tools itself, in the same run and with the same label rules.
 
-        Another `sample` is another conversation if the role has a temperature.
+        Args:
+            role: Who takes part.
+            sample: Another one is another conversation if the role has a temperature.
+            shorten_result: The text of a result as the role reads it. Its label stays that of the whole result.
+            history: Characters beyond which the oldest parts are shortened. Nothing is where untrusted spans are marked.
         """
         shared, registry = self.shared, self.registry
 
@@ -149,6 +160,9 @@ class Actions(ContextState):
             temperature=role.temperature,
             seed=sample,
             marker=None if self.marker is None else self.marker.within(self.note),
+            shorten_result=shorten_result,
+            # A short form of a marked span has no end mark: what follows it would count as untrusted, or it as trusted.
+            history=history if self.marker is None else None,
         )
         return RoleConversation(cast("Context", self), role, talk)
 
