@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from bicameral.patterns.orchestration.single_agent import SingleAgent as SingleAgent
     from bicameral.patterns.reasoning.react import ReAct as ReAct
     from bicameral.patterns.reasoning.rewoo import ReWOO as ReWOO
+    from bicameral.patterns.reliability.bounded_execution import BoundedExecution as BoundedExecution
     from bicameral.patterns.reliability.degradation import GracefulDegradation as GracefulDegradation
     from bicameral.patterns.reliability.guardrails import Guardrails as Guardrails
     from bicameral.patterns.reliability.injection_shield import InjectionShield as InjectionShield
