@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from bicameral.patterns.reasoning.rewoo import ReWOO as ReWOO
     from bicameral.patterns.reliability.bounded_execution import BoundedExecution as BoundedExecution
     from bicameral.patterns.reliability.degradation import GracefulDegradation as GracefulDegradation
+    from bicameral.patterns.reliability.error_compaction import ErrorCompaction as ErrorCompaction
     from bicameral.patterns.reliability.guardrails import Guardrails as Guardrails
     from bicameral.patterns.reliability.injection_shield import InjectionShield as InjectionShield
     from bicameral.patterns.reliability.judge import Judge as Judge

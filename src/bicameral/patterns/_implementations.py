@@ -30,6 +30,7 @@ IMPLEMENTED: Mapping[str, str] = {
     "V5": "reliability.guardrails:Guardrails",
     "V6": "reliability.injection_shield:InjectionShield",
     "V9": "reliability.bounded_execution:BoundedExecution",
+    "V11": "reliability.error_compaction:ErrorCompaction",
     "V13": "reliability.tool_budget:ToolBudget",
     "V15": "reliability.judge:Judge",
     "V16": "reliability.offline_eval:OfflineEval",

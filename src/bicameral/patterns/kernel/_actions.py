@@ -24,9 +24,11 @@ from bicameral.labels import (
     open_labelled,
 )
 from bicameral.patterns._conversation import FINAL_CODES, join_written_labels
+from bicameral.patterns._error_log import CompactError
 from bicameral.patterns._outcome import ModelCallEvent, ToolCallEvent
 from bicameral.patterns.kernel._conversation import UNKNOWN_TOOL, Role, RoleConversation, unlabelled_value_label
 from bicameral.patterns.kernel._state import ContextState
+from bicameral.patterns.reasoner import describe_failure
 from bicameral.patterns.strategies import ModelTurn, ToolConversation, parse_arguments
 from bicameral.plans import labels_after_call
 from bicameral.runs import PendingCall, UntrustedPart, label_tree_json
@@ -52,6 +54,8 @@ class Actions(ContextState):
         """Call a tool as policy allows. Arguments are values or labelled values; `because` is the label of whatever
         chose this call, where that was not opened here."""
         found = self.find_tool(tool)
+        if self.error_log is not None:
+            self.error_log.require()
         decided = join_all((TRUSTED_USER, self.read_label, because))
         given_for = {name: self._argument(each).with_label(decided) for name, each in arguments.items()}
         trees = {name: each.label_tree for name, each in given_for.items()}
@@ -76,9 +80,15 @@ class Actions(ContextState):
                 label = join(label, labels_after_call(found, trees, None, step, decided).flat)
             self.read_label = join(self.read_label, label)
             self.shared.trace.append(ToolCallEvent(self.path, tool, label, time.perf_counter() - begun, error.code))
+            if self.error_log is not None and error.code not in FINAL_CODES:
+                # By its code: nobody has read more of it here, and a count is to say no more than that.
+                self.error_log.add(CompactError.of(error.code, tool, describe_failure(error.code)))
+                self.error_log.require()
             raise
         if given is None:
             raise ToolError("tools.failed", f"{tool!r} was not called")
+        if self.error_log is not None:
+            self.error_log.add_success()
         value, tree = given
         self.shared.trace.append(ToolCallEvent(self.path, tool, tree.flat, time.perf_counter() - begun))
         return make_labelled(value, tree)
@@ -120,6 +130,7 @@ class Actions(ContextState):
             temperature=role.temperature,
             seed=sample,
             marker=None if self.marker is None else self.marker.within(self.note),
+            errors=self.error_log,
         )
         return RoleConversation(cast("Context", self), role, talk)
 

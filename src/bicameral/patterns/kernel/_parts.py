@@ -48,7 +48,8 @@ class Parts(ContextState):
         """A part with its own context: it starts with the label of this one, and adds nothing to it."""
         name = self.numbers.part_name(name)
         path, place = f"{self.path}{name}/", f"{self.place}{name}/"
-        return self._inner(path=path, place=place, life=PartLife(self.life))
+        errors = None if self.error_log is None else self.error_log.for_part()
+        return self._inner(path=path, place=place, life=PartLife(self.life), error_log=errors)
 
     def _inner(self, **changes: Any) -> Self:
         own: dict[str, Any] = {

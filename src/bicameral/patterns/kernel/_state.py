@@ -24,6 +24,7 @@ from bicameral.labels import (
     open_labelled,
 )
 from bicameral.limits import Limits, Meter
+from bicameral.patterns._error_log import ErrorLog
 from bicameral.patterns._outcome import NoteEvent, TraceEvent
 from bicameral.patterns._prompt_marker import PromptMarker
 from bicameral.patterns.kernel._conversation import PromptText, Role, part_label, part_text
@@ -134,6 +135,8 @@ class ContextState:
     """The model that replied last here."""
     marker: PromptMarker | None = None
     """Marks every untrusted span of the prompts."""
+    error_log: ErrorLog | None = None
+    """Compacts and counts the errors of tools."""
     numbers: PlaceNumbers = field(default_factory=PlaceNumbers)
     life: PartLife = field(default_factory=PartLife)
     reads_for: ContextState | None = None
@@ -190,6 +193,12 @@ class ContextState:
         if self.marker is not None:
             raise RunError("pattern.two-markers", "untrusted text is marked already", fix="Use one shield (V6) a run.")
         self.marker = marker
+
+    def compact_errors(self, log: ErrorLog) -> None:
+        """Tell errors of tools in one line each and count them from now on, here and in parts of this."""
+        if self.error_log is not None:
+            raise RunError("pattern.two-error-logs", "errors are counted already", fix="Use one V11 in a pattern.")
+        self.error_log = log
 
     def add_guard(self, guard: CallGuard) -> None:
         """Check every call with this guard from now on, here and in parts and conversations; this cannot be undone."""
