@@ -31,6 +31,7 @@ IMPLEMENTED: Mapping[str, str] = {
     "V6": "reliability.injection_shield:InjectionShield",
     "V9": "reliability.bounded_execution:BoundedExecution",
     "V11": "reliability.error_compaction:ErrorCompaction",
+    "V12": "reliability.stateless:StatelessReducer",
     "V13": "reliability.tool_budget:ToolBudget",
     "V15": "reliability.judge:Judge",
     "V16": "reliability.offline_eval:OfflineEval",
