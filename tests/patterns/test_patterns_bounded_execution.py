@@ -273,9 +273,7 @@ def test_a_tripped_run_goes_on_under_larger_caps_and_does_nothing_twice(journal:
     assert journal.events(outcome.run) == before
     assert extended.taken.calls == 2, "what was taken before counts"
     larger = replace(bounded, max_tool_calls=5)
-    again = asyncio.run(
-        replay_pattern(journal, extended.run, there.desk.registry, there.desk.policy, pattern=larger)
-    )
+    again = asyncio.run(replay_pattern(journal, extended.run, there.desk.registry, there.desk.policy, pattern=larger))
     assert again.identical, again.differences
 
 
@@ -315,7 +313,9 @@ def test_a_run_that_was_cut_off_in_a_call_is_not_continued(journal: Journal) -> 
 
 
 def test_caps_of_a_profile_are_above_what_was_measured_and_say_from_what() -> None:
-    taken = [LimitUsage(calls=n, tool_calls=n - 1, tokens=100 * n, seconds=n / 10, money=n / 100) for n in range(1, 101)]
+    taken = [
+        LimitUsage(calls=n, tool_calls=n - 1, tokens=100 * n, seconds=n / 10, money=n / 100) for n in range(1, 101)
+    ]
     profile = BoundedExecution.from_runs(ReAct(), taken, headroom=2.0)
     assert profile.measured["max_steps"] == MeasuredUse(100, 50, 99)
     assert (profile.max_steps, profile.max_tool_calls, profile.max_tokens) == (198, 196, 19_800)

@@ -29,11 +29,13 @@ TRACEBACK = (
     + '  File "/srv/app/store.py", line 88, in save\n    row = form["amount"]\n'
     "KeyError: 'amount'"
 )
-BODY = json.dumps({
-    "status": 422,
-    "trace": "x" * 150,
-    "errors": [{"loc": ["body", "amount"], "error": {"message": "amount must be a number"}}],
-})
+BODY = json.dumps(
+    {
+        "status": 422,
+        "trace": "x" * 150,
+        "errors": [{"loc": ["body", "amount"], "error": {"message": "amount must be a number"}}],
+    }
+)
 
 
 @pytest.fixture
@@ -128,7 +130,10 @@ def test_most_of_the_text_of_errors_is_saved() -> None:
     ("text", "cause"),
     [
         (TRACEBACK, "KeyError: 'amount'"),
-        (f"{TRACEBACK}\n\nDuring handling of the above exception, another exception occurred:\n\n{TRACEBACK}", "KeyError"),
+        (
+            f"{TRACEBACK}\n\nDuring handling of the above exception, another exception occurred:\n\n{TRACEBACK}",
+            "KeyError",
+        ),
         (BODY, "amount must be a number"),
         (f"outer: {'wrapped: ' * 100} no space left on device", "no space left on device"),
         ("{not json at all", "{not json at all"),
@@ -261,7 +266,7 @@ def system_service(text: str) -> tuple[Tool, ...]:
     return (fetch,)
 
 
-@pytest.mark.parametrize("wrap", ["{}", "Traceback (most recent call last):\n  File \"x\", line 1\n{}"])
+@pytest.mark.parametrize("wrap", ["{}", 'Traceback (most recent call last):\n  File "x", line 1\n{}'])
 def test_what_an_error_says_is_not_in_a_privileged_prompt(wrap: str) -> None:
     there = table(fetching(3), tools=system_service(wrap.format(HOSTILE)))
     outcome = asyncio.run(ErrorCompaction(ReAct(max_steps=9, repeats=9)).run(there.desk, from_user("Get it.")))

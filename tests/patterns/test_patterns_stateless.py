@@ -95,7 +95,7 @@ async def keeps_through_another_function(context: Context) -> Labelled[Any]:
 
 
 def _keep() -> None:
-    setattr(_keep, "runs", getattr(_keep, "runs", 0) + 1)
+    vars(_keep)["runs"] = vars(_keep).get("runs", 0) + 1
 
 
 def keeps_in_a_closure() -> Callable[[Context], Any]:

@@ -101,8 +101,8 @@ class Limits:
     """How much may be taken of each; nothing is begun once a limit is reached.
 
     Calls are exact; the tokens and the money of the last call, which nobody knows before it is made, may go beyond. A
-    budget may leave limits out, which is None, and may be 0; in the other scopes each bound has a limit above 0, but for
-    the money of a strategy or a pattern, which may be left out.
+    budget may leave limits out, which is None, and may be 0; in the other scopes each bound has a limit above 0, except
+    for the money of a strategy or a pattern, which may be left out.
 
     Args:
         rounds: Plans for one request, or replies of a model that may ask for tools.

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from bicameral.patterns.reliability.schema_validation import SchemaValidation as SchemaValidation
     from bicameral.patterns.reliability.stateless import StatelessReducer as StatelessReducer
     from bicameral.patterns.reliability.tool_budget import ToolBudget as ToolBudget
+    from bicameral.patterns.reliability.trajectory_logging import TrajectoryLogging as TrajectoryLogging
     from bicameral.patterns.signal.few_shot import FewShot as FewShot
     from bicameral.patterns.signal.output_template import OutputTemplate as OutputTemplate
     from bicameral.patterns.signal.zero_shot import ZeroShot as ZeroShot

@@ -33,6 +33,7 @@ IMPLEMENTED: Mapping[str, str] = {
     "V11": "reliability.error_compaction:ErrorCompaction",
     "V12": "reliability.stateless:StatelessReducer",
     "V13": "reliability.tool_budget:ToolBudget",
+    "V14": "reliability.trajectory_logging:TrajectoryLogging",
     "V15": "reliability.judge:Judge",
     "V16": "reliability.offline_eval:OfflineEval",
     "V19": "reliability.degradation:GracefulDegradation",

@@ -310,7 +310,8 @@ class Parts(ContextState):
         """Note once that the time is nearly over; whoever runs it again notes that if it is recorded."""
 
         async def watch(seconds: float) -> None:
-            while (left := seconds - meter.seconds_worked) > 0:
+            # The time stands still while a person is asked, so that nothing is there to wait for but the time itself.
+            while (left := seconds - meter.seconds_worked) > 0:  # noqa: ASYNC110
                 await asyncio.sleep(max(left, _POLL_SECONDS))
             self._note_near_limit(place, "seconds", meter.limits)
 

@@ -32,6 +32,7 @@ from bicameral.patterns.kernel._guards import CallGuard, GuardedCallGate
 from bicameral.patterns.strategies import ConversationObserver, ModelPair, RequestPlanner
 from bicameral.policy import Policy
 from bicameral.runs import CallGate, Decider, EffectHandler
+from bicameral.telemetry import add_event
 from bicameral.tools import Registry, Tool
 
 T = TypeVar("T")
@@ -224,6 +225,7 @@ class ContextState:
         event = NoteEvent(self.path, what, dict(facts))
         self.shared.trace.append(event)
         self.shared.handler.record_note(self.step_name("note"), event.to_json())
+        add_event(f"note {what}", {f"bicameral.note.{name}": fact for name, fact in facts.items()})
 
     def step_name(self, kind: str) -> str:
         """The name of the next step of this kind in the record. For the kernel alone."""

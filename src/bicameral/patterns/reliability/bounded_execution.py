@@ -132,7 +132,6 @@ class BoundedExecution(Pattern[P, T]):
 # An example ---------------------------------------------------------------------------------------------------------
 
 
-
 EXAMPLE = PatternExample(
     "A loop that looks things up has a cap on everything that it takes, and stays within them.",
     lambda folder: BoundedExecution(ReAct(max_steps=4), max_steps=5, max_tool_calls=4, max_tokens=20_000),

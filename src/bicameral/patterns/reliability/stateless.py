@@ -2,8 +2,8 @@
 
 Use it in tests and at runs that are retried, split or handed to other processes. The state is what the pattern is given
 and what it returns: both survive JSON, with their labels, and are of a bounded size. The new state is one event of the
-record, so that whoever reads it sees all of it or none. If the run has left something in a module, a cache, a default, a
-closure, a class or the pattern itself, there is no answer, and the error names the place.
+record, so that whoever reads it sees all of it or none. If the run has left something in a module, a cache, a default,
+a closure, a class or the pattern itself, there is no answer, and the error names the place.
 """
 
 from __future__ import annotations
