@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -69,7 +70,9 @@ def poll_until_done(caps: dict[str, Any], **options: Any) -> tuple[Any, Queue, A
 
 
 def near(outcome: Any) -> list[str]:
-    return [each.facts["bound"] for each in outcome.trace if isinstance(each, NoteEvent) and each.what == "limit-near"]
+    return [
+        str(each.facts["bound"]) for each in outcome.trace if isinstance(each, NoteEvent) and each.what == "limit-near"
+    ]
 
 
 @holds("V9.2", "V9.5")
@@ -201,6 +204,34 @@ def test_no_inner_pattern_gets_more_than_the_outer_has(work: Any) -> None:
     assert isinstance(outcome, Exhausted)
     assert (outcome.bound, outcome.limit) == ("calls", 4)
     assert len(there.privileged.asked) == 4
+
+
+async def passes_a_part_off_as_whole(context: Context) -> Labelled[str]:
+    try:
+        return await asks_on(context)
+    except RunError:
+        return program_text("All is done.")
+
+
+async def ignores_that_its_time_is_over(context: Context) -> Labelled[str]:
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(30)
+    return program_text("All is done.")
+
+
+@holds("V9.5")
+@pytest.mark.parametrize(
+    ("work", "bound"), [(passes_a_part_off_as_whole, "calls"), (ignores_that_its_time_is_over, "seconds")]
+)
+def test_a_part_of_the_work_does_not_pass_for_the_whole(work: Any, bound: str, journal: Journal) -> None:
+    there = table(lambda request: "more", journal=journal)
+    bounded = BoundedExecution(Work(work), max_steps=4, max_seconds=1)
+    object.__setattr__(bounded, "max_seconds", 0.5)
+    outcome = asyncio.run(bounded.run(there.desk))
+    assert isinstance(outcome, Exhausted)
+    assert outcome.bound == bound
+    again = asyncio.run(replay_pattern(journal, outcome.run, there.desk.registry, there.desk.policy, pattern=bounded))
+    assert again.identical, again.differences
 
 
 @holds("V9.6")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from patterns_world import Work, table
+from patterns_world import Work, answered, table
 
 from bicameral.journal import Journal, open_journal_at
 from bicameral.patterns import Answered, GaveUp, from_user, untrusted_value
@@ -25,7 +25,7 @@ from invariants import holds
 
 WRITER = Role("Writer", "Write.")
 SEEN: dict[str, int] = {}
-TOTAL = 0
+total = 0
 NUMBERS = itertools.count()
 CONSTANTS = {"a": [1, 2], "b": [3]}
 TALLY: Counter[str] = Counter()
@@ -57,8 +57,8 @@ async def keeps_in_a_counter(context: Context) -> Labelled[Any]:
 
 
 async def rebinds_a_global(context: Context) -> Labelled[Any]:
-    global TOTAL
-    TOTAL += 1
+    global total
+    total += 1
     return await ask(context)
 
 
@@ -162,7 +162,7 @@ def run(pattern: Pattern[[], Any]) -> Any:
     [
         (keeps_in_a_module, ":SEEN"),
         (keeps_in_a_counter, ":TALLY"),
-        (rebinds_a_global, ":TOTAL"),
+        (rebinds_a_global, ":total"),
         (draws_from_an_iterator, ":NUMBERS"),
         (keeps_in_a_cache, ":remembered (cache)"),
         (keeps_in_a_default, ":keeps_in_a_default (defaults)"),
@@ -234,8 +234,7 @@ def give(value: Any, **options: Any) -> Any:
 
 def test_the_state_survives_json_with_its_labels() -> None:
     outcome = give(untrusted_value({"a": [1, 2.5, None], "b": "x"}, "mail"))
-    assert isinstance(outcome, Answered)
-    assert outcome.value == {"a": [1, 2.5, None], "b": "x"}
+    assert answered(outcome).value == {"a": [1, 2.5, None], "b": "x"}
     assert not outcome.label.trusted
 
 

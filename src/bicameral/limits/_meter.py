@@ -73,6 +73,7 @@ class Meter(Account):
         self._warn_at = warn_at
         self._warn = warn
         self._warned: set[Bound] = set()
+        self._refusal: BicameralError | None = None
         self._taken = replace(before, scope=limits.scope)
         self._taken_by_role: dict[str, LimitUsage] = {}
         self._replies = Ledger()
@@ -233,7 +234,18 @@ class Meter(Account):
     def _hold(self, bound: Bound, taken: float) -> None:
         limit: float | None = getattr(self.limits, bound)
         if limit is not None and taken >= limit:
-            raise self._error(bound, taken, limit, self._owner, self._whom)
+            self._refusal = self._error(bound, taken, limit, self._owner, self._whom)
+            raise self._refusal
+
+    @property
+    def refusal(self) -> BicameralError | None:
+        """The error for the last reply or call of a tool that was refused, or for the time, if that is over.
+
+        Whatever is inside may have caught it, and have something to say all the same.
+        """
+        if self._deadline is not None and self._deadline.expired():
+            return self._error("seconds", self._seconds, self.limits.seconds or 0.0, self._owner, self._whom)
+        return self._refusal
 
     def _error(self, bound: Bound, taken: float, limit: float, owner: BudgetOwner, whom: str) -> BicameralError:
         if self._scope is BUDGET:

@@ -138,10 +138,18 @@ class ErrorLog:
     last: tuple[str, str, str] | None = None
     in_a_row: int = 0
     breach: RunError | None = None
+    parts: list[ErrorLog] = field(default_factory=list["ErrorLog"])
 
     def for_part(self) -> ErrorLog:
         """A log with the same limits for a part: those that run side by side count in any order."""
-        return ErrorLog(self.max_same, self.max_errors)
+        self.parts.append(ErrorLog(self.max_same, self.max_errors))
+        return self.parts[-1]
+
+    def with_parts(self) -> Iterator[ErrorLog]:
+        """This log and those of all parts."""
+        yield self
+        for part in self.parts:
+            yield from part.with_parts()
 
     def add(self, error: CompactError) -> int:
         """Count an error; how many of its kind there are. From a limit on `require` raises."""

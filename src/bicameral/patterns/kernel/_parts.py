@@ -359,6 +359,9 @@ class Parts(ContextState):
             try:
                 with suppress(BicameralError):
                     yield
+                if (refusal := inner.meter.refusal) is not None:
+                    # What is inside has caught its end, and would not be ended a second time.
+                    raise refusal
                 # Without what took its time then it may come to an end now, which it did not.
                 await wait_if_cut_off()
             finally:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Literal, ParamSpec, Self, TypeVar
+from typing import Any, ClassVar, Final, Literal, ParamSpec, TypeVar
 
 from bicameral.errors import CatalogError
 from bicameral.limits import STRATEGY, Limits, LimitUsage
@@ -20,6 +20,8 @@ from bicameral.patterns.reasoning.react import EXAMPLE as REACT_EXAMPLE, ReAct
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Q = ParamSpec("Q")
+U = TypeVar("U")
 
 CapName = Literal["max_steps", "max_tool_calls", "max_tokens", "max_seconds", "max_money"]
 _MANY: Final = 10**9
@@ -85,8 +87,10 @@ class BoundedExecution(Pattern[P, T]):
         # Refuses what is no number, now and not when it runs.
         self.limits  # noqa: B018
 
-    @classmethod
-    def from_runs(cls, inner: Pattern[P, T], taken: Sequence[LimitUsage], *, headroom: float = 1.5) -> Self:
+    @staticmethod
+    def from_runs(
+        inner: Pattern[Q, U], taken: Sequence[LimitUsage], *, headroom: float = 1.5
+    ) -> BoundedExecution[Q, U]:
         """The profile of one type of task: each cap is `headroom` times the 99th percentile of what its runs took.
 
         Args:
@@ -106,7 +110,7 @@ class BoundedExecution(Pattern[P, T]):
         caps: dict[str, Any] = {name: math.ceil(headroom * use.p99) for name, use in uses.items()}
         caps |= {name: max(1, caps[name]) for name in ("max_steps", "max_tokens", "max_seconds")}
         caps["max_money"] = headroom * uses["max_money"].p99
-        return cls(inner, **caps, headroom=headroom, measured=uses)
+        return BoundedExecution(inner, **caps, headroom=headroom, measured=uses)
 
     @property
     def limits(self) -> Limits:
@@ -126,7 +130,11 @@ class BoundedExecution(Pattern[P, T]):
         async with context.within_limits(self.limits, warn_at=self.warn_at) as bounded:
             if not self.max_tool_calls:
                 bounded.restrict_tools(())
-            return await self.inner.execute(bounded, *args, **kwargs)
+            answer = await self.inner.execute(bounded, *args, **kwargs)
+            if (refusal := bounded.meter.refusal) is not None:
+                # Whoever caught the end at a cap has a part of the answer, which must not pass for all of it.
+                raise refusal
+            return answer
 
 
 # An example ---------------------------------------------------------------------------------------------------------

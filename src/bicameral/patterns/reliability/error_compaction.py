@@ -52,24 +52,27 @@ class ErrorCompaction(Pattern[P, T]):
     async def execute(self, context: Context, /, *args: P.args, **kwargs: P.kwargs) -> Labelled[T]:
         log = ErrorLog(self.max_same, self.max_errors)
 
-        async def counted(part: Context) -> Labelled[T]:
+        async def compacted(part: Context) -> Labelled[T]:
             part.compact_errors(log)
             try:
                 answer = await self.inner.execute(part, *args, **kwargs)
                 # Whoever caught the end at a limit has no answer all the same.
-                log.require()
+                for each in log.with_parts():
+                    each.require()
             except BicameralError:
                 _note_errors(part, log)
                 raise
             _note_errors(part, log)
             return answer
 
-        return await context.run_part("errors counted", counted)
+        return await context.run_part("errors counted", compacted)
 
 
 def _note_errors(part: Context, log: ErrorLog) -> None:
-    if log.counts:
-        part.note("errors", count=log.counts.total(), kinds=len(log.counts), ended=log.breach is not None)
+    logs = list(log.with_parts())
+    if kinds := {kind for each in logs for kind in each.counts}:
+        ended = any(each.breach is not None for each in logs)
+        part.note("errors", count=sum(each.counts.total() for each in logs), kinds=len(kinds), ended=ended)
 
 
 # An example ---------------------------------------------------------------------------------------------------------
