@@ -64,6 +64,7 @@ from bicameral.patterns.kernel._plans import PlanInputs as PlanInputs
 from bicameral.patterns.kernel._questions import ValueCheck as ValueCheck
 from bicameral.patterns.kernel._record import (
     PatternWork as PatternWork,
+    extend_pattern as extend_pattern,
     has_pattern as has_pattern,
     is_pattern_run as is_pattern_run,
     replay_pattern as replay_pattern,
