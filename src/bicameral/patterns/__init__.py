@@ -39,9 +39,12 @@ if TYPE_CHECKING:
     from bicameral.patterns.orchestration.single_agent import SingleAgent as SingleAgent
     from bicameral.patterns.reasoning.react import ReAct as ReAct
     from bicameral.patterns.reasoning.rewoo import ReWOO as ReWOO
+    from bicameral.patterns.reliability.checkpointing import Checkpointing as Checkpointing
     from bicameral.patterns.reliability.degradation import GracefulDegradation as GracefulDegradation
+    from bicameral.patterns.reliability.dual_model import DualModel as DualModel
     from bicameral.patterns.reliability.governance import Governance as Governance
     from bicameral.patterns.reliability.guardrails import Guardrails as Guardrails
+    from bicameral.patterns.reliability.human_review import HumanReview as HumanReview
     from bicameral.patterns.reliability.injection_shield import InjectionShield as InjectionShield
     from bicameral.patterns.reliability.judge import Judge as Judge
     from bicameral.patterns.reliability.offline_eval import OfflineEval as OfflineEval

@@ -243,6 +243,8 @@ class ToolConversation:
     """Above a temperature of 0, another seed gives other replies."""
     marker: PromptMarker | None = None
     """Marks untrusted results."""
+    shorten_result: Callable[[str], str] | None = None
+    """The text of a result as the model reads it."""
 
     @property
     def views_only(self) -> bool:
@@ -425,7 +427,8 @@ class ToolConversation:
 
     def _report_result(self, tool: Tool, value: Any, tree: LabelTree) -> CallReport:
         """What the model is told of a result."""
-        return CallReport(render_result(value), tree.flat)
+        text = render_result(value)
+        return CallReport(text if self.shorten_result is None else self.shorten_result(text), tree.flat)
 
     def _refuse_change(self, step: str, parsed: ParsedCall, read: Label) -> CallReport:
         """Record a call that a reflection may not make."""

@@ -61,6 +61,9 @@ class CommandFailed(ToolError):
         super().__init__("tools.command-failed", message)
         self.exit_code = exit_code
 
+    def to_json(self) -> dict[str, Any]:
+        return {**super().to_json(), "exit_code": self.exit_code}
+
 
 def command_tools(manifest: Manifest, folders: Folders, *, probe: ConfinementProbe = confinement_problem) -> list[Tool]:
     """The tools of a manifest; they read and write only inside `folders`.

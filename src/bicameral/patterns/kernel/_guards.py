@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, LiteralString, Protocol, TypeVar, cast
 
 from bicameral.errors import BicameralError, RunError
-from bicameral.labels import Label, LabelTree, join, join_all
+from bicameral.labels import Label, Labelled, LabelTree, join, join_all, make_labelled
 from bicameral.patterns._outcome import NoteEvent
 from bicameral.plans import call_facts, recall_stored_labels
 from bicameral.runs import PartOfRun, RunPart
@@ -29,15 +29,23 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
+@dataclass(frozen=True, slots=True)
+class GuardQuestions:
+    """What a person must say yes to before a call is made, or before this result of one is passed on."""
+
+    asks: tuple[LiteralString, ...]
+    value: Any = None
+
+
 class CallGuard(Protocol):
     """Checks calls and results. It gets copies, so it cannot change them; any exception refuses."""
 
-    def before(self, tool: Tool, arguments: Mapping[str, Any], label: Label) -> None:
+    def before(self, tool: Tool, arguments: Mapping[str, Any], label: Label) -> GuardQuestions | None:
         """Called before policy decides about a call; raises to refuse it."""
         ...
 
     def after(self, tool: Tool, value: Any, label: Label) -> Any:
-        """Called before a result is passed on: the result to pass on; raises to refuse it."""
+        """Called before a result is passed on: what to pass on, or `GuardQuestions` about it; raises to refuse it."""
         ...
 
 
@@ -147,9 +155,9 @@ class GuardedCallGate:
             # A copy: what the guards check is what runs, even if other code holds parts of the arguments.
             arguments = {name: to_plain(value) for name, value in arguments.items()}
             for guard in guards:
-                self._ask_guard(
-                    guard.before, label, tool, {name: to_plain(each) for name, each in arguments.items()}, label
-                )
+                shown = {name: to_plain(each) for name, each in arguments.items()}
+                if (questions := self._ask_guard(guard.before, label, tool, shown, label)) is not None:
+                    await self._ask_person(questions.asks, arguments, label)
             context = cast("Context", self._context)
             for interceptor in interceptors:
                 copied = {name: to_plain(each) for name, each in arguments.items()}
@@ -164,6 +172,9 @@ class GuardedCallGate:
         value, tree = given
         for guard in guards:
             looked = self._ask_guard(guard.after, tree.flat, tool, to_plain(value), tree.flat)
+            if isinstance(looked, GuardQuestions):
+                await self._ask_person(looked.asks, looked.value, tree.flat)
+                looked = looked.value
             if looked != value:
                 # A label tree belongs to the places of the old value, so only the joined label is kept.
                 value, tree = self._check_result_type(tool, looked, tree), tree.flat
@@ -190,6 +201,10 @@ class GuardedCallGate:
             self._context.read_label = join(self._context.read_label, label)
             raise guard_failed_error(error) from None
 
+    async def _ask_person(self, asks: tuple[LiteralString, ...], value: Any, label: Label) -> None:
+        """Go on only if a person says yes to each question, in the context that makes the call."""
+        await ask_about(cast("Context", self._context), asks, make_labelled(to_plain(value), label))
+
     def _check_result_type(self, tool: Tool, value: Any, tree: LabelTree) -> Any:
         if mismatch(value, tool.result):
             self._context.read_label = join(self._context.read_label, tree.flat)
@@ -199,6 +214,15 @@ class GuardedCallGate:
                 expected=str(tool.result),
             )
         return value
+
+
+async def ask_about(context: Context, asks: tuple[LiteralString, ...], value: Labelled[Any]) -> None:
+    """Ask a person about a value that guards have doubts about; a no ends the run."""
+    for question in asks:
+        if not await context.approve(question, value=value):
+            # The content of the value decided that anybody was asked.
+            context.read_label = join(context.read_label, value.label)
+            raise RunError("run.refused", f"a guard asked a person, who said no: {question}")
 
 
 def guard_failed_error(error: Exception) -> RunError:

@@ -26,7 +26,7 @@ from bicameral.labels import (
 from bicameral.limits import Limits, Meter
 from bicameral.patterns._outcome import NoteEvent, TraceEvent
 from bicameral.patterns._prompt_marker import PromptMarker
-from bicameral.patterns.kernel._conversation import PromptText, Role, part_label, part_text
+from bicameral.patterns.kernel._conversation import UNKNOWN_TOOL, PromptText, Role, part_label, part_text
 from bicameral.patterns.kernel._guards import CallGuard, CallInterceptor, GuardedCallGate
 from bicameral.patterns.strategies import ConversationObserver, ModelPair, RequestPlanner
 from bicameral.policy import Policy
@@ -225,11 +225,12 @@ class ContextState:
         """The name of the next step of this kind in the record. For the kernel alone."""
         return f"{self.place}{kind} {self.numbers.next(kind)}"
 
-    def find_tool(self, name: str) -> Tool:
-        """A tool that can be called here. For the kernel alone."""
+    def find_tool(self, name: str, because: Label = NOTHING) -> Tool:
+        """A tool that can be called here; `because` is the label of whatever named it. For the kernel alone."""
         tool = self.registry.get(name)
         if tool is None:
-            raise self._unknown_tool_error(name[:60])
+            # The name of a tool that does not exist was made up, perhaps by a model that has read untrusted text.
+            raise self._unknown_tool_error(name[:60] if join(self.read_label, because).trusted else UNKNOWN_TOOL)
         return tool
 
     def _unknown_tool_error(self, name: str) -> ToolError:
