@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +20,7 @@ from bicameral.labels import Labelled
 from bicameral.limits import strategy_limits
 from bicameral.models import ToolCall
 from bicameral.patterns import GaveUp, Governance, ReAct, from_user, pattern_tool, untrusted_value
+from bicameral.patterns.integration.tool_call import ToolCalling
 from bicameral.patterns.kernel import (
     Context,
     NoteEvent,
@@ -423,3 +425,11 @@ def test_two_specifications_hold_both() -> None:
     both = Governance(Governance(Work(send_mail), Specification("inner", "1", MAILS)), NOTHING)
     assert isinstance(asyncio.run(both.run(there.desk)), GaveUp)
     assert world.done == []
+
+
+def test_a_governed_pattern_can_be_run_by_another_process() -> None:
+    spec = Specification("mails", "1", LOGGED + LOGS + NO_MAILS, (LOG,), (waive(),), ("save the note",))
+    facts = PatternWork(Governance(ToolCalling(), spec), [from_user("Go")]).to_portable_json()
+    found = PatternWork.from_json(json.loads(json.dumps(facts))).pattern
+    assert isinstance(found, Governance)
+    assert found.specification == spec

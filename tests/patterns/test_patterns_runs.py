@@ -336,7 +336,7 @@ def test_a_stranger_does_not_gain_trust_by_the_death_of_the_process(journal: Jou
 # Patterns as JSON ---------------------------------------------------------------------------------------------------
 
 
-NOT_PORTABLE = {"K1", "V5", "H4"}
+NOT_PORTABLE = {"K1", "V5", "V7", "H4"}
 """Examples that hold a store or a function of their own."""
 
 

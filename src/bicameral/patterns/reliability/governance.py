@@ -22,6 +22,7 @@ from bicameral.patterns._conversation import FINAL_CODES
 from bicameral.patterns.integration.tool_call import ROUTER, RoutedCall, ToolCalling
 from bicameral.patterns.kernel import Answered, Context, InterceptedCall, Pattern, PatternExample
 from bicameral.patterns.kernel._codec import fingerprint, to_record
+from bicameral.patterns.reliability.guardrails import Guardrails, length_guard, screening_guard
 from bicameral.patterns.strategies import list_tools
 from bicameral.policy import Duty, Specification, SpecificationEngine, sample_call
 from bicameral.tools import Origin, Registry, Tool, tool
@@ -251,7 +252,9 @@ def _sizes(folder: Path) -> dict[str, int | float | str]:
 
 EXAMPLE = PatternExample(
     "A refund is made, and a ticket is opened before it because a rule says so.",
-    lambda folder: Governance(ToolCalling(), _SPECIFICATION),
+    lambda folder: Governance(
+        Guardrails(ToolCalling(), (length_guard("input", 500), screening_guard("result"))), _SPECIFICATION
+    ),
     _TASK,
     _is_correct,
     _sizes,
