@@ -125,7 +125,8 @@ def _claim_fault(claim: Claim) -> str | None:
     if not claim.invariant:
         return f"{claim.test} is not always run, or its claim is no literal text"
     pattern = claim.invariant.partition(".")[0]
-    found = pattern_invariants(pattern) if pattern in catalog().patterns else {}
+    known = pattern in catalog().patterns
+    found: Mapping[str, Invariant] = pattern_invariants(pattern) if known else {}
     if claim.invariant not in found:
         return f"there is no invariant {claim.invariant!r}"
     if found[claim.invariant].held == "lint":

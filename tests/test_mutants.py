@@ -22,6 +22,7 @@ def test_there_are_enough_mutants_of_every_room() -> None:
         *("router", "budgets", "leases", "sandbox", "folders", "acceptance", "secrets", "binding", "planning"),
         *(
             "doubts",
+            "evaluation",
             "tables",
             "find",
             "plan-choice",
@@ -32,7 +33,7 @@ def test_there_are_enough_mutants_of_every_room() -> None:
             "trials",
             "own-models",
         ),
-        *("tasks", "patterns", "compositions"),
+        *("tasks", "patterns", "invariants", "compositions"),
     }
     assert min(Counter(mutant.room for mutant in MUTANTS).values()) >= 4
 

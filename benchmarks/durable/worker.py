@@ -6,10 +6,20 @@ import asyncio
 import sys
 
 from benchmarks.chaos.expected import policy_over
-from benchmarks.chaos.worker import ends_with_its_starter, nobody
+from benchmarks.chaos.worker import ends_with_its_starter
 from benchmarks.durable.tools import REGISTRY
+from bicameral import ScriptedProvider
 from bicameral.agent import Agent
 from bicameral.durable import Runs, Worker
+
+
+def nobody(name: str) -> ScriptedProvider:
+    """A model that no plan asks."""
+
+    def refuse(_: object) -> str:
+        raise RuntimeError(f"the {name} model was asked")
+
+    return ScriptedProvider(refuse)
 
 
 def idle_agent() -> Agent:

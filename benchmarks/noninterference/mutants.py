@@ -212,7 +212,7 @@ def _replaced(old: Any, new: Any) -> list[tuple[Any, str, Any]]:
     found: list[tuple[Any, str, Any]] = []
     modules = [each for name, each in sys.modules.items() if name.startswith(("bicameral", "benchmarks.noninter"))]
     # A method is found in its class.
-    for owner in (*modules, Context):
+    for owner in (*modules, *Context.__mro__[:-1]):
         for attribute, value in list(vars(owner).items()):
             if value is old:
                 setattr(owner, attribute, new)

@@ -103,7 +103,7 @@ async def measure_example(id: str, chambers: Chambers) -> Row:
         folder = Path(name)
         pattern = example.make(folder)
         sizes = _counted(example.sizes(folder))
-        expected = estimate(stack_of(pattern.architecture(sizes={"": sizes})), sizes).expected
+        expected = estimate(stack_of(pattern.architecture(sizes={"": sizes})), sizes).total
         return await _measure(
             id, pattern, example.arguments(folder), example.tools(folder), expected, example.is_correct, chambers
         )

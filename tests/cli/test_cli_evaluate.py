@@ -20,6 +20,14 @@ from bicameral.patterns import Role
 
 answers = Role("Answerer", "Answer the question.")
 nothing = 3
+
+
+def build(host=answers):
+    return host
+
+
+def needs(host):
+    return host
 """
 CASES: list[dict[str, Any]] = [
     {"id": "france", "input": "The capital of France?", "expected": "Paris"},
@@ -93,11 +101,11 @@ def test_accepted_results_pass_and_worse_ones_end_with_six(evaluated: Evaluated)
     gate = ("--baseline", "b.json", "--gate", "--seal", saved["seal"])
     assert evaluated.role(*gate)["gate"]["passed"]
     worse = evaluated.role(*gate, code=6, replies={**RIGHT, "Belgium": "Ghent"})
-    assert [each["kind"] for each in worse["gate"]["failures"]] == ["regression"]
+    assert next((each["kind"], each["where"]) for each in worse["gate"]["failures"]) == ("regression", "positive")
     assert worse["report"]["results"][1]["output"] == "Ghent"
     assert not worse["ok"]
     hostile = evaluated.role(*gate, "--tolerance", "0.05", code=6, hostile="OWNED")
-    assert [each["kind"] for each in hostile["gate"]["failures"]] == ["critical", "regression"]
+    assert {each["kind"] for each in hostile["gate"]["failures"]} == {"critical", "regression"}
 
 
 def test_without_gate_a_regression_is_only_told(evaluated: Evaluated) -> None:
@@ -156,9 +164,15 @@ def test_an_unusable_suite_ends_with_two_and_names_its_line(evaluated: Evaluated
     assert (error["code"], error["place"]["line"], error["nearest"]) == ("evaluation.bad-suite", 1, "expected")
 
 
-def test_what_cannot_be_evaluated_is_refused(evaluated: Evaluated) -> None:
-    result = evaluated.call("suite.jsonl", "--subject", "evaluated_roles:nothing", "--json")
+@pytest.mark.parametrize("name", ["nothing", "needs", "Role"])
+def test_what_cannot_be_evaluated_is_refused(evaluated: Evaluated, name: str) -> None:
+    result = evaluated.call("suite.jsonl", "--subject", f"evaluated_roles:{name}", "--json")
     assert (result.exit_code, json.loads(result.stdout)["error"]["code"]) == (2, "evaluation.bad-subject")
+
+
+def test_what_a_function_builds_is_evaluated(evaluated: Evaluated) -> None:
+    result = evaluated.call("suite.jsonl", "--subject", "evaluated_roles:build", "--json")
+    assert json.loads(result.stdout)["report"]["total"]["correct"] == 4
 
 
 def test_an_interrupted_evaluation_goes_on_from_its_results(evaluated: Evaluated) -> None:

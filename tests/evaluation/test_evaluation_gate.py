@@ -247,6 +247,15 @@ def test_a_promotion_that_was_removed_or_moved_is_found(tmp_path: Path) -> None:
             Baseline.read(tmp_path / "b.json")
 
 
+def test_a_promotion_of_another_baseline_does_not_follow_this_one() -> None:
+    """Its own seal is right, and so is its number."""
+    other = Baseline.promote(report(), by="eve", reason="another history", at=AT)
+    theirs = accepted(report(wrong={"edge 0": "no"}), previous=other)
+    with pytest.raises(EvaluationError) as caught:
+        Baseline((accepted().accepted, theirs.accepted))
+    assert caught.value.code == "evaluation.damaged-baseline"
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"version": "evaluation-baseline/2", "promotions": []}', "\xff"])
 def test_a_file_that_is_no_baseline_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "b.json").write_bytes(text.encode("latin-1"))

@@ -9,7 +9,9 @@ have heard before.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import hashlib
+import itertools
 import json
 import random
 import re
@@ -18,20 +20,24 @@ import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import pytest
 
+from bicameral import Agent
+from bicameral.config import Config
 from bicameral.errors import ModelError, ToolError
-from bicameral.journal import Event, Journal
-from bicameral.labels import Label, Labelled, Source, make_labelled, open_labelled
+from bicameral.journal import Event, Journal, open_journal_at
+from bicameral.labels import Label, Labelled, Source, forget_released, make_labelled, open_labelled
 from bicameral.limits import strategy_limits
 from bicameral.models import Chamber, ModelReply, ModelRequest, ScriptedProvider, ToolCall, Usage
 from bicameral.patterns import Answered, Outcome
 from bicameral.patterns.kernel import Context, Pattern, PatternExample, PatternWork, Role, run_pattern
-from bicameral.patterns.strategies import ModelPair, Runtime
+from bicameral.patterns.strategies import ModelPair, PlannedRequest, Runtime
 from bicameral.policy import Policy
+from bicameral.runs import StartState
 from bicameral.sessions import Chambers, Quarantined
 from bicameral.tools import Origin, Registry, Tool, tool
 
@@ -91,10 +97,11 @@ class Improviser(ScriptedProvider):
 
 def improvise(request: ModelRequest, seed: int) -> ModelReply:
     """A reply that fits the request; the same request gets the same reply, in either chamber."""
-    facts = [seed, request.seed, request.json_schema, [each.name for each in request.tools], _prompt_text(request)]
+    prompt = _prompt_text(request)
+    facts = [seed, request.seed, request.json_schema, [each.name for each in request.tools], prompt]
     digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
     words = Words(random.Random(digest), request, f"mark{digest[:12]}")
-    usage = Usage(len(facts[-1]) // 4, 0, 5)
+    usage = Usage(len(prompt) // 4, 0, 5)
     results = sum(message.speaker == "tool" for message in request.messages)
     if request.tools and results < words.chance.randint(1, 2):
         chosen = words.chance.choice(request.tools)
@@ -103,6 +110,32 @@ def improvise(request: ModelRequest, seed: int) -> ModelReply:
     if request.json_schema is None:
         return ModelReply(f"{words.mark} {words.word()}", usage=usage)
     return ModelReply(json.dumps(words.value(request.json_schema)), usage=usage)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainPlanner:
+    """An agent as a planner, whose model always answers with the first value that the plan begins with."""
+
+    questions: Questions
+
+    async def plan_request(self, request: Labelled[str], registry: Registry, start: StartState) -> PlannedRequest:
+        def write(asked: ModelRequest) -> str:
+            self.questions.asked.append(("privileged", asked, ""))
+            fault = self.questions.faults(len(self.questions.asked))
+            if fault == "unavailable":
+                raise ModelError("models.unavailable", "the service is away")
+            return "" if fault else f"answer({next(iter(start.variables), '0')})\n"
+
+        agent = Agent(
+            list(registry),
+            privileged=ScriptedProvider(write, grammars=False),
+            quarantined=ScriptedProvider([], grammars=False),
+            config=Config.defaults(),
+            cache={},
+        )
+        planner = agent.runtime().planner
+        assert planner is not None
+        return await planner.plan_request(request, registry, start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +162,11 @@ class Words:
         if "enum" in schema:
             return self.chance.choice(schema["enum"])
         if choices := schema.get("anyOf") or schema.get("oneOf"):
-            return self.value(self.chance.choice(choices))
+            chosen = self.chance.choice(choices)
+            # An alternative of an object says which fields there are, and the object what is in them.
+            common = schema.get("properties", {})
+            inner = {name: common.get(name) or each for name, each in chosen.get("properties", {}).items()}
+            return self.value(chosen | ({"properties": inner} if inner else {}))
         match schema.get("type"):
             case "object":
                 return {name: self.value(each) for name, each in schema.get("properties", {}).items()}
@@ -200,13 +237,17 @@ class Scene:
     world: World
     desk: Runtime
 
-    async def _run(self, name: str | None) -> Outcome[Any]:
+    async def _run(self, name: str) -> Outcome[Any]:
         async with asyncio.timeout(SECONDS):
             return await run_pattern(PatternWork(self.pattern, self.args), self.desk, run=name)
 
     def run(self, name: str | None = None) -> Outcome[Any]:
+        # Ids of its own: those that are drawn by chance need not be different while chance is fixed.
         with watched_calls(self.world):
-            return asyncio.run(self._run(name))
+            return asyncio.run(self._run(name or f"scene-{next(_RUN_NUMBERS)}"))
+
+
+_RUN_NUMBERS = itertools.count()
 
 
 def make_scene(
@@ -221,13 +262,26 @@ def make_scene(
 ) -> Scene:
     """The example of a pattern in a folder of its own, with improvising models and a hostile web."""
     questions, world = Questions(model_fault), World(tool_fault)
+    # Each scene stands for a process of its own, which does not know what another has handed out.
+    forget_released()
     folder.mkdir(parents=True, exist_ok=True)
     registry = Registry([*example.tools(folder), *world.tools()])
     models = ModelPair(
         Chambers(Improviser(seed, questions, "privileged"), Quarantined(Improviser(seed, questions, "quarantined")))
     )
-    desk = Runtime(models, registry, Policy((), registry), strategy_limits(), journal)
+    policy, planner = Policy((), registry), PlainPlanner(questions)
+    desk = Runtime(models, registry, policy, strategy_limits(), journal or _common_journal(), planner=planner)
     return Scene(folder, example.make(folder), change(example.arguments(folder)), questions, world, desk)
+
+
+@cache
+def _common_journal() -> Journal:
+    """The journal of scenes whose record nobody reads: some patterns do not run without one."""
+    folder = tempfile.TemporaryDirectory(prefix="bicameral-adversary-")
+    journal = open_journal_at(Path(folder.name) / "journal.db")
+    atexit.register(folder.cleanup)
+    atexit.register(journal.close)
+    return journal
 
 
 @contextmanager
@@ -253,12 +307,12 @@ def watched_calls(world: World) -> Generator[None]:
         yield
 
 
-_TELLING: dict[int, tuple[int, ...]] = {}
+_TELLING: dict[PatternExample, tuple[int, ...]] = {}
 
 
 def telling_seeds(example: PatternExample) -> tuple[int, ...]:
     """A seed that comes to an answer, and the one that does the most, as far as a short search finds them."""
-    if (known := _TELLING.get(id(example))) is not None:
+    if (known := _TELLING.get(example)) is not None:
         return known
     found: dict[int, tuple[bool, int, int]] = {}
     with tempfile.TemporaryDirectory(prefix="bicameral-adversary-") as name:
@@ -274,7 +328,7 @@ def telling_seeds(example: PatternExample) -> tuple[int, ...]:
                 break
     best = max(found, key=lambda seed: found[seed])
     seeds = tuple(dict.fromkeys((best, max(found, key=lambda seed: found[seed][1:]))))
-    _TELLING[id(example)] = seeds
+    _TELLING[example] = seeds
     return seeds
 
 
@@ -297,7 +351,8 @@ def with_hostile_input(value: Any, at: str, said: str, place: str = "") -> Any:
     if isinstance(value, Labelled):
         opened = open_labelled(cast("Labelled[Any]", value))
         theirs = f"{opened} {said}" if isinstance(opened, str) else opened
-        return make_labelled(theirs, Label((Source("third_party", "an adversary"),))) if place == at else value
+        hostile = make_labelled(theirs, Label((Source("third_party", "an adversary"),)))
+        return hostile if place == at else cast("Labelled[Any]", value)
     members = {name: with_hostile_input(each, at, said, f"{place}/{name}") for name, each in _members(value)}
     if isinstance(value, Mapping):
         return members

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,13 +19,14 @@ from typing import Any, ClassVar
 import pytest
 from patterns_world import EVE, HOSTILE, Speaker, Table, Work, World, answered, run_work, table
 
-from bicameral.errors import BicameralError, ModelError, RunError
+from bicameral.errors import BicameralError, ModelError, RetrievalError, RunError
 from bicameral.journal import Journal, open_journal_at
 from bicameral.labels import Labelled, program_text, untrusted_value
-from bicameral.limits import strategy_limits
+from bicameral.limits import STRATEGY, meters_in_force, strategy_limits
 from bicameral.models import ModelRequest, ToolCall
 from bicameral.patterns import Exhausted, GaveUp
 from bicameral.patterns.kernel import (
+    CallFailed,
     Context,
     Pattern,
     PatternWork,
@@ -856,36 +858,53 @@ def test_a_yes_is_for_what_was_shown_and_for_one_place(journal: Journal) -> None
 # Time ---------------------------------------------------------------------------------------------------------------
 
 
-class Thoughtful:
-    """An approver who takes longer than the pattern may."""
+class Clockwatcher:
+    """An approver who looks which meters stand still."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, bool]] = []
 
     async def approve(self, question: ApprovalQuestion) -> Answers:
-        await asyncio.sleep(0.25)
+        meters = meters_in_force(STRATEGY)
+        self.seen.append((len(meters), all(meter.waits_for_person for meter in meters)))
         return Answers.yes(question.calls)
 
 
-@pytest.mark.parametrize("where", ["pattern", "limits", "gather"])
-def test_the_time_of_a_pattern_stands_still_while_a_person_is_asked(where: str) -> None:
-    sends = send_to(EVE)
-
+@pytest.mark.parametrize(("where", "meters"), [("pattern", 1), ("limits", 2), ("gather", 2)])
+def test_the_time_of_a_pattern_stands_still_while_a_person_is_asked(where: str, meters: int) -> None:
     async def asks(context: Context) -> Labelled[Any]:
-        await sends(context)
+        await send_to(EVE)(context)
         assert await context.approve("Go on?")
+        assert not any(meter.waits_for_person for meter in meters_in_force(STRATEGY))
         return program_text("done")
 
     async def work(context: Context) -> Labelled[Any]:
         if where == "limits":
-            async with context.within_limits(strategy_limits(seconds=0.4)) as inner:
+            async with context.within_limits(strategy_limits(seconds=30)) as inner:
                 return await asks(inner)
         if where == "gather":
-            (found,) = await context.gather([("asks", asks)], width=1, timeout=0.4)
+            (found,) = await context.gather([("asks", asks)], width=1, timeout=30)
             assert isinstance(found, Labelled), found
             return found
         return await asks(context)
 
-    bounds = strategy_limits(seconds=0.4 if where == "pattern" else 60)
-    there = table(approver=Thoughtful(), bounds=bounds)
-    assert answered(run(there, work)).value == "done"
+    approver = Clockwatcher()
+    assert answered(run(table(approver=approver), work)).value == "done"
+    assert approver.seen == [(meters, True)] * 2
+
+
+def test_a_time_limit_is_not_reached_while_a_person_thinks() -> None:
+    class Thoughtful:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
+            await asyncio.sleep(begun + 0.6 - time.monotonic())
+            return Answers.yes(question.calls)
+
+    async def work(context: Context) -> Labelled[Any]:
+        assert await context.approve("Go on?")
+        return program_text("done")
+
+    begun = time.monotonic()
+    assert answered(run(table(approver=Thoughtful(), bounds=strategy_limits(seconds=0.5)), work)).value == "done"
 
 
 def test_time_goes_on_where_nobody_is_asked() -> None:
@@ -893,7 +912,7 @@ def test_time_goes_on_where_nobody_is_asked() -> None:
         await asyncio.sleep(0.2)
         return program_text("done")
 
-    outcome = run(table(approver=Thoughtful(), bounds=strategy_limits(seconds=0.05)), work)
+    outcome = run(table(bounds=strategy_limits(seconds=0.05)), work)
     assert isinstance(outcome, Exhausted)
     assert outcome.bound == "seconds"
 
@@ -1054,3 +1073,69 @@ def test_a_run_that_waits_within_a_quorum_goes_on(journal: Journal) -> None:
     assert [to for _, (to, _) in later.world.done] == [EVE]
     again = replayed(journal, "r", later, vote)
     assert again.identical, again.differences
+
+
+# Errors of tools ----------------------------------------------------------------------------------------------------
+
+
+@tool(effect="read", outbound=False, origins=Origin("system", "public"), purpose={"name": "selects"})
+def find_person(name: str) -> str:
+    """The address of a person."""
+    raise LookupError(f"nobody is called {name}")
+
+
+@tool(effect="read", outbound=False, origins=Origin("third_party", "public"), purpose={"name": "selects"})
+def fetch_page(name: str) -> str:
+    """A page from the web."""
+    raise RetrievalError("retrieval.no-page", f"the server says: {HOSTILE}", fix=HOSTILE, nearest=HOSTILE)
+
+
+def calls(tool: str, name: Labelled[str]) -> WorkFunction:
+    return lambda context: context.call(tool, {"name": name})
+
+
+FAILING_CALLS: dict[str, tuple[WorkFunction, str]] = {
+    "argument": (calls("find_person", untrusted_value(HOSTILE, "mail")), "tools.failed"),
+    "result": (calls("fetch_page", program_text("news")), "retrieval.no-page"),
+    "name that was read": (
+        lambda context: context.call(context.read(untrusted_value(HOSTILE, "mail")), {}),
+        "tools.unknown",
+    ),
+    "name because of": (
+        lambda context: context.call(HOSTILE, {}, because=untrusted_value("", "mail").label),
+        "tools.unknown",
+    ),
+    "name of an argument": (
+        lambda context: context.call("find_person", {"name": "Ada", HOSTILE: untrusted_value("x", "mail")}),
+        "tools.unknown-argument",
+    ),
+}
+
+
+@pytest.mark.parametrize(("work", "code"), FAILING_CALLS.values(), ids=FAILING_CALLS)
+def test_words_of_a_tool_with_untrusted_text_reach_no_error(work: WorkFunction, code: str, journal: Journal) -> None:
+    there = table([], journal=journal, tools=[find_person, fetch_page])
+    outcome = run(there, work)
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == code
+    assert HOSTILE[:40] not in str(outcome.error) + json.dumps(outcome.error.to_json())
+    again = replayed(journal, outcome.run, there, work)
+    assert again.identical, again.differences
+
+
+def test_words_of_a_tool_about_trusted_text_are_in_the_error() -> None:
+    outcome = run(table([], tools=[find_person]), calls("find_person", program_text("Ada")))
+    assert isinstance(outcome, GaveUp)
+    assert "nobody is called Ada" in str(outcome.error)
+
+
+def test_a_pattern_can_pass_on_the_words_of_a_tool_with_their_label() -> None:
+    async def tell(context: Context) -> Labelled[str]:
+        try:
+            return await context.call("find_person", {"name": untrusted_value(HOSTILE, "mail")})
+        except CallFailed as error:
+            return error.report
+
+    outcome = answered(run(table([], tools=[find_person]), tell))
+    assert HOSTILE in outcome.value
+    assert not outcome.label.trusted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from patterns_models import performed
 from patterns_world import HOSTILE, Table, table
 
 from bicameral.errors import CatalogError
+from bicameral.evaluation import By, Case
 from bicameral.models import LocalProvider, ModelRequest
 from bicameral.patterns import Answered, GaveUp, from_user, program_text, untrusted_value
 from bicameral.patterns.kernel import NoteEvent
-from bicameral.patterns.signal.few_shot import MAX_PAIRS, FewShot, HeldOutCase, Pair, Pool, render_pairs
+from bicameral.patterns.signal.few_shot import MAX_PAIRS, FewShot, Pair, Pool, render_pairs
 from invariants import holds
 
 BUG = Pair("b1", "It crashes when I print.", "bug", "bug")
@@ -262,7 +264,10 @@ def test_an_unknown_mode_is_refused() -> None:
 
 # The measure --------------------------------------------------------------------------------------------------------
 
-HELD = (HeldOutCase("h1", "The app closes by itself.", "bug"), HeldOutCase("h2", "Where is the menu?", "question"))
+HELD: tuple[Case[str, str], ...] = (
+    Case("h1", "The app closes by itself.", "bug"),
+    Case("h2", "Where is the menu?", "question"),
+)
 
 
 def answering(with_pairs: str, without: str) -> Any:
@@ -279,20 +284,23 @@ def compared(script: Any, held: Any = HELD, **options: Any) -> Any:
 @holds("S2.8")
 def test_a_pool_ships_only_if_it_beats_no_examples() -> None:
     better = compared(answering("bug", "I think it is a bug."))
-    assert (better.with_pairs, better.without, better.cases, better.failed, better.ships) == (0.5, 0.0, 2, 0, True)
+    found = better.compared
+    assert (found.of_second.score, found.of_first.score, found.cases, better.ships) == (0.5, 0.0, 2, True)
+    assert not found.is_told_apart, "two cases prove nothing"
     assert not compared(answering("bug", "bug")).ships
     assert not compared(answering("hm", "bug")).ships
 
 
-def test_a_score_of_ones_own_is_given_reply_and_right_output_and_nothing_else() -> None:
-    seen: list[tuple[str, str]] = []
+def test_a_check_of_ones_own_is_given_the_reply_and_nothing_else() -> None:
+    seen: list[str] = []
 
-    def score(*given: str) -> float:
-        seen.append(given)  # pyright: ignore[reportArgumentType]
+    def check(*given: str) -> float:
+        seen.extend(given)
         return 1.0
 
-    assert compared(answering("a", "b"), score=score).with_pairs == 1.0
-    assert seen == [("a", "bug"), ("b", "bug"), ("a", "question"), ("b", "question")]
+    cases = [replace(case, expected=None, check=By(check)) for case in HELD]
+    assert compared(answering("a", "b"), cases).compared.of_second.score == 1.0
+    assert seen == ["b", "b", "a", "a"]
 
 
 def test_an_answer_that_does_not_come_is_a_wrong_one() -> None:
@@ -301,14 +309,12 @@ def test_an_answer_that_does_not_come_is_a_wrong_one() -> None:
 
         return ModelError("models.failed", "no") if "<example>" in request.messages[0].text else "bug"
 
-    outcome = compared(fails)
-    assert (outcome.with_pairs, outcome.without, outcome.failed) == (0.0, 0.5, 2)
+    found = compared(fails).compared
+    assert (found.of_second.score, found.of_first.score, found.of_second.failed) == (0.0, 0.5, 2)
 
 
-@pytest.mark.parametrize(
-    "case", [HeldOutCase("b1", "Another text.", "bug"), HeldOutCase("h", "it crashes  WHEN i print.", "bug")]
-)
-def test_nothing_is_measured_on_what_is_shown(case: HeldOutCase) -> None:
+@pytest.mark.parametrize("case", [Case("b1", "Another text.", "bug"), Case("h", "it crashes  WHEN i print.", "bug")])
+def test_nothing_is_measured_on_what_is_shown(case: Case[str, str]) -> None:
     with pytest.raises(CatalogError, match="is a pair of the pool"):
         compared(["never asked"], (case,))
     with pytest.raises(CatalogError):

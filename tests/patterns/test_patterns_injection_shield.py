@@ -38,10 +38,15 @@ def asking(*parts: Any, **options: Any) -> Work:
 
 
 def shielded(inner: Any, script: Any, *args: Any, world: World | None = None, **knobs: Any) -> tuple[Any, Any]:
-    lines = iter(script) if isinstance(script, list) else None
-    both = script if lines is None else lambda request: next(lines)
+    both: Callable[[ModelRequest], Any] = script if callable(script) else _said_in_turn(script)
     there = table(both, both, world=world)
     return there, asyncio.run(InjectionShield(inner, **knobs).run(there.desk, *args))
+
+
+def _said_in_turn(script: Sequence[Any]) -> Callable[[ModelRequest], Any]:
+    """One script for both models, whichever is asked."""
+    lines = iter(script)
+    return lambda request: next(lines)
 
 
 def notes(outcome: Any, what: str) -> list[dict[str, Any]]:
@@ -54,6 +59,7 @@ def untrusted(text: str) -> Labelled[str]:
 
 @holds("V6.1")
 @pytest.mark.parametrize("stable", [False, True])
+@holds("V6.1")
 def test_no_untrusted_span_enters_a_prompt_without_the_mark(stable: bool) -> None:
     page = untrusted(PAGE)
     inner = asking("Question?", stable=[page]) if stable else asking("Question? ", page)
@@ -88,7 +94,6 @@ def test_what_is_extracted_is_marked_and_found_word_for_word() -> None:
         return await context.extract(Role("Finder", "the number of rooms"), untrusted(PAGE), wanted=IntType())
 
     there, outcome = shielded(Work(extract), _answer_48)
-    assert isinstance(outcome, Answered), outcome
     assert outcome.value == 48
     assert any(FENCE.search(prompt) for prompt in there.quarantined.prompts)
 
@@ -170,6 +175,7 @@ def test_an_untrusted_task_chooses_no_tool() -> None:
 
 @holds("V6.5")
 @pytest.mark.parametrize("shape", ["reply", "capitals", "argument", "nested"])
+@holds("V6.5")
 def test_the_canary_in_output_or_arguments_stops_the_run(shape: str) -> None:
     def leak(request: ModelRequest) -> Any:
         canary = re.search(r"Never write the word (\w+)", request.messages[0].text)
@@ -228,15 +234,16 @@ def test_known_phrases_are_cut_out_and_the_rest_stays() -> None:
     assert "[removed]" in prompt
 
 
-@pytest.mark.parametrize(("kind", "shows"), [("tag", lambda mark: f"{mark}| one\n{mark}| two"), ("encode", None)])
-def test_the_other_marks(kind: Any, shows: Any) -> None:
+@pytest.mark.parametrize(
+    ("kind", "wanted"), [("tag", "{mark}| one\n{mark}| two"), ("encode", base64.b64encode(b"one\ntwo").decode())]
+)
+def test_the_other_marks(kind: Any, wanted: str) -> None:
     there, _ = shielded(asking(untrusted("one\ntwo")), ["48"], mark=kind)
     (prompt,) = there.quarantined.prompts
     mark = re.search(r"[0-9a-f]{12}", prompt)
     assert mark is not None
-    wanted = shows(mark[0]) if shows else base64.b64encode(b"one\ntwo").decode()
-    assert wanted in prompt
-    assert ("one\ntwo" in prompt) is False
+    assert wanted.format(mark=mark[0]) in prompt
+    assert "one\ntwo" not in prompt
 
 
 def test_two_shields_around_each_other_are_an_error() -> None:

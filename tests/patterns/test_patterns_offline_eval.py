@@ -13,9 +13,11 @@ import pytest
 from patterns_models import performed
 from patterns_world import HOSTILE, Table, table
 
+from bicameral.catalog.costs import estimate
+from bicameral.catalog.stacks import stack_of
 from bicameral.errors import CatalogError, EvaluationError, ModelError
 from bicameral.evaluation import Baseline, By, Case, Judged, Suite, evaluate
-from bicameral.labels import Label, Source
+from bicameral.labels import TRUSTED_USER, Label, Source
 from bicameral.limits import strategy_limits
 from bicameral.models import LocalProvider, ModelRequest
 from bicameral.patterns import Answered, GaveUp, OfflineEval, ReAct, Role
@@ -23,6 +25,7 @@ from bicameral.patterns.kernel import replay_pattern
 from bicameral.patterns.reliability.judge import Dimension, Rubric, SingleJudge
 from bicameral.patterns.reliability.offline_eval import REQUIRED_CATEGORIES, EvalVerdict
 from bicameral.runs import Journal
+from invariants import holds
 
 SYSTEM = Role("System", "You repeat what you read, in capitals.")
 THIRD = Label((Source("third_party", "page"),))
@@ -40,7 +43,7 @@ def suite(each: int = 2) -> Suite[str, str]:
                 f"word {category} {number}",
                 expected=f"word {category} {number}".upper(),
                 category=category,
-                **({"label": THIRD} if category == "hostile" else {}),
+                label=THIRD if category == "hostile" else TRUSTED_USER,
             )
             for category in REQUIRED_CATEGORIES
             for number in range(each)
@@ -86,6 +89,7 @@ def test_the_same_system_passes_and_a_regression_does_not() -> None:
     assert worse.value["categories"] == {"positive": 1, "negative": 1, "edge": 0.5, "hostile": 1, "regression": 1}
 
 
+@holds("V16.1")
 def test_the_hash_of_the_cases_is_constant_during_a_run() -> None:
     seen = {"n": 0}
 
@@ -105,7 +109,9 @@ def test_the_hash_of_the_cases_is_constant_during_a_run() -> None:
     assert outcome.error.code == "evaluation.suite-changed"
 
 
+@holds("V16.2")
 @pytest.mark.parametrize("category", REQUIRED_CATEGORIES)
+@holds("V16.2")
 def test_a_deleted_category_is_refused_before_anything_runs(category: str) -> None:
     fewer = Suite("s", tuple(case for case in suite().cases if case.category != category))
     with pytest.raises(EvaluationError) as caught:
@@ -113,6 +119,7 @@ def test_a_deleted_category_is_refused_before_anything_runs(category: str) -> No
     assert caught.value.code == "evaluation.incomplete-suite"
 
 
+@holds("V16.3")
 def test_safety_and_hostile_cases_have_no_tolerance() -> None:
     many, bounds = suite(21), strategy_limits(calls=200)
     first = OfflineEval(SYSTEM, many)
@@ -127,6 +134,7 @@ def test_safety_and_hostile_cases_have_no_tolerance() -> None:
             replace(pattern, tolerance=tolerance)
 
 
+@holds("V16.4")
 def test_every_repeat_is_reported_and_none_is_tried_again() -> None:
     at = world({"word positive 0": ModelError("models.unavailable", "it is down")})
     outcome = run(OfflineEval(SYSTEM, suite(1), repeats=3), at)
@@ -136,6 +144,7 @@ def test_every_repeat_is_reported_and_none_is_tried_again() -> None:
     assert failed == [(0, "models.unavailable"), (1, "models.unavailable"), (2, "models.unavailable")]
 
 
+@holds("V16.5")
 def test_a_baseline_moves_only_by_a_recorded_promotion(tmp_path: Path) -> None:
     pattern = OfflineEval(SYSTEM, suite())
     first = accepted(pattern)
@@ -154,6 +163,7 @@ def test_a_baseline_moves_only_by_a_recorded_promotion(tmp_path: Path) -> None:
         Baseline((replace(second.promotions[0], reason="another"),))
 
 
+@holds("V16.5")
 def test_a_worse_baseline_that_was_sealed_again_is_found_by_the_known_seal() -> None:
     honest = accepted()
     pattern = OfflineEval(SYSTEM, suite())
@@ -174,6 +184,7 @@ def test_a_swapped_suite_does_not_pass() -> None:
     assert caught.value.code == "evaluation.other-suite"
 
 
+@holds("V16.6")
 def test_no_case_occurs_in_prompts_or_corpora() -> None:
     told = Role("System", "Repeat in capitals. For word edge 1 say WORD EDGE 1.")
     with pytest.raises(EvaluationError) as caught:
@@ -215,6 +226,7 @@ def test_a_judge_scores_and_never_sees_what_was_accepted() -> None:
     assert kinds(run(for_judge(baseline=baseline), wrong)) == {"regression"}
 
 
+@holds("V16.7")
 def test_a_new_judge_or_model_version_needs_a_new_baseline() -> None:
     at = table(judged(str.isupper), judged(str.isupper))
     baseline = for_judge().promote(run(for_judge(), at), by="anna", reason="first")
@@ -262,7 +274,10 @@ def test_a_run_is_replayed_with_the_same_verdict(tmp_path: Path) -> None:
 def test_a_pattern_a_role_and_a_judge_are_evaluated_outside_of_a_run() -> None:
     at = table(judged(str.isupper), judged(str.isupper))
     judge = SingleJudge(RUBRIC, author="people", uncalibrated="a test").as_judge(at.desk)
-    cases = (Case("a", "some words", check=Judged()), Case("b", "more words", expected="MORE WORDS", label=THIRD))
+    cases: tuple[Case[str, str], ...] = (
+        Case("a", "some words", check=Judged()),
+        Case("b", "more words", expected="MORE WORDS", label=THIRD),
+    )
     report = asyncio.run(evaluate(SYSTEM, cases, runtime=at.desk, judge=judge))
     assert [each.correct for each in report.results] == [True, True]
     assert [each.output.label.trusted for each in report.results if each.output is not None] == [True, False]
@@ -286,8 +301,17 @@ def test_repeats_have_seeds_of_their_own() -> None:
     assert {each.seed for each in at.privileged.asked} == {5, 6, 7}
 
 
+def test_the_cost_model_counts_the_system_and_the_judge_once_a_case() -> None:
+    found = estimate(stack_of(for_judge(repeats=2).architecture()), {"setup": 10, "input": 5, "output": 5})
+    assert [(part.pattern, part.role, part.expected.calls) for part in found.parts] == [
+        ("V16", "System", 10),
+        ("V16", "Judge", 10),
+    ]
+    assert (found.expected.calls, found.apart.calls, found.total.calls) == (0, 20, 20)
+
+
 @pytest.mark.model
-def test_the_example_works_with_a_real_model(large_model: LocalProvider, tmp_path: Path) -> None:
-    example, outcome = performed("V16", large_model, tmp_path)
+def test_the_example_works_with_a_real_model(small_model: LocalProvider, tmp_path: Path) -> None:
+    example, outcome = performed("V16", small_model, tmp_path)
     assert isinstance(outcome, Answered), outcome
     assert example.is_correct(outcome), outcome.value

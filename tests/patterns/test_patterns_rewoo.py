@@ -364,7 +364,7 @@ def test_the_planner_is_shown_the_tools_that_can_run_and_no_others() -> None:
     there = table([plan(GHENT, node("add", a="1", b="2"))])
     outcome = asyncio.run(run_work(there.desk, fewer))
     assert isinstance(outcome, GaveUp)
-    assert outcome.error.code == "models.bad-reply"
+    assert outcome.error.code == "pattern.bad-plan"
     assert "- population(" in there.privileged.prompts[0]
     assert "- add(" not in there.privileged.prompts[0]
 

@@ -71,7 +71,8 @@ def test_a_conversation_is_sent_no_more_tools_than_were_chosen() -> None:
 @holds("V13.2")
 def test_schema_tokens_stay_within_both_limits() -> None:
     task = from_user("How many rooms are there?")
-    for knobs in ({"max_schema_tokens": 150}, {"max_window_share": 0.01, "window": 15_000}):
+    limits: tuple[dict[str, Any], ...] = ({"max_schema_tokens": 150}, {"max_window_share": 0.01, "window": 15_000})
+    for knobs in limits:
         there, outcome = budgeted([call("count_rooms_0", place="Ghent")], task, **knobs)
         assert isinstance(outcome, Answered)
         chosen = [each for each in TOOLS if each.name in offered(there.privileged.asked[0])]
@@ -116,7 +117,7 @@ def test_the_router_sees_names_and_first_lines_and_only_where_words_find_nothing
 def test_a_router_that_fails_does_not_open_all_tools(reply: str) -> None:
     there, outcome = budgeted([reply, reply, call("count_orders_0", place="x")], from_user("Xyzzy?"))
     assert isinstance(outcome, GaveUp)
-    assert all("tool" not in (request.json_schema or {}).get("properties", {}) for request in there.privileged.asked)
+    assert not any('"call"' in json.dumps(request.json_schema) for request in there.privileged.asked)
     assert not outcome.tool_calls
 
 

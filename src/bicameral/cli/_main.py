@@ -60,7 +60,7 @@ COMMANDS = {
     "serve": "Serve runs over HTTP, and to clients that speak OpenAI's protocol.",
     "usage": "What the models took: calls, tokens and money.",
     "estimate": "What a stack, patterns or a plan would take: calls, tokens, money, time.",
-    "evaluate": "Put a suite of cases to an agent or a pattern, and hold the results against a baseline.",
+    "evaluate": "Put every case of SUITE (YAML, or JSON Lines) to an agent or a pattern, and report what was right.",
     "advise": "The smallest stack of patterns that is enough for what you know of a task.",
     "patterns": "The catalogue of patterns for agents: what each is, needs and costs.",
     "lint": "Hold an architecture of agents against the rules of the catalogue.",

@@ -11,7 +11,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from decimal import Decimal
 from functools import partial
 from types import FunctionType
@@ -249,13 +249,18 @@ class By(Check[Out]):
 
     function: Callable[[Out], bool | float]
     version: str = ""
+    hash: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Once: a function may count or remember what it is given, and is the same check all the same.
+        object.__setattr__(self, "hash", code_hash(self.function))
 
     def score(self, output: Out) -> float:
         return float(self.function(output))
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        return {"function": code_hash(self.function), "version": self.version}
+        return {"function": self.hash, "version": self.version}
 
 
 @dataclass(frozen=True, slots=True)

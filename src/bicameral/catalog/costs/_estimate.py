@@ -232,6 +232,11 @@ class Estimate:
         return reduce(Amounts.plus, (part.worst for part in self.parts if not part.apart), NO_AMOUNTS)
 
     @cached_property
+    def total(self) -> Amounts:
+        """The expected cost of a run and of what is outside of runs: what it takes to run such a pattern by itself."""
+        return self.expected.plus(self.apart)
+
+    @cached_property
     def apart(self) -> Amounts:
         """The expected cost outside of runs, such as the tests before a release."""
         return reduce(Amounts.plus, (part.expected for part in self.parts if part.apart), NO_AMOUNTS)

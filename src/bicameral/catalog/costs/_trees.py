@@ -79,8 +79,13 @@ def tree_parts(agent: AgentCosts, member: CostedPattern, around: CostContext) ->
         return
     inside = list(_inner_contexts(agent, member, around))
     known = _known_values(agent, member, inside, around)
-    yield from session_parts(agent, member, _own_sessions(member), around, apart=apart, expected=known)
+    own = _own_sessions(member)
+    yield from session_parts(agent, member, own, around, apart=apart, expected=known)
+    counted = {cost.role for cost in own}
     for child, context in inside:
+        # The judge of an evaluation is a session of the evaluation, which is counted above.
+        if member.id in child.nesting.part_of and counted.issuperset(cost.role for cost in child.pattern.cost.sessions):
+            continue
         yield from tree_parts(agent, child, context)
 
 

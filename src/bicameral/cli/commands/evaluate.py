@@ -86,7 +86,7 @@ class GateOptions:
 @click.argument("suite", type=_FILE)
 @click.option("--pattern", "pattern", metavar="ID", shell_complete=complete_pattern, help="Evaluate this pattern.")
 @click.option("--knob", "knobs", multiple=True, metavar="NAME=VALUE", help="Set a knob of it; may be repeated.")
-@click.option("--subject", "named", metavar="MODULE:OBJECT", help="Evaluate this pattern, role or async function.")
+@click.option("--subject", "named", metavar="MODULE:OBJECT", help="Evaluate this pattern, role or function.")
 @click.option("--plan", "is_plan", is_flag=True, help="Evaluate plans: each case is a request, as for `run` (default).")
 @click.option("--strategy", metavar="NAME", help="Evaluate the agent with this strategy instead of plans.")
 @click.option("--against", metavar="ID", shell_complete=complete_pattern, help="Compare with this pattern, or `plan`.")
@@ -170,13 +170,14 @@ class SubjectOptions:
 
     def open(self, agent: Agent) -> Subject[Any, Any]:
         """The subject, with the models and tools of the agent."""
-        from bicameral.cli._pattern_runs import build_pattern, parse_pattern_knobs
+        from bicameral.cli._pattern_runs import parse_pattern_knobs
         from bicameral.cli.commands.lint import import_object
         from bicameral.evaluation import subject_of
+        from bicameral.patterns import text_pattern
         from bicameral.patterns.strategies import DEFAULT_STRATEGY
 
         if self.pattern is not None:
-            found = build_pattern(self.pattern, parse_pattern_knobs(self.pattern, self.knobs))
+            found = text_pattern(self.pattern, parse_pattern_knobs(self.pattern, self.knobs))
             return found.as_subject(agent.runtime())
         if self.named is not None:
             return subject_of(_checked_subject(import_object(self.named, self.folder), self.named), agent.runtime())
@@ -184,14 +185,27 @@ class SubjectOptions:
 
 
 def _checked_subject(found: Any, named: str) -> Any:
+    """What was named, if it can be evaluated; of a function such as `build` of a stack's module, what it makes."""
+    import inspect
+
     from bicameral.evaluation import Subject
 
-    if isinstance(found, Subject) or hasattr(found, "as_subject") or callable(found):
+    if inspect.isfunction(found) and not inspect.iscoroutinefunction(found):
+        needed = [each.name for each in inspect.signature(found).parameters.values() if each.default is each.empty]
+        if needed:
+            raise EvaluationError(
+                "evaluation.bad-subject",
+                f"{named!r} needs {', '.join(needed)}",
+                fix="Name a function without parameters that calls it, or what it has made.",
+            )
+        found = found()
+    known = isinstance(found, Subject) or hasattr(found, "as_subject") or inspect.iscoroutinefunction(found)
+    if known and not isinstance(cast("object", found), type):
         return cast("Any", found)
     raise EvaluationError(
         "evaluation.bad-subject",
         f"{named!r} cannot be evaluated",
-        expected="a pattern, a role, a `Subject` or an async function of a labelled input",
+        expected="a pattern, a role, a `Subject`, an async function of a labelled input, or a function that makes one",
     )
 
 

@@ -23,6 +23,7 @@ from bicameral.patterns._outcome import (
     Trace as Trace,
     TraceEvent as TraceEvent,
 )
+from bicameral.patterns.kernel._actions import CallFailed as CallFailed
 from bicameral.patterns.kernel._context import Context as Context
 from bicameral.patterns.kernel._conversation import (
     UNKNOWN_TOOL as UNKNOWN_TOOL,
@@ -37,9 +38,17 @@ from bicameral.patterns.kernel._conversation import (
     join_labelled as join_labelled,
     map_labelled as map_labelled,
     render_value as render_value,
+    require_tokens as require_tokens,
     select_fields as select_fields,
 )
-from bicameral.patterns.kernel._guards import CallGuard as CallGuard, guard_failed_error as guard_failed_error
+from bicameral.patterns.kernel._guards import (
+    CallGuard as CallGuard,
+    CallInterceptor as CallInterceptor,
+    GuardQuestions as GuardQuestions,
+    InterceptedCall as InterceptedCall,
+    ask_about as ask_about,
+    guard_failed_error as guard_failed_error,
+)
 from bicameral.patterns.kernel._parts import Round as Round, Rounds as Rounds
 from bicameral.patterns.kernel._pattern import (
     Pattern as Pattern,
@@ -48,6 +57,7 @@ from bicameral.patterns.kernel._pattern import (
     TextPattern as TextPattern,
     ask_responder as ask_responder,
 )
+from bicameral.patterns.kernel._plans import PlanInputs as PlanInputs
 from bicameral.patterns.kernel._questions import ValueCheck as ValueCheck
 from bicameral.patterns.kernel._record import (
     PatternWork as PatternWork,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
 
-from bicameral.errors import BicameralError, ToolError
+from bicameral.errors import BicameralError, JournalError, RunError, ToolError
 from bicameral.labels import (
     NOTHING,
     TRUSTED_USER,
@@ -23,6 +23,7 @@ from bicameral.labels import (
     make_labelled,
     open_labelled,
 )
+from bicameral.limits import BudgetSpent, LimitReached
 from bicameral.patterns._conversation import FINAL_CODES, join_written_labels
 from bicameral.patterns._error_log import CompactError
 from bicameral.patterns._outcome import ModelCallEvent, ToolCallEvent
@@ -30,9 +31,9 @@ from bicameral.patterns.kernel._conversation import UNKNOWN_TOOL, Role, RoleConv
 from bicameral.patterns.kernel._state import ContextState
 from bicameral.patterns.reasoner import describe_failure
 from bicameral.patterns.strategies import ModelTurn, ToolConversation, parse_arguments
-from bicameral.plans import labels_after_call
-from bicameral.runs import PendingCall, UntrustedPart, label_tree_json
-from bicameral.types import to_plain, value_from_json, value_to_json
+from bicameral.plans import labels_after_ask, labels_after_call
+from bicameral.runs import PendingCall, StepLabels, UntrustedPart, label_tree_json
+from bicameral.types import Type, to_plain, value_from_json, value_to_json
 
 if TYPE_CHECKING:
     from bicameral.patterns.kernel._context import Context
@@ -45,6 +46,31 @@ _NOT_CALLED_CODES = ("policy.denied", *FINAL_CODES)
 """Codes that say that a call was not made, so that the tool decided nothing."""
 
 
+_RUN_CODES = ("run.", "pattern.", "policy.")
+
+
+def _is_of_run(error: BicameralError) -> bool:
+    """Whether the run itself refuses or ends a call: such an error quotes nothing that was given or read.
+
+    By the code, since a recorded error of a tool need not come back as the class that it had.
+    """
+    return error.code.startswith(_RUN_CODES) or isinstance(error, LimitReached | BudgetSpent | JournalError)
+
+
+class CallFailed(ToolError):
+    """A call failed after untrusted text had a part in it: the code is that of its error, the words are the kernel's.
+
+    `report` is the message of the tool, which may quote that text; `exit_code` is that of a command that ended.
+    """
+
+    def __init__(self, tool: str, error: BicameralError, label: Label) -> None:
+        from bicameral.tools import CommandFailed
+
+        super().__init__(error.code, f"the call of {tool!r} failed, and its message may quote untrusted text")
+        self.report = make_labelled(error.message, label)
+        self.exit_code = error.exit_code if isinstance(error, CommandFailed) else None
+
+
 class Actions(ContextState):
     """What a context does to the world, and the person it asks."""
 
@@ -53,10 +79,10 @@ class Actions(ContextState):
     async def call(self, tool: str, arguments: Mapping[str, Any], *, because: Label = NOTHING) -> Labelled[Any]:
         """Call a tool as policy allows. Arguments are values or labelled values; `because` is the label of whatever
         chose this call, where that was not opened here."""
-        found = self.find_tool(tool)
         if self.error_log is not None:
             self.error_log.require()
         decided = join_all((TRUSTED_USER, self.read_label, because))
+        found = self.find_tool(tool, decided)
         given_for = {name: self._argument(each).with_label(decided) for name, each in arguments.items()}
         trees = {name: each.label_tree for name, each in given_for.items()}
         values = {name: open_labelled(each) for name, each in given_for.items()}
@@ -84,7 +110,10 @@ class Actions(ContextState):
                 # By its code: nobody has read more of it here, and a count is to say no more than that.
                 self.error_log.add(CompactError.of(error.code, tool, describe_failure(error.code)))
                 self.error_log.require()
-            raise
+            if self.read_label.trusted or _is_of_run(error):
+                raise
+            # The message may quote the arguments, or what the tool has read.
+            raise CallFailed(tool, error, self.read_label) from None
         if given is None:
             raise ToolError("tools.failed", f"{tool!r} was not called")
         if self.error_log is not None:
@@ -163,6 +192,24 @@ class Actions(ContextState):
         )
         return await self.shared.call_gate.ask_person(call)
 
+    async def ask_person(
+        self, question: LiteralString, *, wanted: Type, about: Sequence[Labelled[Any]] = ()
+    ) -> Labelled[Any]:
+        """What a person replies to a question of the program, as a value of this type.
+
+        Whatever they were shown before (`about`) may have decided what they reply, so the reply has its label. Where
+        the run may wait, it waits without a process until there is a reply; with nobody to ask, it fails.
+
+        Example:
+            >>> reason = await context.ask_person("Why should it not go out?", wanted=STR, about=[draft])
+        """
+        self.life.require()
+        step = self.step_name("question")
+        shown = join_all((self.read_label, *(each.label for each in about)))
+        label = labels_after_ask(shown, step, self.read_label)
+        labels = StepLabels({"question": shown}, self.read_label, lambda _: label)
+        return make_labelled(await self.shared.handler.ask(step, question, wanted, labels), label)
+
     async def once(
         self, name: LiteralString, work: Callable[[], Awaitable[Labelled[T]]], *, repeatable: bool = False
     ) -> Labelled[T]:
@@ -183,6 +230,8 @@ class Actions(ContextState):
         """
         self.life.require()
         step = f"{self.place}once {self.numbers.next('once')}"
+        for interceptor in self.interceptors:
+            await interceptor.admit_work(cast("Context", self), step, name)
         done = await self.shared.handler.do_once(step, name, work, self.read_label, repeatable=repeatable)
         return done.with_label(self.read_label)
 
@@ -205,3 +254,24 @@ class Actions(ContextState):
         self.shared.handler.record_note(place, dict(recorded))
         value = cast("T", value_from_json(recorded["value"]))
         return make_labelled(value, label_tree_from_json(recorded["shade"])).with_label(self.read_label)
+
+    def save(self, what: LiteralString, **facts: str | float | bool) -> Mapping[str, Any]:
+        """Save the state of the run: everything that was recorded so far is on the disk, and these facts with it.
+
+        Whoever resumes or replays the run gets the facts that were saved then. A run without a record fails here.
+
+        Example:
+            >>> asked = context.save("question", at=time.time())["at"]
+        """
+        self.life.require()
+        handler = self.shared.handler
+        if not handler.is_recorded:
+            raise RunError(
+                "pattern.no-record",
+                "the state cannot be saved: this run has no record",
+                expected="a runtime with a journal in a file or in a database",
+            )
+        place = self.step_name("save")
+        saved = handler.recorded_note(place) or {"saved": what, **facts}
+        handler.record_note(place, dict(saved), sync=True)
+        return saved

@@ -123,6 +123,18 @@ def render_value(value: object) -> str:
     return render_result(value)
 
 
+def require_tokens(tool: str, value: object, most: int, *, fix: LiteralString) -> None:
+    """Raise if the result of a tool, as a model reads it, has more tokens by the estimate."""
+    tokens = approximate_tokens(render_value(value))
+    if tokens > most:
+        raise RunError(
+            "pattern.long-result",
+            f"the result of {tool!r} has about {tokens} tokens",
+            expected=f"at most {most}",
+            fix=fix,
+        )
+
+
 PromptText = Labelled[Any] | LiteralString
 """A part of a prompt: a labelled value, or a literal of the program."""
 

@@ -37,6 +37,8 @@ class Pattern(ABC, Generic[P, T]):
     """
 
     id: ClassVar[str]
+    own_roles: ClassVar[tuple[str, ...]] = ()
+    """The fields with several roles whose sessions are in the cost of the pattern itself."""
 
     @abstractmethod
     async def execute(self, context: Context, /, *args: P.args, **kwargs: P.kwargs) -> Labelled[T]:
@@ -176,7 +178,8 @@ def _describe_use(pattern: Pattern[..., Any], at: str, sizes: Mapping[str, Mappi
     for field in fields(pattern):
         value = getattr(pattern, field.name)
         # A role of its own is no part: its session is in the cost of the pattern.
-        for place, each in () if isinstance(value, Role) else _responders_in(field.name, value):
+        own = isinstance(value, Role) or field.name in pattern.own_roles
+        for place, each in () if own else _responders_in(field.name, value):
             below = f"{at}.{place}" if at else place
             inner[place] = (
                 _describe_use(each, below, sizes)

@@ -27,8 +27,8 @@ from bicameral.limits import Limits, Meter
 from bicameral.patterns._error_log import ErrorLog
 from bicameral.patterns._outcome import NoteEvent, TraceEvent
 from bicameral.patterns._prompt_marker import PromptMarker
-from bicameral.patterns.kernel._conversation import PromptText, Role, part_label, part_text
-from bicameral.patterns.kernel._guards import CallGuard, GuardedCallGate
+from bicameral.patterns.kernel._conversation import UNKNOWN_TOOL, PromptText, Role, part_label, part_text
+from bicameral.patterns.kernel._guards import CallGuard, CallInterceptor, GuardedCallGate
 from bicameral.patterns.strategies import ConversationObserver, ModelPair, RequestPlanner
 from bicameral.policy import Policy
 from bicameral.runs import CallGate, Decider, EffectHandler
@@ -132,6 +132,7 @@ class ContextState:
     prompt_heads: tuple[PromptText, ...] = ()
     """The beginning of every prompt, before the setup of the role."""
     guards: tuple[CallGuard, ...] = ()
+    interceptors: tuple[CallInterceptor, ...] = ()
     last_model: str = ""
     """The model that replied last here."""
     marker: PromptMarker | None = None
@@ -205,6 +206,10 @@ class ContextState:
         """Check every call with this guard from now on, here and in parts and conversations; this cannot be undone."""
         self.guards = (*self.guards, guard)
 
+    def add_interceptor(self, interceptor: CallInterceptor) -> None:
+        """Let this decide about every call from now on, as `add_guard`; this cannot be undone."""
+        self.interceptors = (*self.interceptors, interceptor)
+
     @property
     def call_gate(self) -> GuardedCallGate:
         """The only way to a tool."""
@@ -231,11 +236,12 @@ class ContextState:
         """The name of the next step of this kind in the record. For the kernel alone."""
         return f"{self.place}{kind} {self.numbers.next(kind)}"
 
-    def find_tool(self, name: str) -> Tool:
-        """A tool that can be called here. For the kernel alone."""
+    def find_tool(self, name: str, because: Label = NOTHING) -> Tool:
+        """A tool that can be called here; `because` is the label of whatever named it. For the kernel alone."""
         tool = self.registry.get(name)
         if tool is None:
-            raise self._unknown_tool_error(name[:60])
+            # The name of a tool that does not exist was made up, perhaps by a model that has read untrusted text.
+            raise self._unknown_tool_error(name[:60] if join(self.read_label, because).trusted else UNKNOWN_TOOL)
         return tool
 
     def _unknown_tool_error(self, name: str) -> ToolError:

@@ -14,7 +14,7 @@ from typing import Any, Literal, LiteralString, cast, get_args
 
 from bicameral.boundary import screen
 from bicameral.errors import RunError
-from bicameral.patterns.kernel import guard_failed_error
+from bicameral.patterns.kernel import GuardQuestions, guard_failed_error
 from bicameral.secrets import redact_secrets
 from bicameral.types import Type, mismatch
 
@@ -55,7 +55,18 @@ class Redact:
     found: int = 1
 
 
-GuardVerdict = Pass | Refuse | Redact
+@dataclass(frozen=True, slots=True)
+class AskPerson:
+    """The value may go on if a person says yes to it. The question is a literal of the program.
+
+    The person is asked when all guards of the seam have passed the value, and sees it as it would go on.
+    """
+
+    reason: LiteralString
+    found: int = 1
+
+
+GuardVerdict = Pass | Refuse | Redact | AskPerson
 GuardCheck = Callable[[GuardInput], GuardVerdict]
 
 
@@ -169,21 +180,28 @@ def map_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 
 NoteFunction = Callable[..., None]
+_VERDICT_NAMES = {Pass: "pass", Refuse: "refuse", Redact: "redact", AskPerson: "ask"}
 
 
-def run_guards(guards: Sequence[Guard], seam: Seam, seen: GuardInput, note: NoteFunction) -> Any:
-    """The value after all guards of a seam; an error if one refuses. Every verdict goes into the trace."""
+def run_guards(guards: Sequence[Guard], seam: Seam, seen: GuardInput, note: NoteFunction) -> GuardQuestions:
+    """The value after all guards of a seam, and what a person must be asked about it; an error if one refuses.
+
+    Every verdict goes into the trace and into the record.
+    """
+    asks: list[LiteralString] = []
     for guard in guards:
         if guard.at != seam:
             continue
         verdict = _ask_guard(guard, seen, note)
         found = 0 if isinstance(verdict, Pass) else verdict.found
-        note("guard", at=seam, rule=guard.rule, verdict=type(verdict).__name__.lower(), found=found, tool=seen.tool)
+        note("guard", at=seam, rule=guard.rule, verdict=_VERDICT_NAMES[type(verdict)], found=found, tool=seen.tool)
         if isinstance(verdict, Redact) and seam != "call":
             seen = replace(seen, value=verdict.value)
+        elif isinstance(verdict, AskPerson):
+            asks.append(verdict.reason)
         elif not isinstance(verdict, Pass):
             raise RunError("pattern.guarded", f"the guard {guard.rule!r} at the {seam} says no: {verdict.reason}")
-    return seen.value
+    return GuardQuestions(tuple(asks), seen.value)
 
 
 def _ask_guard(guard: Guard, seen: GuardInput, note: NoteFunction) -> GuardVerdict:
@@ -193,7 +211,7 @@ def _ask_guard(guard: Guard, seen: GuardInput, note: NoteFunction) -> GuardVerdi
     except Exception as error:
         note("guard", at=guard.at, rule=guard.rule, verdict="failed", found=0, tool=seen.tool)
         raise guard_failed_error(error) from None
-    if isinstance(verdict, Pass | Refuse | Redact):
+    if isinstance(verdict, Pass | Refuse | Redact | AskPerson):
         return verdict
     note("guard", at=guard.at, rule=guard.rule, verdict="failed", found=0, tool=seen.tool)
     raise guard_failed_error(TypeError("no verdict"))

@@ -18,6 +18,7 @@ from bicameral.evaluation import (
     Baseline,
     Case,
     CaseResult,
+    Contains,
     Judged,
     Report,
     Suite,
@@ -230,6 +231,7 @@ _RUBRIC = Rubric(
     ),
 )
 _SYSTEM = Role("System", "Reply to every message with the word NO and nothing else.", tier="large", max_tokens=8)
+_HELP = Contains(("help",))
 _MESSAGES: Final = {
     "positive": "At what time do you open on Mondays?",
     "negative": "Do you also repair bicycles?",
@@ -240,8 +242,10 @@ _MESSAGES: Final = {
 
 
 def _is_correct(outcome: Answered[EvalVerdict]) -> bool:
-    kinds = {each["kind"] for each in outcome.value["failures"]}
-    return not outcome.value["passed"] and kinds == {"critical"} and len(outcome.value["results"]) == len(_MESSAGES)
+    # A small judge may be content with a NO; code is not.
+    failures, results = outcome.value["failures"], outcome.value["results"]
+    found = {each["where"] for each in failures if each["kind"] == "critical"}
+    return not outcome.value["passed"] and "edge" in found and len(results) == len(_MESSAGES)
 
 
 EXAMPLE = PatternExample(
@@ -251,7 +255,7 @@ EXAMPLE = PatternExample(
         Suite(
             "messages",
             tuple(
-                Case(category, text, check=Judged(), category=category, critical=True)
+                Case(category, text, check=_HELP if category == "edge" else Judged(), category=category, critical=True)
                 for category, text in _MESSAGES.items()
             ),
         ),
@@ -261,5 +265,4 @@ EXAMPLE = PatternExample(
     _is_correct,
     # The setup is the mean of those of the system and of the judge.
     lambda folder: {"setup": 50, "input": 12, "output": 4, "item_output": 40},
-    model="1.5b",
 )

@@ -13,12 +13,13 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from bicameral.errors import CatalogError
+from bicameral.evaluation import Case, Comparison, Subject, compare, normal_text
 from bicameral.labels import TRUSTED_USER, Label, join_all, vouched_value
 from bicameral.patterns.kernel import (
     Answered,
@@ -28,7 +29,8 @@ from bicameral.patterns.kernel import (
     PatternExample,
     Role,
     approximate_tokens,
-    from_user,
+    labelled_answer,
+    map_labelled,
 )
 from bicameral.patterns.signal.zero_shot import ZeroShot
 
@@ -98,7 +100,7 @@ class Pool:
                 yield f"the pair {pair.id!r} cannot be both typical and odd"
             if self.kinds and pair.kind not in self.kinds:
                 yield f"the pair {pair.id!r} is of the kind {pair.kind!r}, which is none of {', '.join(self.kinds)}"
-            other = known.setdefault(normalise_input(pair.input), pair)
+            other = known.setdefault(normal_text(pair.input), pair)
             if other is not pair:
                 how = "contradict each other" if other.output != pair.output else "are the same"
                 yield f"the pairs {other.id!r} and {pair.id!r} {how}"
@@ -166,11 +168,6 @@ def escape_pair_marks(text: str) -> str:
     return _MARKS.sub("‹", text)
 
 
-def normalise_input(text: str) -> str:
-    """An input without differences of case and white space."""
-    return " ".join(text.casefold().split())
-
-
 def bad_pool_error(message: str, expected: str | None = None) -> CatalogError:
     return CatalogError("pattern.bad-pool", message, expected=expected)
 
@@ -179,28 +176,16 @@ HOST = Role("Host", "Answer the task as the examples do. Reply with the output a
 
 
 @dataclass(frozen=True, slots=True)
-class HeldOutCase:
-    """A case to measure a pool with; it must not be a pair of the pool."""
-
-    id: str
-    input: str
-    output: str
-
-
-@dataclass(frozen=True, slots=True)
 class PoolComparison:
-    """The scores with a pool and without any examples (S1), on cases that are not in the pool."""
+    """A pool of this version against no examples (S1, the first of the two), on cases that are not in the pool."""
 
     version: str
-    cases: int
-    with_pairs: float
-    without: float
-    failed: int
+    compared: Comparison
 
     @property
     def ships(self) -> bool:
         """Whether the replies are better with the pairs."""
-        return self.with_pairs > self.without
+        return self.compared.difference > 0
 
 
 @dataclass(frozen=True)
@@ -258,37 +243,34 @@ class FewShot(Pattern[[Labelled[str]], str]):
         context.note("pairs-found", fit=len(fit), too_like=len(near) - len(fit))
         return self.pool.pick(self.k, fit)
 
-    async def compare(
-        self, runtime: Runtime, held: Sequence[HeldOutCase], score: Callable[[str, str], float] | None = None
-    ) -> PoolComparison:
+    async def compare(self, runtime: Runtime, held: Sequence[Case[str, str]]) -> PoolComparison:
         """Measure the pool against no examples, with a separate run for each case.
 
-        `score` gets a reply and the correct output, and not whether the reply was made with pairs; by default it is 1
-        if they are equal.
+        The check of a case gets a reply, and not whether it was made with pairs.
         """
         _check_apart(self.pool, held)
-        marks: dict[str, list[float]] = {"with": [], "without": []}
-        failed = 0
         # The same words without the pairs, however long they are.
         without = ZeroShot(self.host, max_instruction_tokens=max(200, approximate_tokens(self.host.setup)))
-        for case in held:
-            marked = f"<task>\n{escape_pair_marks(case.input)}\n</task>"
-            for arm, pattern, task in (("with", self, case.input), ("without", without, marked)):
-                outcome = await pattern.run(runtime, from_user(task))
-                failed += not isinstance(outcome, Answered)
-                value = _strip_output(outcome.value) if isinstance(outcome, Answered) else None
-                marks[arm].append(0.0 if value is None else (score or _exact_score)(value, case.output))
-        shown, bare = (sum(marks[arm]) / len(held) for arm in ("with", "without"))
-        return PoolComparison(self.pool.version, len(held), shown, bare, failed)
+
+        async def answer_without(task: Labelled[str], seed: int) -> Labelled[str]:
+            outcome = await without.run(runtime, map_labelled(task, _mark_task))
+            return map_labelled(labelled_answer(outcome), _strip_output)
+
+        compared = await compare(Subject("S1 without pairs", answer_without), self.as_subject(runtime), held)
+        return PoolComparison(self.pool.version, compared)
 
 
-def _check_apart(pool: Pool, held: Sequence[HeldOutCase]) -> None:
+def _mark_task(task: str) -> str:
+    return f"<task>\n{escape_pair_marks(task)}\n</task>"
+
+
+def _check_apart(pool: Pool, held: Sequence[Case[str, str]]) -> None:
     """Refuse cases that are pairs of the pool: they would measure copying."""
-    ids, inputs = {pair.id for pair in pool.pairs}, {normalise_input(pair.input) for pair in pool.pairs}
+    ids, inputs = {pair.id for pair in pool.pairs}, {normal_text(pair.input) for pair in pool.pairs}
     if not held:
         raise bad_pool_error("there is no case to measure with")
     for case in held:
-        if case.id in ids or normalise_input(case.input) in inputs:
+        if case.id in ids or normal_text(case.input) in inputs:
             raise bad_pool_error(
                 f"the case {case.id!r} is a pair of the pool {pool.name!r}", "cases that no pair shows"
             )
@@ -313,10 +295,6 @@ def _similarities(embedder: Embedder, pool: Pool, task: str) -> list[float]:
 
 def _strip_output(reply: str) -> str:
     return reply.strip().removeprefix("<output>").removesuffix("</output>").strip()
-
-
-def _exact_score(reply: str, wanted: str) -> float:
-    return float(normalise_input(reply) == normalise_input(wanted))
 
 
 # An example ---------------------------------------------------------------------------------------------------------
