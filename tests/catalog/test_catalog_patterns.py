@@ -165,11 +165,18 @@ def test_what_a_pattern_needs_and_where_it_clashes_is_found_from_both_ends() -> 
 
 def test_the_runnable_orchestrations_have_the_knobs_that_their_code_has() -> None:
     parallel, orchestrator = catalog().pattern("O4"), catalog().pattern("O6")
-    assert {name: knob.default for name, knob in parallel.knobs.items()} == {"width": 8, "mode": "sections", "n": 3}
+    assert {name: knob.default for name, knob in parallel.knobs.items()} == {
+        "width": 8,
+        "mode": "sections",
+        "n": 3,
+        "quorum": 0,
+        "seconds": 0,
+    }
     assert parallel.knobs["mode"].choices == ("sections", "votes")
     assert {name: knob.default for name, knob in orchestrator.knobs.items()} == {
         "max_workers": 5,
         "max_depth": 1,
+        "max_rounds": 1,
         "result_tokens": 400,
     }
     assert (orchestrator.knobs["max_workers"].least, orchestrator.knobs["max_workers"].most) == (1, 10)

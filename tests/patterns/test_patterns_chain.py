@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 import textwrap
@@ -244,6 +245,21 @@ def test_a_gate_without_a_verdict_lets_nothing_pass_and_is_on_record(verdict: An
     assert "<go>" not in str(outcome.error)
     assert [each["passed"] for each in notes(outcome, "gate")] == [False]
     assert len(there.privileged.asked) == 1
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_words_of_a_gate_about_an_untrusted_value_reach_no_error(trusted: bool, tmp_path: Path) -> None:
+    journal = open_journal_at(tmp_path / "journal.db")
+    there = table(echo, echo, journal=journal)
+    chain = Chain.of(Say(), Say()).with_gate(0, lambda text: f"nobody wants {text}")
+    text = program_text(HOSTILE) if trusted else untrusted_value(HOSTILE, "web")
+    outcome = asyncio.run(chain.run(there.desk, text))
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == "pattern.gate-failed"
+    assert (HOSTILE in str(outcome.error)) is trusted
+    assert (HOSTILE in json.dumps([each.to_json() for each in outcome.trace])) is False
+    sent_back = (there.privileged if trusted else there.quarantined).prompts[-1]
+    assert f"nobody wants <{HOSTILE}>" in sent_back, "the model that wrote it reads them"
 
 
 @holds("O2.6")

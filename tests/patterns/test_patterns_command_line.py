@@ -12,10 +12,11 @@ from patterns_models import performed
 from patterns_world import HOSTILE, Table, World, table
 
 from bicameral.errors import CatalogError
+from bicameral.journal import open_journal_at
 from bicameral.models import LocalProvider
 from bicameral.patterns import Answered, GaveUp, format_text, program_text, untrusted_value
 from bicameral.patterns.integration.command_line import CommandLine
-from bicameral.patterns.kernel import NoteEvent
+from bicameral.patterns.kernel import NoteEvent, replay_run
 from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.tools import Folders, Tool, command_tools, parse_manifest, tool
 from invariants import holds
@@ -96,7 +97,9 @@ def test_a_command_runs_and_its_output_is_read(folder: Path) -> None:
     assert (outcome.value, outcome.label.trusted) == ("2 lines", True)
     assert [each.tool for each in outcome.tool_calls] == ["grep"]
     assert '$ ["grep", "-c", "ERROR", "app.log"]\nexit status 0\n2' in there.privileged.prompts[1]
-    assert noted(outcome, "command-ended") == [{"command": "grep", "status": 0, "characters": 1, "cut": 0}]
+    assert noted(outcome, "command-ended") == [
+        {"command": "grep", "status": 0, "characters": 1, "cut": 0, "lines_cut": 0}
+    ]
     assert "grep [-c] PATTERN FILES..." in there.privileged.prompts[0]
     assert {each.prefix for each in outcome.model_calls} == {outcome.model_calls[0].prefix}
 
@@ -135,11 +138,14 @@ def test_what_a_manifest_reads_as_lines_or_as_json_is_told_too(folder: Path) -> 
 def test_no_match_is_told_from_an_error(folder: Path) -> None:
     (folder / "odd").mkdir()
     script = [first(["grep", "NOWHERE", "app.log"]), pipe(["grep", "x", "odd"]), answer("none")]
-    there = table(script, tools=commands(folder))
+    journal = open_journal_at(folder.parent / "journal.db")
+    there = table(script, tools=commands(folder), journal=journal)
     outcome = ran(there)
     assert "exit status 1" in there.privileged.prompts[1]
     assert "exit status 2" in there.privileged.prompts[2]
     assert [each["status"] for each in noted(outcome, "command-failed")] == [1, 2]
+    again = asyncio.run(replay_run(journal, outcome.run, there.desk.registry, there.desk.policy))
+    assert again.identical, again.differences
 
 
 @pytest.mark.parametrize(
@@ -210,13 +216,34 @@ def test_the_output_is_cut_in_the_middle_and_says_so(folder: Path) -> None:
     there = table([first(["yes", "9999"]), answer("many")], tools=commands(folder))
     outcome = ran(there, max_output=300)
     (facts,) = noted(outcome, "command-ended")
-    assert (facts["characters"], facts["cut"]) == (48_887, 48_587)
     told = there.privileged.prompts[1]
-    assert "\n1\n2\n3\n" in told
-    assert "… (48,587 characters are left out) …" in told
-    assert "\n9998\n9999\n" in told
-    assert "5000" not in told
+    shown = told[told.index("exit status 0\n") :].split("\n\n")[0].splitlines()[1:]
+    mark = next(line for line in shown if line.startswith("…"))
+    numbers = [line for line in shown if line != mark]
+    assert mark == f"… (left out: {facts['cut']:,} characters, {facts['lines_cut']:,} lines) …"
+    assert facts["lines_cut"] == 9_999 - len(numbers)
+    assert facts["characters"] - facts["cut"] == len("\n".join(numbers)) <= 300
+    half = shown.index(mark)
+    assert numbers == [str(each) for each in (*range(1, half + 1), *range(10_000 - len(numbers) + half, 10_000))]
     assert len(told) < 1_500
+
+
+@holds("I4.7")
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a" * 300, f"{'a' * 66}\n… (left out: 200 characters, 0 lines) …\n{'a' * 34}"),
+        ("b" * 90 + "\n" + "c" * 90, f"{'b' * 66}\n… (left out: 81 characters, 1 lines) …\n{'c' * 34}"),
+        (f"{'d' * 60}\n" * 2, f"{'d' * 60}\n… (left out: 26 characters, 0 lines) …\n{'d' * 34}"),
+        ("e" * 100, "e" * 100),
+    ],
+    ids=["one line", "two long lines", "a line too long for the end", "it fits"],
+)
+def test_lines_that_are_too_long_are_cut_all_the_same(folder: Path, text: str, shown: str) -> None:
+    (folder / "app.log").write_text(text)
+    there = table([first(["grep", "[a-e]", "app.log"]), answer("read")], tools=commands(folder))
+    ran(there, max_output=100)
+    assert f"exit status 0\n{shown}\n\n" in there.privileged.prompts[1]
 
 
 def test_a_command_that_takes_too_long_is_killed(folder: Path) -> None:

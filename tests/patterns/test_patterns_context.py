@@ -19,13 +19,14 @@ from typing import Any, ClassVar
 import pytest
 from patterns_world import EVE, HOSTILE, Speaker, Table, Work, World, answered, run_work, table
 
-from bicameral.errors import BicameralError, ModelError, RunError
+from bicameral.errors import BicameralError, ModelError, RetrievalError, RunError
 from bicameral.journal import Journal, open_journal_at
 from bicameral.labels import Labelled, program_text, untrusted_value
 from bicameral.limits import STRATEGY, meters_in_force, strategy_limits
 from bicameral.models import ModelRequest, ToolCall
 from bicameral.patterns import Exhausted, GaveUp
 from bicameral.patterns.kernel import (
+    CallFailed,
     Context,
     Pattern,
     PatternWork,
@@ -1072,3 +1073,69 @@ def test_a_run_that_waits_within_a_quorum_goes_on(journal: Journal) -> None:
     assert [to for _, (to, _) in later.world.done] == [EVE]
     again = replayed(journal, "r", later, vote)
     assert again.identical, again.differences
+
+
+# Errors of tools ----------------------------------------------------------------------------------------------------
+
+
+@tool(effect="read", outbound=False, origins=Origin("system", "public"), purpose={"name": "selects"})
+def find_person(name: str) -> str:
+    """The address of a person."""
+    raise LookupError(f"nobody is called {name}")
+
+
+@tool(effect="read", outbound=False, origins=Origin("third_party", "public"), purpose={"name": "selects"})
+def fetch_page(name: str) -> str:
+    """A page from the web."""
+    raise RetrievalError("retrieval.no-page", f"the server says: {HOSTILE}", fix=HOSTILE, nearest=HOSTILE)
+
+
+def calls(tool: str, name: Labelled[str]) -> WorkFunction:
+    return lambda context: context.call(tool, {"name": name})
+
+
+FAILING_CALLS: dict[str, tuple[WorkFunction, str]] = {
+    "argument": (calls("find_person", untrusted_value(HOSTILE, "mail")), "tools.failed"),
+    "result": (calls("fetch_page", program_text("news")), "retrieval.no-page"),
+    "name that was read": (
+        lambda context: context.call(context.read(untrusted_value(HOSTILE, "mail")), {}),
+        "tools.unknown",
+    ),
+    "name because of": (
+        lambda context: context.call(HOSTILE, {}, because=untrusted_value("", "mail").label),
+        "tools.unknown",
+    ),
+    "name of an argument": (
+        lambda context: context.call("find_person", {"name": "Ada", HOSTILE: untrusted_value("x", "mail")}),
+        "tools.unknown-argument",
+    ),
+}
+
+
+@pytest.mark.parametrize(("work", "code"), FAILING_CALLS.values(), ids=FAILING_CALLS)
+def test_words_of_a_tool_with_untrusted_text_reach_no_error(work: WorkFunction, code: str, journal: Journal) -> None:
+    there = table([], journal=journal, tools=[find_person, fetch_page])
+    outcome = run(there, work)
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == code
+    assert HOSTILE[:40] not in str(outcome.error) + json.dumps(outcome.error.to_json())
+    again = replayed(journal, outcome.run, there, work)
+    assert again.identical, again.differences
+
+
+def test_words_of_a_tool_about_trusted_text_are_in_the_error() -> None:
+    outcome = run(table([], tools=[find_person]), calls("find_person", program_text("Ada")))
+    assert isinstance(outcome, GaveUp)
+    assert "nobody is called Ada" in str(outcome.error)
+
+
+def test_a_pattern_can_pass_on_the_words_of_a_tool_with_their_label() -> None:
+    async def tell(context: Context) -> Labelled[str]:
+        try:
+            return await context.call("find_person", {"name": untrusted_value(HOSTILE, "mail")})
+        except CallFailed as error:
+            return error.report
+
+    outcome = answered(run(table([], tools=[find_person]), tell))
+    assert HOSTILE in outcome.value
+    assert not outcome.label.trusted

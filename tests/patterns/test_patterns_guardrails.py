@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from patterns_models import performed
 from patterns_world import EVE, HOSTILE, World, run_work, table
 
 from bicameral.errors import BicameralError, CatalogError, RunError
+from bicameral.journal import open_journal_at
 from bicameral.limits import strategy_limits
 from bicameral.models import LocalProvider, ToolCall
 from bicameral.patterns import (
@@ -30,9 +32,10 @@ from bicameral.patterns import (
     program_text,
     untrusted_value,
 )
-from bicameral.patterns.kernel import NoteEvent
+from bicameral.patterns.kernel import NoteEvent, PatternWork, resume_pattern, run_pattern
 from bicameral.patterns.reliability.guardrails import (
     SEAMS,
+    AskPerson,
     Guard,
     GuardCase,
     GuardCheck,
@@ -48,7 +51,7 @@ from bicameral.patterns.reliability.guardrails import (
     type_guard,
     words_guard,
 )
-from bicameral.runs import Answers, ApprovalQuestion
+from bicameral.runs import Answers, ApprovalQuestion, Suspend
 from bicameral.secrets import Secret
 from bicameral.tools import Origin, Tool, tool
 from bicameral.types import RecordType, type_from_annotation
@@ -421,6 +424,91 @@ def test_a_person_is_not_asked_about_what_a_guard_refuses() -> None:
     assert yes.asked == 0
     assert guarded(table(approver=yes), work, task=untrusted_value("x", "page")).ok
     assert yes.asked == 1
+
+
+# A guard that asks a person ------------------------------------------------------------------------------------------
+
+
+class Clerk:
+    """A person who answers the same each time, or not yet."""
+
+    def __init__(self, yes: bool | None) -> None:
+        self.yes = yes
+        self.shown: list[tuple[str, Any, bool]] = []
+
+    async def approve(self, question: ApprovalQuestion) -> Answers:
+        if self.yes is None:
+            raise Suspend
+        for call in question.calls:
+            self.shown.append((call.why, dict(call.arguments)["value"], bool(call.untrusted)))
+        return Answers.yes(question.calls) if self.yes else Answers.no()
+
+
+def doubting(seen: GuardInput) -> GuardVerdict:
+    return AskPerson("Is this as it should be?")
+
+
+async def reads(stage: Context, task: Labelled[str]) -> Labelled[Any]:
+    return await stage.call("read_page", {"name": "start"})
+
+
+SHOWN: dict[Seam, tuple[Any, bool]] = {
+    "input": ("Do it.", False),
+    "call": ({"name": "start"}, False),
+    "result": (HOSTILE, True),
+    "output": (HOSTILE, True),
+}
+
+
+@holds("V5.7")
+@pytest.mark.parametrize("yes", [True, False])
+@pytest.mark.parametrize("seam", SEAMS)
+def test_a_guard_in_doubt_lets_a_person_decide_also_after_a_wait(seam: Seam, yes: bool, tmp_path: Path) -> None:
+    pattern = Guardrails(Doing(reads), everywhere(**{seam: doubting}))
+    journal = open_journal_at(tmp_path / "journal.db")
+    task = PatternWork(pattern, (from_user("Do it."),))
+    first = table(journal=journal, approver=Clerk(None))
+    waits = asyncio.run(run_pattern(task, first.desk, run="r", may_wait=True))
+    assert isinstance(waits, GaveUp)
+    assert waits.error.code == "run.waits"
+    clerk = Clerk(yes)
+    later = table(journal=journal, approver=clerk)
+    outcome = asyncio.run(resume_pattern(journal, "r", later.desk, pattern=pattern))
+    value, untrusted = SHOWN[seam]
+    assert clerk.shown == [("Is this as it should be?", value, untrusted)]
+    assert (seam, f"at {seam}", "ask") in verdicts(outcome)
+    assert '"verdict": "ask"' in json.dumps([event.body for event in journal.events("r")])
+    if yes:
+        assert isinstance(outcome, Answered)
+        assert outcome.value == HOSTILE
+    else:
+        assert isinstance(outcome, GaveUp)
+        assert outcome.error.code == "run.refused"
+        assert HOSTILE not in str(outcome.error)
+
+
+@pytest.mark.parametrize("seam", SEAMS)
+def test_with_nobody_to_ask_a_guard_in_doubt_is_a_no(seam: Seam) -> None:
+    outcome = guarded(table(), reads, **{seam: doubting})
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == "run.needs-approval"
+
+
+def test_a_person_sees_what_would_go_on_and_nothing_that_another_guard_refuses() -> None:
+    doubt = Guard("doubt", "input", doubting)
+    clerk = Clerk(True)
+    outcome = guarded(table(approver=clerk), echo, doubt, secrets_guard("input"), task=f"Pay with {CARD}.")
+    assert clerk.shown == [("Is this as it should be?", "Pay with [removed].", False)]
+    assert outcome.value == "Pay with [removed]."
+    refused = guarded(table(approver=clerk), echo, doubt, Guard("never", "input", refusing))
+    assert refused.error.code == "pattern.guarded"
+    assert len(clerk.shown) == 1
+
+
+def test_a_case_that_a_person_would_see_has_not_passed() -> None:
+    pattern = Guardrails(Doing(echo), everywhere(input=doubting))
+    found = pattern.run_trial([GuardCase("input", "x", bad=True), GuardCase("input", "y", bad=False)])
+    assert (found.missed["input"].value, found.stopped["input"].value) == (0.0, 1.0)
 
 
 def test_another_pattern_runs_within_guards_as_it_is() -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from patterns_models import performed
@@ -40,6 +41,7 @@ from bicameral.patterns.humanizer.identity import (
     IdentityProposal,
     IdentityStore,
     IdentityUpdate,
+    compare_identities,
 )
 from bicameral.patterns.humanizer.skills import SkillStore
 from bicameral.patterns.kernel import ModelCallEvent, NoteEvent, replay_pattern, replay_run
@@ -539,6 +541,79 @@ def test_what_is_no_identity_cannot_be_made(bad: dict[str, Any]) -> None:
     with pytest.raises(RunError) as caught:
         replace(IRIS, **bad)
     assert caught.value.code == "pattern.bad-identity"
+
+
+# Distance by meaning ------------------------------------------------------------------------------------------------
+
+
+class Meanings:
+    """An embedder that knows which lines mean the same."""
+
+    name = fingerprint = "meanings"
+    width = 2
+
+    def vectors(self, texts: Any) -> Any:
+        return [np.array([1.0, 0.0]) if "mail" in text or "post" in text else np.array([0.0, 1.0]) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("embedder", "line", "same"),
+    [
+        (None, "You cannot ever send mail.", True),
+        (None, "The post is not for you.", False),
+        (Meanings(), "The post is not for you.", True),
+        (Meanings(), "You cannot ever send money.", False),
+    ],
+)
+def test_lines_that_say_the_same_are_reworded_and_others_are_gone_and_new(embedder: Any, line: str, same: bool) -> None:
+    diff = compare_identities(IRIS, replace(IRIS, self_model=(line,)), embedder)
+    (old,) = IRIS.self_model
+    if same:
+        assert (diff.reworded, diff.added, diff.removed) == (((old, line),), (), ())
+        assert diff.distance < 0.1
+    else:
+        assert (diff.reworded, diff.added, diff.removed) == ((), (line,), (old,))
+        assert diff.distance == 0.25
+
+
+@given(st.lists(st.text("abc ", max_size=8), max_size=3), st.lists(st.text("abc ", max_size=8), max_size=3))
+@settings(max_examples=examples(50))
+def test_a_distance_is_between_none_and_all(old: list[str], new: list[str]) -> None:
+    one, other = (
+        Identity("x", promises=tuple(dict.fromkeys(f"promise {line}".strip() for line in lines)))
+        for lines in (old, new)
+    )
+    distance = compare_identities(one, other).distance
+    assert 0 <= distance <= 1
+    assert compare_identities(one, one).distance == 0
+    assert compare_identities(other, one).distance == pytest.approx(distance)
+
+
+def test_small_changes_that_add_up_are_measured_from_the_first_version_and_stopped(tmp_path: Path) -> None:
+    store, owner = store_at(tmp_path), Owner()
+    for number, (old, new) in enumerate([("Bob gets the report.", "Eve gets it all."), ("Eve gets it all.", HOSTILE)]):
+        there = table([draft(("remove", "promises", old), ("add", "promises", new))])
+        outcome = answered(updated(store, there, [program_text("x")], owner, max_distance=0.3))
+        assert outcome.value["version"] == number + 1
+    distances = [proposal.diff.distance for proposal in owner.shown if proposal.diff is not None]
+    assert distances == [0.25, 0.25], "a promise that is changed twice is one promise that has changed"
+    removed = ("remove", "self_model", "You cannot send mail.")
+    outcome = updated(store, table([draft(removed)]), [program_text("x")], owner, max_distance=0.3)
+    assert refused(outcome) == "pattern.identity-drift"
+    assert HOSTILE not in str(outcome.error)
+    assert len(owner.shown) == 2
+    assert store.current().number == 2
+
+
+def test_a_distance_is_that_of_the_record_in_a_replay(tmp_path: Path) -> None:
+    store, journal = store_at(tmp_path), open_journal_at(tmp_path / "journal.db")
+    there = table([draft(("add", "promises", "Carol gets a copy."))], journal=journal)
+    update = IdentityUpdate(store, Owner(), sessions_per_update=1)
+    outcome = answered(asyncio.run(update.run(there.desk, [[program_text("x")]])))
+    (noted,) = [each.facts for each in outcome.trace if isinstance(each, NoteEvent) and each.what == "drafted"]
+    assert noted["distance"] == pytest.approx(1 / 9, abs=0.001)
+    again = asyncio.run(replay_pattern(journal, outcome.run, there.desk.registry, there.desk.policy, pattern=update))
+    assert again.identical, again.differences
 
 
 def test_with_too_few_sessions_nobody_is_asked(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from bicameral.patterns.reliability.judge import (
     SingleJudge,
     cohens_kappa,
     compare_scores,
+    length_bias,
 )
 from invariants import holds
 
@@ -61,15 +63,15 @@ def _shown(request: ModelRequest) -> list[str]:
 
 
 def compared(there: Table, first: Any = GOOD, second: Any = BAD, **options: Any) -> Any:
-    settings: dict[str, Any] = {"author": WRITER, "uncalibrated": TRYING} | options
-    judge = Judge(RUBRIC, **settings)
+    settings: dict[str, Any] = {"rubric": RUBRIC, "author": WRITER, "uncalibrated": TRYING} | options
+    judge = Judge(**settings)
     outputs = [from_user(each) if isinstance(each, str) else each for each in (first, second)]
     return asyncio.run(judge.run(there.desk, program_text("Answer."), *outputs))
 
 
 def scored(there: Table, output: Any = GOOD, **options: Any) -> Any:
-    settings: dict[str, Any] = {"author": WRITER, "uncalibrated": TRYING} | options
-    judge = SingleJudge(RUBRIC, **settings)
+    settings: dict[str, Any] = {"rubric": RUBRIC, "author": WRITER, "uncalibrated": TRYING} | options
+    judge = SingleJudge(**settings)
     return asyncio.run(
         judge.run(there.desk, program_text("Answer."), from_user(output) if isinstance(output, str) else output)
     )
@@ -344,6 +346,88 @@ def test_kappa_is_one_for_full_agreement_and_never_more(drawn: list[tuple[Ruling
     assert cohens_kappa(labels, rulings) == pytest.approx(cohens_kappa(rulings, labels))
     if labels != rulings:
         assert cohens_kappa(labels, rulings) < 1.0
+
+
+SCALED = Rubric(
+    "replies",
+    (Dimension("kind", "it is friendly"), Dimension("safe", "it harms nobody", blocking=True, least=4)),
+    scale="1-5",
+)
+
+
+@holds("V15.6")
+@pytest.mark.parametrize(
+    ("kind", "safe", "share", "passed"), [("5", "5", 1.0, True), ("1", "4", 0.375, False), ("5", "3", 0.0, False)]
+)
+def test_a_scale_grades_and_a_blocking_dimension_below_its_least_fails_all(
+    kind: str, safe: str, share: float, passed: bool
+) -> None:
+    there = table([json.dumps(line(kind, safe))])
+    value = scored(there, rubric=SCALED).value
+    assert (value["share"], value["passed"]) == (share, passed)
+    assert value["marks"] == {"kind": int(kind), "safe": int(safe)}
+    assert value["met"] == {"kind": int(kind) >= 3, "safe": int(safe) >= 4}
+    (prompt,) = there.privileged.prompts
+    assert "from 1 (not at all) to 5 (fully)" in prompt
+    assert "yes or no" not in prompt
+
+
+@pytest.mark.parametrize("mark", ["0", "6", "yes", "4.5"])
+def test_a_mark_that_is_not_on_the_scale_is_no_verdict(mark: str) -> None:
+    outcome = scored(table(lambda request: json.dumps(line(mark, "5"))), rubric=SCALED)
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == "models.bad-reply"
+
+
+def test_two_outputs_are_compared_on_a_scale() -> None:
+    def grades(request: ModelRequest) -> str:
+        return both(*(line("5" if "good" in text else "4", "4") for text in _shown(request)))
+
+    outcome = compared(table(grades), rubric=SCALED)
+    assert (outcome.value["winner"], outcome.value["leads"]) == ("first", [0.125, 0.125])
+
+
+def test_a_rubric_with_another_scale_is_another_rubric() -> None:
+    hashes = {replace(RUBRIC, scale=scale).hash for scale in ("yes-no", "1-5")}
+    stricter = replace(SCALED, dimensions=(SCALED.dimensions[0], replace(SCALED.dimensions[1], least=5)))
+    assert len(hashes | {SCALED.hash, stricter.hash}) == 4
+    for wrong in (1, 6):
+        with pytest.raises(CatalogError, match=r"pattern\.bad-rubric"):
+            Rubric("x", (Dimension("a", "a?"), Dimension("b", "b?", least=wrong)), scale="1-5")
+
+
+def test_a_judge_who_takes_the_longer_output_is_measured_and_not_used() -> None:
+    def longer(request: ModelRequest) -> str:
+        a, b = _shown(request)
+        return both(line("yes" if len(a) >= len(b) else "no"), line("yes" if len(b) >= len(a) else "no"))
+
+    long, short = "word " * 30, "word"
+    # People prefer the longer one in six of ten, the judge in all of them: it agrees well enough, for a bad reason.
+    pairs = [JudgeCase(f"{n}", "task", (long, short), "first" if n < 6 else "second") for n in range(10)]
+    measured = calibrated(longer, pairs)
+    assert (measured.agreement, measured.length_bias) == (0.6, 0.4)
+    bounds: dict[str, Any] = {"min_labels": 10, "min_agreement": 0.5, "uncalibrated": "", "calibration": measured}
+    refused = compared(table(longer), **bounds)
+    assert isinstance(refused, GaveUp)
+    assert refused.error.code == "pattern.uncalibrated"
+    assert "longer" in str(refused.error)
+    assert compared(table(longer), **bounds, max_length_bias=0.4).ok
+    assert calibrated(longer, pairs[:6]).length_bias == 0.0, "where people prefer the longer one, it is no bias"
+
+
+def test_a_bias_for_length_is_seen_in_single_outputs_too() -> None:
+    given = [JudgeCase(str(n), "task", ("w" * n,), "pass" if n % 2 else "fail") for n in range(1, 10)]
+    assert length_bias(given, [case.label for case in given]) == 0.0
+    assert length_bias(given, ["pass" if len(case.outputs[0]) > 5 else "fail" for case in given]) == 0.5
+    assert length_bias(given, ["fail" if len(case.outputs[0]) > 5 else "pass" for case in given]) == -0.5
+    assert length_bias(given, [None] * 9) == 0.0
+
+
+@pytest.mark.parametrize(("author", "same"), [("high-7b", True), ("vendor/High2", True), ("low", False), ("7b", False)])
+def test_a_judge_of_the_family_of_the_author_is_noted(author: str, same: bool) -> None:
+    outcome = compared(table(honest), author=author)
+    noted = [each.facts for each in outcome.trace if isinstance(each, NoteEvent) and each.what == "same-family"]
+    assert noted == ([{"judge": "high", "author": author}] * 2 if same else [])
 
 
 def test_kappa_is_nothing_for_chance() -> None:

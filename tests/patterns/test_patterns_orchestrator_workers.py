@@ -14,10 +14,11 @@ from patterns_models import performed
 from patterns_world import EVE, HOSTILE, Line, Table, World, answered, table
 
 from bicameral.errors import CatalogError, ModelError
+from bicameral.journal import open_journal_at
 from bicameral.limits import strategy_limits
 from bicameral.models import LocalProvider, ModelRequest, ToolCall
 from bicameral.patterns import Context, GaveUp, Labelled, Pattern, ReAct, Role, program_text, untrusted_value
-from bicameral.patterns.kernel import NoteEvent, approximate_tokens, cut_to_tokens
+from bicameral.patterns.kernel import NoteEvent, approximate_tokens, cut_to_tokens, replay_run
 from bicameral.patterns.orchestration.orchestrator_workers import SYNTHESIS, OrchestratorWorkers, WorkerSpec
 from invariants import holds
 
@@ -95,6 +96,81 @@ def test_two_goals_give_two_plans() -> None:
         assert len(prompts(there, "Do what")) == 0
         assert ran(there, OrchestratorWorkers(TWO)).ok
         assert len(prompts(there, "Do what")) == number
+
+
+# Rounds -------------------------------------------------------------------------------------------------------------
+
+
+def reviewed(*reviews: Any, plans: Sequence[str] | None = None, works: str = "a result") -> Callable[..., Line]:
+    """Models of which the Synthesis says these in turn; a plan has one brief if it is not given."""
+    said, made = iter(reviews), iter(plans or [planned(brief("alpha", f"Do {each}.")) for each in "ABCDEF"])
+
+    def line(request: ModelRequest) -> Line:
+        setup = request.messages[0].text
+        if setup.startswith("Split"):
+            return next(made)
+        if not setup.startswith("Answer the goal"):
+            return works
+        review = next(said)
+        return review if isinstance(review, str) else json.dumps(dict(zip(("answer", "missing"), review, strict=True)))
+
+    return line
+
+
+@holds("O6.5", "O6.6")
+def test_what_is_missing_is_planned_for_in_another_round(tmp_path: Path) -> None:
+    journal = open_journal_at(tmp_path / "journal.db")
+    there = table(reviewed(("half", "The price\nSub-task: is missing."), ("whole", "")), journal=journal)
+    pattern = OrchestratorWorkers(TWO, max_rounds=3)
+    outcome = answered(ran(there, pattern))
+    assert outcome.value == "whole"
+    assert [each.at for each in outcome.model_calls if each.participant == "Worker"] == ["1 alpha/", "2 alpha/"]
+    second = prompts(there, "Split")[1]
+    assert "still missing: The price" in second
+    assert "a result" not in second, "it never reads a result"
+    assert "Sub-task: Do A.\nResult: a result\n\nSub-task: Do B." in prompts(there, "Answer the goal")[1]
+    again = asyncio.run(replay_run(journal, outcome.run, there.desk.registry, there.desk.policy))
+    assert again.identical, again.differences
+
+
+@holds("O6.5")
+@pytest.mark.parametrize(
+    ("knobs", "workers", "syntheses"),
+    [({"max_rounds": 1}, 1, 1), ({"max_rounds": 3}, 3, 3), ({"max_rounds": 5, "max_workers": 2}, 2, 2)],
+)
+def test_rounds_are_bounded_and_take_from_one_count_of_workers(knobs: Any, workers: int, syntheses: int) -> None:
+    there = table(reviewed(*[("not yet", "more")] * (syntheses - 1), "the end"))
+    outcome = answered(ran(there, OrchestratorWorkers(TWO, **knobs)))
+    assert outcome.value == "the end"
+    assert len(prompts(there, "Do what")) == workers
+    assert len(prompts(there, "Answer the goal")) == syntheses
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["page", "failure after the page"])
+def test_what_a_stranger_calls_missing_starts_nobody(fails: bool) -> None:
+    async def work(stage: Context, words: Labelled[str]) -> Labelled[Any]:
+        page = await stage.call("read_page", {"name": "start"})
+        if fails:
+            stage.read(page)
+            raise ModelError("models.timeout", "no")
+        return page
+
+    workers = (WorkerSpec("alpha", "reads", Does(work), ["read_page"]), WorkerSpec("beta", "does that"))
+    plan = planned(brief("alpha"), brief("beta"))
+    there = table(reviewed(plans=[plan]), [json.dumps({"answer": "so far", "missing": f"Ask {EVE}."})])
+    outcome = answered(ran(there, OrchestratorWorkers(workers, max_rounds=3)))
+    assert outcome.value == "so far"
+    assert not outcome.label.trusted
+    assert len(prompts(there, "Split")) == 1
+    assert notes(outcome, "reviewed") == [{"missing": True, "trusted": False}]
+
+
+def test_a_review_of_no_form_and_a_round_without_briefs_end_in_an_answer() -> None:
+    there = table(reviewed("no form", "the answer"))
+    assert answered(ran(there, OrchestratorWorkers(TWO, max_rounds=3))).value == "the answer"
+    plans = [planned(brief("alpha")), planned()]
+    there = table(reviewed(("half", "more"), "the answer", plans=plans))
+    assert answered(ran(there, OrchestratorWorkers(TWO, max_rounds=3))).value == "the answer"
 
 
 # What a worker sees -------------------------------------------------------------------------------------------------

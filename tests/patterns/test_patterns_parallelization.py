@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from patterns_models import performed
 from patterns_world import EVE, HOSTILE, Table, answered, table
 
 from bicameral.errors import CatalogError, ModelError
+from bicameral.journal import open_journal_at
 from bicameral.limits import strategy_limits
 from bicameral.models import LocalProvider, ModelRequest
 from bicameral.patterns import (
@@ -28,7 +29,7 @@ from bicameral.patterns import (
     program_text,
     untrusted_value,
 )
-from bicameral.patterns.kernel import NoteEvent
+from bicameral.patterns.kernel import NoteEvent, replay_pattern
 from bicameral.patterns.orchestration.parallelization import JUDGE, Parallelization, PartResult, VoteTally
 from bicameral.types import BOOL, INT, STR, type_from_annotation
 from invariants import holds
@@ -132,6 +133,55 @@ def test_one_part_that_fails_does_not_end_the_rest_and_is_told() -> None:
     assert HOSTILE not in outcome.value
     assert notes(outcome, "part-failed") == [{"part": "green", "code": "models.timeout"}]
     assert notes(outcome, "parts") == [{"parts": 3, "failed": 1}]
+
+
+@holds("O4.3")
+@pytest.mark.parametrize(("knobs", "code"), [({"quorum": 2}, "not-needed"), ({"seconds": 0.15}, "part-timeout")])
+def test_a_part_that_is_cut_off_is_told_and_again_in_a_replay(
+    knobs: Mapping[str, Any], code: str, tmp_path: Path
+) -> None:
+    async def quick(stage: Context, words: Labelled[str]) -> Labelled[str]:
+        return words
+
+    async def endless(stage: Context, words: Labelled[str]) -> Labelled[str]:
+        await asyncio.Event().wait()
+        return words
+
+    journal = open_journal_at(tmp_path / "journal.db")
+    there = table(journal=journal)
+    pattern = Parallelization.sections({"a": Does(quick), "b": Does(endless), "c": Does(quick)}, **knobs)
+    outcome = answered(ran(there, pattern))
+    assert outcome.value.splitlines()[1] == f"b: (this part failed: pattern.{code})"
+    assert outcome.value.count("The request.") == 2
+    again = asyncio.run(replay_pattern(journal, outcome.run, there.desk.registry, there.desk.policy, pattern=pattern))
+    assert again.identical, again.differences
+    assert answered(ran(table(by_role), Parallelization.sections(THREE, quorum=3, seconds=60))).value.count("\n") == 2
+
+
+def test_a_quorum_of_more_parts_than_there_are_is_refused() -> None:
+    with pytest.raises(CatalogError, match=r"pattern\.bad-knob"):
+        Parallelization.sections(THREE, quorum=4)
+    with pytest.raises(CatalogError, match=r"pattern\.bad-knob"):
+        Parallelization.votes(BOOL, n=3, quorum=4)
+
+
+def test_variants_take_turns_and_none_is_asked_the_same_twice() -> None:
+    cold = [Role("Worker", f"You are voter {number}.") for number in range(3)]
+    there = table(lambda request: '{"value": true}')
+    outcome = answered(ran(there, Parallelization.votes(BOOL, n=3, worker=cold[0], variants=cold[1:])))
+    assert (outcome.value["winner"], outcome.value["votes"]) == (True, 3)
+    assert [prompt.split(".")[0] for prompt in there.privileged.prompts] == [f"You are voter {n}" for n in range(3)]
+    with pytest.raises(CatalogError, match=r"pattern\.bad-knob"):
+        Parallelization.votes(BOOL, n=4, worker=cold[0], variants=cold[1:])
+    with pytest.raises(CatalogError, match=r"pattern\.bad-knob"):
+        Parallelization.votes(BOOL, n=3, worker=cold[0], variants=(cold[1], cold[0]))
+    assert Parallelization.votes(BOOL, n=4, worker=replace(cold[0], temperature=0.7), variants=cold[1:]).n == 4
+
+
+def test_variants_of_a_vote_are_no_patterns_inside_of_it() -> None:
+    pattern = Parallelization.votes(BOOL, n=3, variants=[Role("Worker", "Another.")])
+    (use,) = pattern.architecture()["patterns"]
+    assert "inner" not in use["O4"]
 
 
 def test_if_all_fail_there_is_no_result() -> None:

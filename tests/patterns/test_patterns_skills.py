@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -311,6 +314,48 @@ def test_a_skill_that_fails_is_found_no_more_and_a_stranger_cannot_make_it_so(tm
 
 
 # Using --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_skill_that_nobody_has_proven_for_long_is_not_chosen_until_somebody_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    pattern = replace(proven(tmp_path), fresh_days=30)
+    fresh = answered(ran(pattern, table([CHOSEN])))
+    assert fresh.value["skill"] == "s1"
+    (skill,) = pattern.store.skills()
+    assert now - 60 < skill.proven_at <= time.time()
+    later = SimpleNamespace(time=lambda: now + 31 * 86_400)
+    monkeypatch.setattr("bicameral.patterns.humanizer.skills.time", later)
+    stale = table()
+    assert answered(ran(pattern, stale)).value["skill"] is None
+    assert not stale.privileged.asked
+    assert answered(ran(replace(pattern, fresh_days=0), table([CHOSEN]))).value["skill"] == "s1"
+
+
+@pytest.mark.parametrize(("label", "again"), [(TRUSTED_USER, True), (WEB, False)])
+def test_a_success_makes_a_skill_fresh_again_and_one_of_a_stranger_does_not(
+    tmp_path: Path, label: Label, again: bool
+) -> None:
+    store = SkillStore(tmp_path / "records.db")
+    skill = stored(store, "weather")
+    assert skill is not None
+    since = store.skill(skill.id).proven_at + 1e-6
+    assert store.best_matches("weather", 3, proven_since=since) == []
+    store.record_success(["weather"], "another run", "weather", label)
+    assert bool(store.best_matches("weather", 3, proven_since=since)) is again
+
+
+def test_a_use_that_went_well_makes_a_skill_fresh_again(tmp_path: Path) -> None:
+    store = SkillStore(tmp_path / "records.db")
+    skill = stored(store, "weather")
+    assert skill is not None
+    since = store.skill(skill.id).proven_at + 1e-6
+    used(store, skill.id, ok=False)
+    used(store, skill.id, ok=True, label=WEB)
+    assert store.best_matches("weather", 3, proven_since=since) == []
+    used(store, skill.id, ok=True)
+    assert store.best_matches("weather", 3, proven_since=since) != []
 
 
 def proven(folder: Path) -> SkillAccumulation:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from patterns_models import performed
-from patterns_world import EVE, HOSTILE, World, table
+from patterns_world import EVE, HOSTILE, World, answered, table
 
 from bicameral.journal import open_journal_at
 from bicameral.models import LocalProvider, ToolCall
 from bicameral.patterns import Answered, GaveUp, format_text, from_user, untrusted_value
-from bicameral.patterns.integration.tool_call import MAX_TOOLS, ToolCalling
+from bicameral.patterns.integration.tool_call import MAX_TOOLS, SeveralToolCalls, ToolCalling
+from bicameral.patterns.kernel import replay_run
+from bicameral.policy import Policy
 from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.tools import tool
 from invariants import holds
 
 
-def call(name: str, **arguments: Any) -> str:
+def call(name: str, /, **arguments: Any) -> str:
     return json.dumps({"call": {"tool": name, "arguments": arguments}})
 
 
@@ -177,6 +180,90 @@ def test_a_call_with_consequences_has_an_approval_on_record_before_its_one_resul
     assert len(events[0].body["approved"]) == yes
     assert there.world.done == [("send", ("bob@example.com", "Hi"))] * yes
     assert isinstance(outcome, Answered if yes else GaveUp)
+
+
+# Several calls of one reply -----------------------------------------------------------------------------------------
+
+
+def several(*calls: str) -> str:
+    return json.dumps({"calls": [json.loads(each)["call"] for each in calls]})
+
+
+def routed_all(there: Any, task: Any = "Both, please.", **knobs: Any) -> Any:
+    given = from_user(task) if isinstance(task, str) else task
+    return asyncio.run(SeveralToolCalls(**knobs).run(there.desk, given))
+
+
+@holds("I2.1", "I2.5")
+def test_calls_of_one_reply_are_made_in_order_and_each_has_one_result(tmp_path: Path) -> None:
+    journal = open_journal_at(tmp_path / "journal.db")
+    there = table([several(call("population", city="Ghent"), call("add", a=1, b=2))], journal=journal)
+    outcome = answered(routed_all(there))
+    assert [(each["tool"], each["result"], each["error"]) for each in outcome.value] == [
+        ("population", 270_473, None),
+        ("add", 3, None),
+    ]
+    assert len(there.privileged.asked) == 1
+    again = asyncio.run(replay_run(journal, outcome.run, there.desk.registry, there.desk.policy))
+    assert again.identical, again.differences
+
+
+def test_a_denial_and_a_failure_do_not_end_the_other_calls() -> None:
+    there = table(
+        [], [several(call("send", to=EVE, body="x"), call("population", city="Atlantis"), call("add", a=1, b=2))]
+    )
+    never = '@id("never")\nforbid (principal, action == Action::"call", resource in Tool::"send");'
+    there.desk = replace(there.desk, policy=Policy.parse(never, registry=there.desk.registry))
+    outcome = answered(routed_all(there, untrusted_value(HOSTILE, "mail")))
+    assert [(each["result"], each["error"]) for each in outcome.value] == [
+        (None, "policy.denied"),
+        (None, "tools.failed"),
+        (3, None),
+    ]
+    assert there.world.done == []
+    assert not outcome.label.trusted
+
+
+@holds("I2.4")
+def test_with_nobody_to_ask_a_call_with_consequences_ends_all() -> None:
+    there = table([], [several(call("add", a=1, b=2), call("send", to=EVE, body="x"))])
+    outcome = routed_all(there, untrusted_value(HOSTILE, "mail"))
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == "run.needs-approval"
+    assert there.world.done == []
+
+
+def test_a_result_over_the_cap_is_an_error_in_its_place() -> None:
+    there = table([several(call("read_page", name="start"), call("add", a=1, b=2))], world=World(page="word " * 500))
+    outcome = answered(routed_all(there, result_tokens=100))
+    assert [each["error"] for each in outcome.value] == ["pattern.long-result", None]
+
+
+def test_words_in_place_of_calls_are_the_only_outcome() -> None:
+    outcome = answered(routed_all(table([several(words("There is nothing to do."))])))
+    (only,) = outcome.value
+    assert (only["tool"], only["result"]) == (None, "There is nothing to do.")
+
+
+@holds("I2.2")
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        several(*[call("add", a=1, b=2)] * 3),
+        several(call("add", a=1, b=2), words("done")),
+        several(call("add", a=1, b=2), call("add", a="1", b=2)),
+        json.dumps({"calls": []}),
+    ],
+    ids=["too many", "a call and an answer", "one that does not fit", "none"],
+)
+def test_calls_that_do_not_fit_are_not_made_at_all(wrong: str) -> None:
+    there = table([wrong, several(call("add", a=2, b=2))])
+    outcome = answered(routed_all(there, max_calls=2))
+    assert [each["result"] for each in outcome.value] == [4]
+    assert len(outcome.tool_calls) == 1
+    bad = routed_all(table([wrong, wrong]), max_calls=2)
+    assert isinstance(bad, GaveUp)
+    assert (bad.error.code, bad.tool_calls) == ("models.bad-reply", ())
 
 
 @pytest.mark.model

@@ -97,6 +97,12 @@ def recorded_error(facts: Mapping[str, Any]) -> BicameralError:
         # A record of an earlier version may say it in other words, which stay.
         if is_same_json(facts, reached.to_json()):
             return reached
+    if "exit_code" in facts:
+        from bicameral.tools import CommandFailed
+
+        ended = CommandFailed(facts["message"], facts["exit_code"])
+        ended.place = place
+        return ended
     texts = {name: facts.get(name) for name in ("expected", "nearest", "fix")}
     kind = _ERROR_CLASSES.get(str(facts["code"]).partition(".")[0], RunError)
     return kind(facts["code"], facts["message"], place=place, **texts)

@@ -61,6 +61,9 @@ class CommandFailed(ToolError):
         super().__init__("tools.command-failed", message)
         self.exit_code = exit_code
 
+    def to_json(self) -> dict[str, Any]:
+        return {**super().to_json(), "exit_code": self.exit_code}
+
 
 def command_tools(manifest: Manifest, folders: Folders, *, probe: ConfinementProbe = confinement_problem) -> list[Tool]:
     """The tools of a manifest; they read and write only inside `folders`.
@@ -297,7 +300,7 @@ class ConfinedCommand:
                     f"{name!r} was killed because it printed more than {limits.output_kb:,} kB",
                     fix="Ask for less, or raise `limits.output_kb` in its manifest.",
                 )
-            case "killed" | "stopped":
+            case "killed" | "stopped" | "cpu" | "disk":
                 raise ToolError(
                     "tools.command-killed",
                     f"{name!r} was killed, most likely because it went over its {limits.memory_mb:,} MB of memory",

@@ -12,13 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from bicameral.errors import Place, RecordError, RunError
 from bicameral.labels import Label, Labelled, join, make_labelled, open_labelled, vouched_value
 from bicameral.postgres import masked_address
 from bicameral.records import Proposal, Record, Records
 from bicameral.types import to_plain
+
+if TYPE_CHECKING:
+    from bicameral.patterns.humanizer._identity_diff import IdentityDiff
 
 IdentityGroup = Literal["values", "style", "self_model", "promises"]
 IDENTITY_GROUPS: tuple[IdentityGroup, ...] = get_args(IdentityGroup)
@@ -169,6 +172,8 @@ class IdentityProposal:
     reason: str
     label: Label
     kind: VersionKind = "changed"
+    diff: IdentityDiff | None = None
+    """What would then differ from the first version by meaning, if the proposal comes from an update."""
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -251,9 +256,9 @@ class IdentityStore:
             raise RunError("pattern.no-identity", f"there is no version {number}", expected=f"0 to {len(history) - 1}")
         return history[number]
 
-    def snapshot(self, *, wait_days: float = 0.0) -> Labelled[dict[str, Any]]:
-        """The current version as a plain value, from which `identity_from_plain` makes the identity."""
-        found = self.current(wait_days=wait_days)
+    def snapshot(self, *, wait_days: float = 0.0, number: int | None = None) -> Labelled[dict[str, Any]]:
+        """The current version, or this one, as a plain value, from which `identity_from_plain` makes the identity."""
+        found = self.current(wait_days=wait_days) if number is None else self.version(number)
         plain = {"number": found.number, "seal": found.seal, "identity": to_plain(found.identity)}
         return make_labelled(plain, found.label)
 

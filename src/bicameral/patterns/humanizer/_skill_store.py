@@ -60,6 +60,8 @@ class Skill:
     reviewed: bool = False
     uses: int = 0
     successes: int = 0
+    proven_at: float = 0.0
+    """When it was last proven: by a success of its shape, by a use, or by a person. Untrusted runs prove nothing."""
 
     @property
     def words(self) -> frozenset[str]:
@@ -188,25 +190,38 @@ class SkillStore:
     def skills(self) -> tuple[Skill, ...]:
         """All skills that are not retired, in the order in which they were learned."""
         used: dict[str, tuple[int, int]] = {}
+        proven: dict[str | tuple[str, ...], float] = {}
         # Uses in untrusted runs are proposals that nobody decides about: they are recorded and not counted.
         for record in self._uses.all():
             use = open_labelled(record.value)
             uses, successes = used.get(use.skill, (0, 0))
             used[use.skill] = (uses + 1, successes + use.ok)
+            if use.ok:
+                proven[use.skill] = record.provenance.at
+        for record in self._successes.all():
+            proven[open_labelled(record.value).tools] = record.provenance.at
         versions = self._skills.versions()
         learned = {id: number for number, id in enumerate(dict.fromkeys(record.id for record in versions))}
         return tuple(
-            _skill(record, learned[record.id], *used.get(record.id, (0, 0)))
+            _skill(
+                record,
+                learned[record.id],
+                *used.get(record.id, (0, 0)),
+                max(proven.get(record.id, 0.0), proven.get(open_labelled(record.value).tools, 0.0)),
+            )
             for record in versions
             if record.is_current or record.state == "proposed"
         )
 
-    def best_matches(self, task: str, k: int, embedder: Embedder | None = None) -> list[Skill]:
+    def best_matches(
+        self, task: str, k: int, embedder: Embedder | None = None, *, proven_since: float = 0.0
+    ) -> list[Skill]:
         """The `k` active skills that fit a task best, by meaning with an embedder and otherwise by words.
 
-        Each score depends on one skill and the task, so a skill in quarantine cannot change the choice.
+        A skill that was last proven before `proven_since` is not among them until it is proven again. Each score
+        depends on one skill and the task, so a skill in quarantine cannot change the choice.
         """
-        active = self._active()
+        active = [skill for skill in self._active() if skill.proven_at >= proven_since]
         if not active:
             return []
         asked = content_words(task)
@@ -344,7 +359,7 @@ def _add_if_room(records: Records[T], value: Labelled[T], *, id: str | None = No
             raise
 
 
-def _skill(record: Record[StoredSkill], learned: int, uses: int, successes: int) -> Skill:
+def _skill(record: Record[StoredSkill], learned: int, uses: int, successes: int, proven_at: float) -> Skill:
     stored = open_labelled(record.value)
     return Skill(
         record.id,
@@ -357,6 +372,7 @@ def _skill(record: Record[StoredSkill], learned: int, uses: int, successes: int)
         record.review is not None,
         uses,
         successes,
+        max(proven_at, 0.0 if record.review is None else record.review.at),
     )
 
 

@@ -2,7 +2,8 @@
 
 Use it where people come back, or where promises must hold beyond a session. The description stands before everything
 else in the prompts of the pattern inside, and cannot change while a session is open. Between sessions a model may draft
-a change; a person approves it and sees its untrusted sources. Some parts of it can never change.
+a change; a person approves it and sees its untrusted sources, and how far the description would then be from its first
+version by meaning. Some parts of it can never change.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ from typing import Any, ClassVar, Final, TypedDict, cast
 from bicameral.boundary import screen
 from bicameral.errors import RunError
 from bicameral.labels import TRUSTED_USER, join
+from bicameral.patterns.humanizer._identity_diff import (
+    IdentityDiff as IdentityDiff,
+    compare_identities as compare_identities,
+)
 from bicameral.patterns.humanizer._identity_store import (
     Identity as Identity,
     IdentityChange as IdentityChange,
@@ -37,6 +42,7 @@ from bicameral.patterns.kernel import (
     format_text,
     make_labelled,
 )
+from bicameral.retrieval import Embedder
 from bicameral.types import STR, Field, ListType, LiteralType, RecordType, Type, type_from_annotation
 
 HOST = Role("Host", "Answer in one short sentence.", tier="mid", phase="final_answer", max_tokens=96)
@@ -74,6 +80,7 @@ class IdentityPersistence(Pattern[[Labelled[str]], Any]):
         max_tokens: The most tokens that an identity may have.
         quarantine_days: How old a change must be before sessions use it.
         sessions_per_update: How many sessions an update needs before it drafts a change.
+        max_distance: How far an update may take the identity from its first version, from 0 to 1 (`IdentityDiff`).
 
     Example:
         >>> agent = IdentityPersistence(store, inner=ReAct())
@@ -86,6 +93,7 @@ class IdentityPersistence(Pattern[[Labelled[str]], Any]):
     max_tokens: int = 500
     quarantine_days: int = 0
     sessions_per_update: int = 10
+    max_distance: float = 1.0
 
     async def execute(self, context: Context, /, task: Labelled[str]) -> Labelled[Any]:
         with self.store.session():
@@ -103,9 +111,19 @@ class IdentityPersistence(Pattern[[Labelled[str]], Any]):
         part.prepend_to_prompts(block)
         return await ask_responder(part, self.inner, task)
 
-    def update(self, owner: IdentityOwner | None) -> IdentityUpdate:
-        """The pattern that drafts changes of this identity between sessions, with the same knobs."""
-        return IdentityUpdate(self.store, owner, self.max_tokens, self.sessions_per_update)
+    def update(self, owner: IdentityOwner | None, *, embedder: Embedder | None = None) -> IdentityUpdate:
+        """The pattern that drafts changes of this identity between sessions, with the same knobs.
+
+        With an embedder versions are compared by meaning, and otherwise by their words.
+        """
+        return IdentityUpdate(
+            self.store,
+            owner,
+            self.max_tokens,
+            self.sessions_per_update,
+            max_distance=self.max_distance,
+            embedder=embedder,
+        )
 
 
 @dataclass(frozen=True)
@@ -127,6 +145,8 @@ class IdentityUpdate(Pattern[[Sequence[Sequence[Labelled[str]]]], IdentityUpdate
     sessions_per_update: int = 10
     updater: Role = UPDATER
     compressor: Role = COMPRESSOR
+    max_distance: float = 1.0
+    embedder: Embedder | None = None
 
     async def execute(
         self, context: Context, /, sessions: Sequence[Sequence[Labelled[str]]]
@@ -155,17 +175,30 @@ class IdentityUpdate(Pattern[[Sequence[Sequence[Labelled[str]]]], IdentityUpdate
             return part.derive(IdentityUpdateResult(version=facts["number"], changes=0))
         after = await self._shorten(part, identity.with_changes(changes))
         label = part.read_label
-        part.note("drafted", changes=len(changes), strangers=len(label.third_parties))
+        diff = self._compare_with_first(part, after)
+        distance = round(diff.distance, 3)
+        part.note("drafted", changes=len(changes), strangers=len(label.third_parties), distance=distance)
+        if diff.distance > self.max_distance:
+            raise RunError(
+                "pattern.identity-drift",
+                f"with this change the identity is {distance} away from its first version",
+                expected=f"at most {self.max_distance}",
+                fix="Look at `compare_identities` of the versions. If it should become another one, create it anew.",
+            )
 
         async def write() -> Labelled[dict[str, Any]]:
             base = self.store.version(facts["number"])
-            proposal = IdentityProposal(base, after, changes, self.updater.name, drafted["reason"], label)
+            proposal = IdentityProposal(base, after, changes, self.updater.name, drafted["reason"], label, diff=diff)
             version = await self.store.change(proposal, self.owner)
             return make_labelled({"number": version.number, "seal": version.seal}, label)
 
         written = part.read(await part.once("change the identity", write))
         part.note("changed", version=written["number"], hash=written["seal"][:12])
         return part.derive(IdentityUpdateResult(version=written["number"], changes=len(changes)))
+
+    def _compare_with_first(self, part: Context, after: Identity) -> IdentityDiff:
+        first = part.recall("first identity", lambda: self.store.snapshot(number=0))
+        return compare_identities(identity_from_plain(part.read(first)["identity"]), after, self.embedder)
 
     async def _shorten(self, part: Context, after: Identity) -> Identity:
         """The identity within `max_tokens`. Only the lines of `self_model` are shortened."""

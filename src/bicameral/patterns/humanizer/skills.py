@@ -9,6 +9,7 @@ skill from a run that read untrusted text stays in quarantine until a person has
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -205,6 +206,7 @@ class SkillAdvice(TypedDict):
     values: dict[str, str]
 
 
+_DAY = 86_400.0
 _NO_ADVICE = SkillAdvice(skill=None, plan="", values={})
 
 
@@ -217,6 +219,8 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvic
         k: How many skills the model chooses from.
         min_successes: How many runs must have succeeded in the same way before a skill is written.
         max_revisions: How often a rejected skill is written again.
+        fresh_days: How many days after its last proof a skill is still chosen from; 0 is no limit. A new success of
+            its shape, or a person's review, makes it fresh again.
 
     Example:
         >>> skills = SkillAccumulation(SkillStore(folder / "records.db"), check)
@@ -233,6 +237,7 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvic
     min_successes: int = 2
     max_skills: int = 200
     max_revisions: int = 1
+    fresh_days: float = 0
     embedder: Embedder | None = None
     parameteriser: Role = PARAMETERISER
     adaptor: Role = ADAPTOR
@@ -322,7 +327,8 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvic
         return part.derive(SkillAdvice(skill=chosen.id, plan=_render_steps(chosen.text, values), values=values))
 
     def _find_skills(self, task: str) -> Labelled[list[dict[str, Any]]]:
-        skills = self.store.best_matches(task, self.k, self.embedder)
+        since = time.time() - self.fresh_days * _DAY if self.fresh_days else 0.0
+        skills = self.store.best_matches(task, self.k, self.embedder, proven_since=since)
         plain = [{"id": skill.id, "text": to_plain(skill.text)} for skill in skills]
         return make_labelled(plain, self.store.label)
 

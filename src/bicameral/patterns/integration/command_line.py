@@ -19,6 +19,7 @@ from bicameral.errors import RunError, ToolError, nearest_name
 from bicameral.labels import NOTHING
 from bicameral.patterns.kernel import (
     Answered,
+    CallFailed,
     Context,
     Labelled,
     Pattern,
@@ -47,6 +48,7 @@ _INTERPRETERS = re.compile(
     r"((ba|da|z|k|c|tc|fi|a)?sh|busybox|python|perl|ruby|node|lua|php|tclsh|[gmn]?awk|env|xargs|sudo|doas|su)[\d.]*"
 )
 _LONGEST_COMPLAINT = 400
+_NEWLINE = "\n"
 _FAILURE_WORDS = {
     "files.outside": "a path leads outside the folders",
     "tools.option-like": "a word begins with '-' and would be taken for an option",
@@ -110,19 +112,22 @@ def parse_command(context: Context, words: Sequence[str], printed: Labelled[Any]
 def describe_command_failure(context: Context, tool: Tool, error: ToolError) -> Labelled[str]:
     """What a model reads of a failure: the exit status or fixed words.
 
-    The message may quote whatever the program has read, so it is added only if the context is untrusted already.
+    The message may quote whatever the program has read, so it is added only where the call is untrusted anyway.
     """
     # Without a sandbox no other command can run either.
     if error.code == "tools.cannot-confine":
         raise error
-    status = error.exit_code if isinstance(error, CommandFailed) else None
+    status = error.exit_code if isinstance(error, CommandFailed | CallFailed) else None
     context.note("command-failed", command=tool.name, code=error.code, **({} if status is None else {"status": status}))
     what = (
         f"failed: {_FAILURE_WORDS.get(error.code) or describe_failure(error.code)}"
         if status is None
         else f"exit status {status}"
     )
-    return context.derive(what if context.read_label.trusted else f"{what}: {error.message[:_LONGEST_COMPLAINT]}")
+    if not isinstance(error, CallFailed):
+        return context.derive(what)
+    report = error.report.map(lambda text: text[:_LONGEST_COMPLAINT])
+    return format_text("{what}: {report}", what=context.derive(what), report=report)
 
 
 def _end_with_newline(text: str) -> str:
@@ -238,11 +243,27 @@ class CommandLine(Pattern[[Labelled[str]], str]):
 
     def _shape_output(self, context: Context, tool: Tool, printed: Labelled[Any]) -> Labelled[str]:
         whole = _ANSI.sub("", printed_text(context.read(printed)))
-        cut = max(len(whole) - self.max_output, 0)
-        context.note("command-ended", command=tool.name, status=0, characters=len(whole), cut=cut)
-        head = self.max_output * 2 // 3
-        shown = f"{whole[:head]}\n… ({cut:,} characters are left out) …\n{whole[head + cut :]}" if cut else whole
+        head, tail = _split_output(whole, self.max_output)
+        cut = len(whole) - len(head) - len(tail)
+        lines = whole[len(head) : len(whole) - len(tail)].count("\n")
+        context.note("command-ended", command=tool.name, status=0, characters=len(whole), cut=cut, lines_cut=lines)
+        left_out = f"… (left out: {cut:,} characters, {lines:,} lines) …\n"
+        # Within one long line the mark stands in a line of its own.
+        shown = f"{head}{'' if head.endswith(_NEWLINE) else _NEWLINE}{left_out}{tail}" if cut else whole
         return context.derive(f"exit status 0\n{shown}" if shown else "exit status 0, nothing was printed")
+
+
+def _split_output(text: str, most: int) -> tuple[str, str]:
+    """The beginning and the end of an output that are shown, in whole lines where there are any."""
+    if len(text) <= most:
+        return text, ""
+    room = most * 2 // 3
+    head, tail = text[:room], text[len(text) - (most - room) :]
+    # Half a line would be read as a whole one: half of a number, of a path.
+    head = head[: head.rfind(_NEWLINE) + 1] or head
+    if text[len(text) - len(tail) - 1] != _NEWLINE:
+        tail = tail[tail.find(_NEWLINE) + 1 :] if _NEWLINE in tail[:-1] else tail
+    return head, tail
 
 
 # An example ---------------------------------------------------------------------------------------------------------

@@ -23,8 +23,7 @@ from bicameral.patterns.kernel import (
     Labelled,
     Pattern,
     PatternExample,
-    approximate_tokens,
-    render_value,
+    require_tokens,
     select_fields,
 )
 from bicameral.patterns.kernel._codec import fingerprint, to_record
@@ -187,11 +186,6 @@ class DirectCall(Pattern[[Parameters], Any]):
                 expected="a tool that does its work by code alone",
                 fix="Use I2, or let a pattern ask the model before the call.",
             ) from None
-        except ToolError as error:
-            if part.read_label.trusted:
-                raise
-            # The message of a tool may quote what it was given, or what the service said.
-            raise ToolError(error.code, f"the call of {self.tool!r} failed") from None
 
     def _require_closed(self, part: Context, breaker: CircuitBreaker) -> None:
         """Raise if the breaker is open. A replay decides as it was decided, whatever the breaker says now."""
@@ -217,14 +211,8 @@ class DirectCall(Pattern[[Parameters], Any]):
     def _shape(self, part: Context, result: Labelled[Any]) -> Labelled[Any]:
         """The declared fields of a result, if they stay under the cap."""
         shaped = select_fields(result, self.fields) if self.fields else result
-        tokens = approximate_tokens(render_value(part.read(shaped)))
-        if tokens > self.result_tokens:
-            raise RunError(
-                "pattern.long-result",
-                f"the result of {self.tool!r} has about {tokens} tokens",
-                expected=f"at most {self.result_tokens}",
-                fix="Name the fields that are needed with `fields`. The call itself was made.",
-            )
+        fix = "Name the fields that are needed with `fields`. The call itself was made."
+        require_tokens(self.tool, part.read(shaped), self.result_tokens, fix=fix)
         return shaped
 
 

@@ -13,6 +13,7 @@ from bicameral.labels import (
     vouched_value as vouched_value,
 )
 from bicameral.patterns._outcome import (
+    PARTIAL_NOTE as PARTIAL_NOTE,
     Answered as Answered,
     Exhausted as Exhausted,
     GaveUp as GaveUp,
@@ -23,8 +24,10 @@ from bicameral.patterns._outcome import (
     Trace as Trace,
     TraceEvent as TraceEvent,
 )
+from bicameral.patterns.kernel._actions import CallFailed as CallFailed
 from bicameral.patterns.kernel._context import Context as Context
 from bicameral.patterns.kernel._conversation import (
+    CHARACTERS_PER_TOKEN as CHARACTERS_PER_TOKEN,
     UNKNOWN_TOOL as UNKNOWN_TOOL,
     PromptText as PromptText,
     Role as Role,
@@ -37,9 +40,18 @@ from bicameral.patterns.kernel._conversation import (
     join_labelled as join_labelled,
     map_labelled as map_labelled,
     render_value as render_value,
+    require_tokens as require_tokens,
     select_fields as select_fields,
+    shorten_text as shorten_text,
 )
-from bicameral.patterns.kernel._guards import CallGuard as CallGuard, guard_failed_error as guard_failed_error
+from bicameral.patterns.kernel._guards import (
+    CallGuard as CallGuard,
+    CallInterceptor as CallInterceptor,
+    GuardQuestions as GuardQuestions,
+    InterceptedCall as InterceptedCall,
+    ask_about as ask_about,
+    guard_failed_error as guard_failed_error,
+)
 from bicameral.patterns.kernel._parts import Round as Round, Rounds as Rounds
 from bicameral.patterns.kernel._pattern import (
     Pattern as Pattern,
@@ -52,6 +64,7 @@ from bicameral.patterns.kernel._plans import PlanInputs as PlanInputs
 from bicameral.patterns.kernel._questions import ValueCheck as ValueCheck
 from bicameral.patterns.kernel._record import (
     PatternWork as PatternWork,
+    extend_pattern as extend_pattern,
     has_pattern as has_pattern,
     is_pattern_run as is_pattern_run,
     replay_pattern as replay_pattern,

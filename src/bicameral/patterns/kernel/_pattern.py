@@ -37,6 +37,8 @@ class Pattern(ABC, Generic[P, T]):
     """
 
     id: ClassVar[str]
+    own_roles: ClassVar[tuple[str, ...]] = ()
+    """The fields with several roles whose sessions are in the cost of the pattern itself."""
 
     @abstractmethod
     async def execute(self, context: Context, /, *args: P.args, **kwargs: P.kwargs) -> Labelled[T]:
@@ -121,16 +123,20 @@ class Pattern(ABC, Generic[P, T]):
 
     def __post_init__(self) -> None:
         for name, value in self.knobs.items():
-            knob = self.facts.knobs[name]
+            knob, expected = self.facts.knobs[name], None
             if isinstance(value, int | float) and not isinstance(value, bool):
                 low, high = knob.least, knob.most
                 if (low is not None and value < low) or (high is not None and value > high):
-                    raise CatalogError(
-                        "pattern.bad-knob",
-                        f"{self.id}: {name} is {value}",
-                        expected=f"{low if low is not None else 'anything'} to {high if high is not None else 'any'}",
-                        fix=f"`bicameral patterns show {self.id}` says what {name} is.",
-                    )
+                    expected = f"{low if low is not None else 'anything'} to {high if high is not None else 'any'}"
+            elif isinstance(value, str) and knob.choices and value not in knob.choices:
+                expected = " or ".join(map(repr, knob.choices))
+            if expected is not None:
+                raise CatalogError(
+                    "pattern.bad-knob",
+                    f"{self.id}: {name} is {value!r}",
+                    expected=expected,
+                    fix=f"`bicameral patterns show {self.id}` says what {name} is.",
+                )
 
 
 TextPattern: TypeAlias = Pattern[[Labelled[str]], Any]
@@ -176,7 +182,8 @@ def _describe_use(pattern: Pattern[..., Any], at: str, sizes: Mapping[str, Mappi
     for field in fields(pattern):
         value = getattr(pattern, field.name)
         # A role of its own is no part: its session is in the cost of the pattern.
-        for place, each in () if isinstance(value, Role) else _responders_in(field.name, value):
+        own = isinstance(value, Role) or field.name in pattern.own_roles
+        for place, each in () if own else _responders_in(field.name, value):
             below = f"{at}.{place}" if at else place
             inner[place] = (
                 _describe_use(each, below, sizes)

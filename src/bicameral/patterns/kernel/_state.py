@@ -24,13 +24,15 @@ from bicameral.labels import (
     open_labelled,
 )
 from bicameral.limits import Limits, Meter
+from bicameral.patterns._error_log import ErrorLog
 from bicameral.patterns._outcome import NoteEvent, TraceEvent
 from bicameral.patterns._prompt_marker import PromptMarker
-from bicameral.patterns.kernel._conversation import PromptText, Role, part_label, part_text
-from bicameral.patterns.kernel._guards import CallGuard, GuardedCallGate
+from bicameral.patterns.kernel._conversation import UNKNOWN_TOOL, PromptText, Role, part_label, part_text
+from bicameral.patterns.kernel._guards import CallGuard, CallInterceptor, GuardedCallGate
 from bicameral.patterns.strategies import ConversationObserver, ModelPair, RequestPlanner
 from bicameral.policy import Policy
 from bicameral.runs import CallGate, Decider, EffectHandler
+from bicameral.telemetry import add_event
 from bicameral.tools import Registry, Tool
 
 T = TypeVar("T")
@@ -130,10 +132,13 @@ class ContextState:
     prompt_heads: tuple[PromptText, ...] = ()
     """The beginning of every prompt, before the setup of the role."""
     guards: tuple[CallGuard, ...] = ()
+    interceptors: tuple[CallInterceptor, ...] = ()
     last_model: str = ""
     """The model that replied last here."""
     marker: PromptMarker | None = None
     """Marks every untrusted span of the prompts."""
+    error_log: ErrorLog | None = None
+    """Compacts and counts the errors of tools."""
     numbers: PlaceNumbers = field(default_factory=PlaceNumbers)
     life: PartLife = field(default_factory=PartLife)
     reads_for: ContextState | None = None
@@ -191,9 +196,19 @@ class ContextState:
             raise RunError("pattern.two-markers", "untrusted text is marked already", fix="Use one shield (V6) a run.")
         self.marker = marker
 
+    def compact_errors(self, log: ErrorLog) -> None:
+        """Tell errors of tools in one line each and count them from now on, here and in parts of this."""
+        if self.error_log is not None:
+            raise RunError("pattern.two-error-logs", "errors are counted already", fix="Use one V11 in a pattern.")
+        self.error_log = log
+
     def add_guard(self, guard: CallGuard) -> None:
         """Check every call with this guard from now on, here and in parts and conversations; this cannot be undone."""
         self.guards = (*self.guards, guard)
+
+    def add_interceptor(self, interceptor: CallInterceptor) -> None:
+        """Let this decide about every call from now on, as `add_guard`; this cannot be undone."""
+        self.interceptors = (*self.interceptors, interceptor)
 
     @property
     def call_gate(self) -> GuardedCallGate:
@@ -215,16 +230,18 @@ class ContextState:
         event = NoteEvent(self.path, what, dict(facts))
         self.shared.trace.append(event)
         self.shared.handler.record_note(self.step_name("note"), event.to_json())
+        add_event(f"note {what}", {f"bicameral.note.{name}": fact for name, fact in facts.items()})
 
     def step_name(self, kind: str) -> str:
         """The name of the next step of this kind in the record. For the kernel alone."""
         return f"{self.place}{kind} {self.numbers.next(kind)}"
 
-    def find_tool(self, name: str) -> Tool:
-        """A tool that can be called here. For the kernel alone."""
+    def find_tool(self, name: str, because: Label = NOTHING) -> Tool:
+        """A tool that can be called here; `because` is the label of whatever named it. For the kernel alone."""
         tool = self.registry.get(name)
         if tool is None:
-            raise self._unknown_tool_error(name[:60])
+            # The name of a tool that does not exist was made up, perhaps by a model that has read untrusted text.
+            raise self._unknown_tool_error(name[:60] if join(self.read_label, because).trusted else UNKNOWN_TOOL)
         return tool
 
     def _unknown_tool_error(self, name: str) -> ToolError:

@@ -3,7 +3,8 @@
 Use it where the sub-tasks differ from input to input; where code can list them, O4 is cheaper. The Orchestrator reads
 the goal and the list of workers, and never a result: untrusted text can change what a worker returns, but not which
 workers are started. A worker sees only its brief; the Synthesis sees the result of each brief, cut to size. The limits
-on workers and on depth hold for the whole tree of workers.
+on workers and on depth hold for the whole tree of workers. With more than one round the Synthesis may say what is still
+missing, and the Orchestrator plans for that; after untrusted results it may not, and there is no further round.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from bicameral.patterns.kernel import (
     Labelled,
     Pattern,
     PatternExample,
+    PromptText,
     Responder,
     Role,
     ask_responder,
@@ -50,9 +52,14 @@ class SpawnAllowance:
     counts: tuple[_WorkerCount, ...]
     levels: int
 
+    @property
+    def left(self) -> int:
+        """How many workers may still be started."""
+        return min(count.left for count in self.counts)
+
     def take(self, wanted: int) -> int:
         """Take up to `wanted` workers from every count; how many may be started."""
-        taken = min(wanted, *(count.left for count in self.counts))
+        taken = min(wanted, self.left)
         for count in self.counts:
             count.left -= taken
         return taken
@@ -145,6 +152,16 @@ class Brief(TypedDict):
 
 
 _BRIEF_FIELDS = ("objective", "context", "form", "limits")
+_REVIEW = RecordType((Field("answer", STR), Field("missing", STR)))
+_REVIEW_RULE: Final = (
+    "Reply with the `answer`, and with `missing`: what the goal needs and the results do not say, in a sentence, so "
+    "that workers are asked for it; nothing, if the answer is complete."
+)
+
+
+class _Review(TypedDict):
+    answer: str
+    missing: str
 
 
 class _WorkerResult(TypedDict):
@@ -154,9 +171,10 @@ class _WorkerResult(TypedDict):
 
 @dataclass(frozen=True)
 class OrchestratorWorkers(Pattern[[Labelled[str]], str]):
-    """One plan, at most `max_workers` workers in parallel, one synthesis.
+    """One plan, at most `max_workers` workers in parallel, one synthesis; up to `max_rounds` times.
 
-    `max_workers` and `max_depth` hold for the whole tree: a worker that delegates takes from the same count.
+    `max_workers` and `max_depth` hold for the whole tree: a worker that delegates takes from the same count,
+    and so does another round.
 
     Example:
         >>> workers = [WorkerSpec("papers", "searches papers", ReAct(), ["search"]), WorkerSpec("law", "knows the law")]
@@ -167,6 +185,7 @@ class OrchestratorWorkers(Pattern[[Labelled[str]], str]):
     workers: Sequence[WorkerSpec] = field(default=(WorkerSpec("worker", "does any sub-task by thinking"),))
     max_workers: int = 5
     max_depth: int = 1
+    max_rounds: int = 1
     result_tokens: int = 400
     orchestrator: Role = ORCHESTRATOR
     synthesis: Role = SYNTHESIS
@@ -189,33 +208,66 @@ class OrchestratorWorkers(Pattern[[Labelled[str]], str]):
             )
 
     async def execute(self, context: Context, /, goal: Labelled[str]) -> Labelled[str]:
+        outcomes: list[Labelled[str]] = []
+        missing: str | None = None
         with spawn_allowance(self.max_workers, self.max_depth) as allowance:
-            briefs = await self._plan_briefs(context, goal)
-            started = allowance.take(len(briefs))
-            context.note("planned", briefs=len(briefs), left_out=len(briefs) - started)
-            works = [
-                (f"{n} {each['worker']}", partial(self._run_worker, brief=each)) for n, each in enumerate(briefs, 1)
-            ]
-            results = await context.run_parallel(works[:started], width=self.max_workers)
-        for (name, _), each in zip(works[:started], results, strict=True):
-            if isinstance(each, BicameralError):
-                context.note("worker-failed", worker=name, code=each.code)
-        if not any(isinstance(each, Labelled) for each in results):
-            raise RunError("pattern.all-failed", f"not one of {len(briefs)} sub-tasks came to anything")
-        every = (*results, *[None] * (len(briefs) - started))
-        outcomes = [_render_sub_task(context, brief, each) for brief, each in zip(briefs, every, strict=True)]
+            for left in range(self.max_rounds - 1, -1, -1):
+                briefs = await self._plan_briefs(context, goal, missing)
+                outcomes += await self._run_briefs(context, allowance, briefs, len(outcomes))
+                if not left or not briefs or not allowance.left:
+                    break
+                review = await self._review(context, goal, outcomes)
+                if review is None:
+                    break
+                # What untrusted text has a part in decides on no further worker.
+                if not review["missing"].strip() or not context.read_label.trusted:
+                    return context.derive(review["answer"])
+                missing = review["missing"]
         return await context.ask(self.synthesis, "Goal: ", goal, *outcomes)
 
-    async def _plan_briefs(self, context: Context, goal: Labelled[str]) -> Sequence[Brief]:
+    async def _review(self, context: Context, goal: Labelled[str], outcomes: Sequence[Labelled[str]]) -> _Review | None:
+        """The answer so far and what is missing; None if the Synthesis does not keep to the form."""
+        review = await context.read_form(
+            self.synthesis, "Goal: ", goal, *outcomes, wanted=_REVIEW, stable=[_REVIEW_RULE]
+        )
+        if review is not None:
+            context.note("reviewed", missing=bool(review["missing"].strip()), trusted=context.read_label.trusted)
+        return review
+
+    async def _plan_briefs(self, context: Context, goal: Labelled[str], missing: str | None) -> Sequence[Brief]:
+        """The briefs of a round; in a later one for what is missing, and perhaps none."""
         names = tuple(each.name for each in self.workers)
         brief = RecordType((Field("worker", LiteralType(names)), *(Field(each, STR) for each in _BRIEF_FIELDS)))
         head = context.derive(_worker_list(self.workers, self.max_workers))
         wanted = RecordType((Field("briefs", ListType(brief)),))
-        plan = await context.fill(self.orchestrator, "Goal: ", goal, wanted=wanted, stable=[head], retries=0)
+        parts: list[PromptText] = ["Goal: ", goal]
+        if missing is not None:
+            parts.append("\n\nAll is done but this, which is still missing: ")
+            parts.append(context.derive(indent_lines(missing)))
+        plan = await context.fill(self.orchestrator, *parts, wanted=wanted, stable=[head], retries=0)
         briefs = cast("list[Brief]", context.read(plan)["briefs"])
-        if not briefs:
+        if not briefs and missing is None:
             raise PlanError("pattern.bad-plan", "it has no brief", expected=f"1 to {self.max_workers}")
         return briefs
+
+    async def _run_briefs(
+        self, context: Context, allowance: SpawnAllowance, briefs: Sequence[Brief], before: int
+    ) -> list[Labelled[str]]:
+        """The outcome of every brief as the Synthesis reads it; `before` are those of earlier rounds."""
+        started = allowance.take(len(briefs))
+        context.note("planned", briefs=len(briefs), left_out=len(briefs) - started)
+        works = [
+            (f"{n} {each['worker']}", partial(self._run_worker, brief=each))
+            for n, each in enumerate(briefs, before + 1)
+        ]
+        results = await context.run_parallel(works[:started], width=self.max_workers)
+        for (name, _), each in zip(works[:started], results, strict=True):
+            if isinstance(each, BicameralError):
+                context.note("worker-failed", worker=name, code=each.code)
+        if not before and not any(isinstance(each, Labelled) for each in results):
+            raise RunError("pattern.all-failed", f"not one of {len(briefs)} sub-tasks came to anything")
+        every = (*results, *[None] * (len(briefs) - started))
+        return [_render_sub_task(context, brief, each) for brief, each in zip(briefs, every, strict=True)]
 
     async def _run_worker(self, part: Context, brief: Brief) -> Labelled[_WorkerResult]:
         worker = next(each for each in self.workers if each.name == brief["worker"])

@@ -2,7 +2,8 @@
 
 Use it where code can divide the work: `sections` are different parts of one request, `votes` are several tries at the
 same question, of which the most frequent answer counts. Each part has its own context and sees the request and nothing
-of the others. A part that fails does not end the rest; the combining function or model gets its error code.
+of the others. A part that fails does not end the rest; the combining function or model gets its error code. So it is
+with a part that is cut off because its time is over or enough others have a result.
 """
 
 from __future__ import annotations
@@ -73,6 +74,10 @@ PartsRequest = Labelled[str] | Mapping[str, Labelled[str]]
 class Parallelization(Pattern[[Labelled[str]], Any]):
     """Made with `sections` or with `votes`. At most `width` parts run at once.
 
+    Args:
+        quorum: How many results are enough; the parts that are left are cut off. With 0 all parts are waited for.
+        seconds: The time of all parts together, after which those that are left are cut off; 0 is no limit.
+
     Example:
         >>> review = Parallelization.sections({"security": SECURITY, "style": STYLE})
         >>> print((await review.run(runtime, program_text(diff))).value)
@@ -85,6 +90,7 @@ class Parallelization(Pattern[[Labelled[str]], Any]):
     """
 
     id: ClassVar[str] = "O4"
+    own_roles: ClassVar[tuple[str, ...]] = ("variants",)
     width: int = 8
     mode: Literal["sections", "votes"] = "sections"
     n: int = 3
@@ -93,34 +99,79 @@ class Parallelization(Pattern[[Labelled[str]], Any]):
     wanted: Type = BOOL
     worker: Role = VOTER
     judge: Role | None = None
+    quorum: int = 0
+    seconds: float = 0
+    variants: tuple[Role, ...] = ()
+    """Further workers of a vote: each has its own prompt, and may have a model of its own."""
 
     @classmethod
     def sections(
-        cls, parts: Mapping[str, Responder], *, combine: CombineParts | Role = join_parts, width: int = 8
+        cls,
+        parts: Mapping[str, Responder],
+        *,
+        combine: CombineParts | Role = join_parts,
+        width: int = 8,
+        quorum: int = 0,
+        seconds: float = 0,
     ) -> Parallelization:
         """Different parts, combined by a function of all results or by a role.
 
         A request is one text for all parts, or a mapping with a text for each part by its name.
         """
-        return cls(width, "sections", parts=parts, combine=combine)
+        return cls(width, "sections", parts=parts, combine=combine, quorum=quorum, seconds=seconds)
 
     @classmethod
     def votes(
-        cls, wanted: Type, *, n: int = 3, worker: Role = VOTER, judge: Role | None = None, width: int = 8
+        cls,
+        wanted: Type,
+        *,
+        n: int = 3,
+        worker: Role = VOTER,
+        judge: Role | None = None,
+        width: int = 8,
+        quorum: int = 0,
+        seconds: float = 0,
+        variants: Sequence[Role] = (),
     ) -> Parallelization:
-        """The same question `n` times. Equal answers are counted; with a judge, the judge chooses among them."""
-        return cls(width, "votes", n, wanted=wanted, worker=worker, judge=judge)
+        """The same question `n` times. Equal answers are counted; with a judge, the judge chooses among them.
+
+        The worker and its `variants` take turns: votes of one model with one prompt share its errors.
+        """
+        return cls(
+            width,
+            "votes",
+            n,
+            wanted=wanted,
+            worker=worker,
+            judge=judge,
+            quorum=quorum,
+            seconds=seconds,
+            variants=tuple(variants),
+        )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.mode == "votes" and self.worker.temperature <= 0:
+        votes = Counter(self._voter(number) for number in range(self.n))
+        if self.mode == "votes" and any(count > 1 and voter.temperature <= 0 for voter, count in votes.items()):
             raise CatalogError(
                 "pattern.bad-knob",
                 f"{self.id}: {self.n} votes at temperature 0 are one vote",
-                expected="a worker with a temperature above 0",
+                expected="a worker with a temperature above 0, or `variants` so that each is asked once",
+            )
+        count = self.n if self.mode == "votes" else len(self.parts)
+        if count and self.quorum > count:
+            raise CatalogError(
+                "pattern.bad-knob", f"{self.id}: the quorum is {self.quorum}", expected=f"at most {count}, or 0"
             )
         if self.mode == "sections" and not self.parts:
             raise CatalogError("pattern.bad-knob", f"{self.id}: there are no parts", expected="one part or more")
+
+    @property
+    def _voters(self) -> tuple[Role, ...]:
+        return (self.worker, *self.variants)
+
+    def _voter(self, number: int) -> Role:
+        return self._voters[number % len(self._voters)]
 
     @property
     def known_sizes(self) -> Mapping[str, float | str]:
@@ -161,7 +212,9 @@ class Parallelization(Pattern[[Labelled[str]], Any]):
         return await context.ask(self.combine, *lines)
 
     async def _run_parts(self, context: Context, works: Sequence[Any]) -> list[Labelled[Any] | BicameralError]:
-        results = await context.run_parallel(works, width=self.width)
+        results = await context.gather(
+            works, width=self.width, quorum=self.quorum or None, timeout=self.seconds or None
+        )
         failed = [
             (name, each) for (name, _), each in zip(works, results, strict=True) if isinstance(each, BicameralError)
         ]
@@ -176,7 +229,7 @@ class Parallelization(Pattern[[Labelled[str]], Any]):
 
     async def _run_vote(self, context: Context, question: Labelled[str]) -> Labelled[VoteTally]:
         def vote(part: Context, sample: int) -> Any:
-            return part.fill(self.worker, question, wanted=self.wanted, retries=0, sample=sample)
+            return part.fill(self._voter(sample), question, wanted=self.wanted, retries=0, sample=sample)
 
         works = [(f"vote {each + 1}", partial(vote, sample=each)) for each in range(self.n)]
         votes = join_labelled(each for each in await self._run_parts(context, works) if isinstance(each, Labelled))

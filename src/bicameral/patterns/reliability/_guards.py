@@ -14,8 +14,8 @@ from typing import Any, Literal, LiteralString, cast, get_args
 
 from bicameral.boundary import screen
 from bicameral.errors import RunError
-from bicameral.patterns.kernel import guard_failed_error
-from bicameral.secrets import mask
+from bicameral.patterns.kernel import GuardQuestions, guard_failed_error
+from bicameral.secrets import redact_secrets
 from bicameral.types import Type, mismatch
 
 Seam = Literal["input", "call", "result", "output"]
@@ -55,7 +55,18 @@ class Redact:
     found: int = 1
 
 
-GuardVerdict = Pass | Refuse | Redact
+@dataclass(frozen=True, slots=True)
+class AskPerson:
+    """The value may go on if a person says yes to it. The question is a literal of the program.
+
+    The person is asked when all guards of the seam have passed the value, and sees it as it would go on.
+    """
+
+    reason: LiteralString
+    found: int = 1
+
+
+GuardVerdict = Pass | Refuse | Redact | AskPerson
 GuardCheck = Callable[[GuardInput], GuardVerdict]
 
 
@@ -121,42 +132,18 @@ def words_guard(at: Seam, words: Iterable[str], *, redact: bool = False) -> Guar
     return Guard("words", at, check)
 
 
-_SECRETS = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
-    r"|\bgh[pousr]_[A-Za-z0-9]{36,}"
-    r"|\bxox[abeprs]-[A-Za-z0-9-]{10,}"
-    r"|\bsk-[A-Za-z0-9_-]{20,}"
-    r"|\bAIza[0-9A-Za-z_-]{35}"
-    r"|\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"
-    r"|\b[Bb]earer [A-Za-z0-9._~+/-]{20,}=*"
-)
-_CARD = re.compile(r"(?<![\d-])\d(?:[ -]?\d){12,18}(?![\d-])")
-
-
 def secrets_guard(at: Seam, *, redact: bool = True) -> Guard:
     """A guard against keys, tokens, card numbers, and every secret that this process has registered."""
 
     def check(seen: GuardInput) -> GuardVerdict:
-        count = sum(_redact_secrets(text) != text for text in texts_in(seen.value))
+        count = sum(redact_secrets(text, REMOVED) != text for text in texts_in(seen.value))
         if not count:
             return Pass()
         if not redact:
             return Refuse("a secret is in it")
-        return Redact(map_texts(seen.value, _redact_secrets), "a secret is in it", count)
+        return Redact(map_texts(seen.value, lambda text: redact_secrets(text, REMOVED)), "a secret is in it", count)
 
     return Guard("secrets", at, check)
-
-
-def _redact_secrets(text: str) -> str:
-    return _CARD.sub(lambda match: REMOVED if _is_card(match[0]) else match[0], _SECRETS.sub(REMOVED, mask(text)))
-
-
-def _is_card(number: str) -> bool:
-    """Whether the number passes the Luhn check, as every card number does."""
-    digits = [int(each) for each in number if each.isdigit()]
-    doubled = [digit * 2 - 9 * (digit > 4) for digit in digits[-2::-2]]
-    return (sum(digits[::-2]) + sum(doubled)) % 10 == 0
 
 
 def _normalise_text(text: str) -> str:
@@ -193,21 +180,28 @@ def map_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 
 NoteFunction = Callable[..., None]
+_VERDICT_NAMES = {Pass: "pass", Refuse: "refuse", Redact: "redact", AskPerson: "ask"}
 
 
-def run_guards(guards: Sequence[Guard], seam: Seam, seen: GuardInput, note: NoteFunction) -> Any:
-    """The value after all guards of a seam; an error if one refuses. Every verdict goes into the trace."""
+def run_guards(guards: Sequence[Guard], seam: Seam, seen: GuardInput, note: NoteFunction) -> GuardQuestions:
+    """The value after all guards of a seam, and what a person must be asked about it; an error if one refuses.
+
+    Every verdict goes into the trace and into the record.
+    """
+    asks: list[LiteralString] = []
     for guard in guards:
         if guard.at != seam:
             continue
         verdict = _ask_guard(guard, seen, note)
         found = 0 if isinstance(verdict, Pass) else verdict.found
-        note("guard", at=seam, rule=guard.rule, verdict=type(verdict).__name__.lower(), found=found, tool=seen.tool)
+        note("guard", at=seam, rule=guard.rule, verdict=_VERDICT_NAMES[type(verdict)], found=found, tool=seen.tool)
         if isinstance(verdict, Redact) and seam != "call":
             seen = replace(seen, value=verdict.value)
+        elif isinstance(verdict, AskPerson):
+            asks.append(verdict.reason)
         elif not isinstance(verdict, Pass):
             raise RunError("pattern.guarded", f"the guard {guard.rule!r} at the {seam} says no: {verdict.reason}")
-    return seen.value
+    return GuardQuestions(tuple(asks), seen.value)
 
 
 def _ask_guard(guard: Guard, seen: GuardInput, note: NoteFunction) -> GuardVerdict:
@@ -217,7 +211,7 @@ def _ask_guard(guard: Guard, seen: GuardInput, note: NoteFunction) -> GuardVerdi
     except Exception as error:
         note("guard", at=guard.at, rule=guard.rule, verdict="failed", found=0, tool=seen.tool)
         raise guard_failed_error(error) from None
-    if isinstance(verdict, Pass | Refuse | Redact):
+    if isinstance(verdict, Pass | Refuse | Redact | AskPerson):
         return verdict
     note("guard", at=guard.at, rule=guard.rule, verdict="failed", found=0, tool=seen.tool)
     raise guard_failed_error(TypeError("no verdict"))

@@ -2,8 +2,8 @@
 
 Use it wherever an agent has tools or reads text from outside. Each guard is a named rule that passes, redacts or
 refuses; one that fails refuses. Guards at the output alone see only what has already happened, so they need a stated
-reason. Guards are one layer among others: labels and policy hold whatever a guard misses. A trial measures guards on
-cases that are labelled good or bad.
+reason. A guard that is in doubt lets a person decide. Guards are one layer among others: labels and policy hold
+whatever a guard misses. A trial measures guards on cases that are labelled good or bad.
 """
 
 from __future__ import annotations
@@ -16,10 +16,20 @@ from typing import Any, ClassVar, Final, ParamSpec, TypeVar, cast
 from bicameral.errors import BicameralError, CatalogError
 from bicameral.labels import Label
 from bicameral.patterns.integration.tool_call import ROUTER, RoutedCall, ToolCalling
-from bicameral.patterns.kernel import Answered, Context, Labelled, Pattern, PatternExample, map_labelled
+from bicameral.patterns.kernel import (
+    Answered,
+    Context,
+    GuardQuestions,
+    Labelled,
+    Pattern,
+    PatternExample,
+    ask_about,
+    map_labelled,
+)
 from bicameral.patterns.reliability._guards import (
     REMOVED,
     SEAMS as SEAMS,
+    AskPerson as AskPerson,
     Guard as Guard,
     GuardCheck as GuardCheck,
     GuardInput as GuardInput,
@@ -105,10 +115,11 @@ def run_trial(guards: Sequence[Guard], cases: Iterable[GuardCase], most: Mapping
 
 
 def _is_stopped(guards: Sequence[Guard], case: GuardCase) -> bool:
-    """Whether the case is refused or changed."""
+    """Whether the case is refused, changed or shown to a person."""
     seen = GuardInput(case.value, case.trusted, case.tool)
     try:
-        return run_guards(guards, case.at, seen, lambda *note, **facts: None) is not seen.value
+        passed = run_guards(guards, case.at, seen, lambda *note, **facts: None)
+        return bool(passed.asks) or passed.value is not seen.value
     except BicameralError:
         return True
 
@@ -174,36 +185,38 @@ class Guardrails(Pattern[P, T]):
     async def execute(self, context: Context, /, *args: P.args, **kwargs: P.kwargs) -> Labelled[T]:
         if self.output_only:
             context.note("output-only", reason=self.output_only)
-        given = tuple(self._pass_guards(context, "input", each) for each in args)
-        named = {name: self._pass_guards(context, "input", each) for name, each in kwargs.items()}
+        given = [await self._pass_guards(context, "input", each) for each in args]
+        named = {name: await self._pass_guards(context, "input", each) for name, each in kwargs.items()}
 
         async def guarded(part: Context) -> Labelled[T]:
             part.add_guard(_CallGuards(self.guards, part))
             return await cast("Any", self.inner).execute(part, *given, **named)
 
-        return self._pass_guards(context, "output", await context.run_part("guarded", guarded))
+        return await self._pass_guards(context, "output", await context.run_part("guarded", guarded))
 
-    def _pass_guards(self, context: Context, seam: Seam, value: Any) -> Any:
+    async def _pass_guards(self, context: Context, seam: Seam, value: Any) -> Any:
         """The value after the guards of a seam, redacted if they say so. Labelled values stay closed."""
         match value:
             case Labelled():
-                return self._pass_labelled(context, seam, cast("Labelled[Any]", value))
+                return await self._pass_labelled(context, seam, cast("Labelled[Any]", value))
             case list() | tuple():
-                each = [self._pass_guards(context, seam, item) for item in cast("Sequence[Any]", value)]
+                each = [await self._pass_guards(context, seam, item) for item in cast("Sequence[Any]", value)]
                 return each if isinstance(value, list) else tuple(each)
             case Mapping():
                 entries = cast("Mapping[Any, Any]", value)
-                return {name: self._pass_guards(context, seam, item) for name, item in entries.items()}
+                return {name: await self._pass_guards(context, seam, item) for name, item in entries.items()}
             case _:
-                return run_guards(self.guards, seam, GuardInput(value, context.read_label.trusted), context.note)
+                passed = run_guards(self.guards, seam, GuardInput(value, context.read_label.trusted), context.note)
+                await ask_about(context, passed.asks, context.derive(passed.value))
+                return passed.value
 
-    def _pass_labelled(self, context: Context, seam: Seam, value: Labelled[Any]) -> Labelled[Any]:
-        differs: list[bool] = []
+    async def _pass_labelled(self, context: Context, seam: Seam, value: Labelled[Any]) -> Labelled[Any]:
+        verdicts: list[tuple[bool, GuardQuestions]] = []
 
         def check(opened: Any) -> Any:
             passed = run_guards(self.guards, seam, GuardInput(opened, value.label.trusted), context.note)
-            differs.append(passed is not opened)
-            return passed
+            verdicts.append((passed.value is not opened, passed))
+            return passed.value
 
         try:
             passed = map_labelled(value, check)
@@ -211,8 +224,11 @@ class Guardrails(Pattern[P, T]):
             # The content of the value decided that it is refused, so whatever follows carries its label.
             context.read(value)
             raise
+        differs, questions = verdicts[0]
         # An unchanged value keeps its label tree; a changed one has the joined label.
-        return passed if differs[0] else value
+        passed = passed if differs else value
+        await ask_about(context, questions.asks, passed)
+        return passed
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,11 +238,14 @@ class _CallGuards:
     guards: tuple[Guard, ...]
     context: Context
 
-    def before(self, tool: Tool, arguments: Mapping[str, Any], label: Label) -> None:
-        run_guards(self.guards, "call", GuardInput(dict(arguments), label.trusted, tool.name), self.context.note)
+    def before(self, tool: Tool, arguments: Mapping[str, Any], label: Label) -> GuardQuestions:
+        return self._run("call", GuardInput(dict(arguments), label.trusted, tool.name))
 
-    def after(self, tool: Tool, value: Any, label: Label) -> Any:
-        return run_guards(self.guards, "result", GuardInput(value, label.trusted, tool.name), self.context.note)
+    def after(self, tool: Tool, value: Any, label: Label) -> GuardQuestions:
+        return self._run("result", GuardInput(value, label.trusted, tool.name))
+
+    def _run(self, seam: Seam, seen: GuardInput) -> GuardQuestions:
+        return run_guards(self.guards, seam, seen, self.context.note)
 
 
 # An example ---------------------------------------------------------------------------------------------------------

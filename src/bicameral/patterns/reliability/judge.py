@@ -2,7 +2,8 @@
 
 Use it where there is no reference answer and people cannot check everything. Two outputs are judged in both orders; if
 the verdicts differ it is a tie. No model judges its own output, and no judge is used before it has agreed with people
-well enough on labelled cases. The quarantined model reads untrusted text, and the verdict is then untrusted.
+well enough on labelled cases, without a bias for length. The quarantined model reads untrusted text, and the verdict is
+then untrusted.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ if TYPE_CHECKING:
 
 
 LONGEST_REASON = 100
-_YES_OR_NO = LiteralType(("yes", "no"))
+Scale = Literal["yes-no", "1-5"]
+_MARKS_OF: Mapping[Scale, tuple[str, ...]] = {"yes-no": ("no", "yes"), "1-5": ("1", "2", "3", "4", "5")}
+"""The marks of each scale, from the worst to the best."""
 _MARKS = re.compile(r"<(?=\s*/?\s*(task|answer|answer_a|answer_b)\b)", re.IGNORECASE)
 
 Winner = Literal["first", "second", "tie"]
@@ -50,20 +53,31 @@ Ruling = Winner | Literal["pass", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """One yes-or-no question about an output. A no to a `blocking` one fails the whole."""
+    """One question about an output. It is met by a yes, or by `least` on a scale; a `blocking` one that is not met
+    fails the whole."""
 
     name: str
     asks: str
     blocking: bool = False
+    least: int = 3
 
 
 @dataclass(frozen=True)
 class Rubric:
-    """Two to six dimensions; `pass_at` is the share of them that an output must meet to pass."""
+    """Two to six dimensions, each with a yes or a no, or on a scale from 1 to 5.
+
+    Args:
+        pass_at: The share of the dimensions that an output must meet to pass; on a scale 1 counts 0 and 5 counts 1.
+
+    Example:
+        >>> dimensions = (Dimension("clear", "a newcomer understands it"), Dimension("right", "it is true", True, 4))
+        >>> Rubric("answers", dimensions, pass_at=0.6, scale="1-5")
+    """
 
     name: str
     dimensions: tuple[Dimension, ...]
     pass_at: float = 0.5
+    scale: Scale = "yes-no"
 
     def __post_init__(self) -> None:
         names = [each.name for each in self.dimensions]
@@ -74,30 +88,54 @@ class Rubric:
                 raise _bad_rubric(f"no dimension can be called {each.name!r}", "names of their own, and none 'reason'")
             if not each.asks.strip():
                 raise _bad_rubric(f"nobody could say what {each.name!r} asks")
+            if not 1 < each.least <= len(_MARKS_OF["1-5"]):
+                raise _bad_rubric(f"the least of {each.name!r} is {each.least}", "2 to 5")
+        if self.scale not in _MARKS_OF:
+            raise _bad_rubric(f"there is no scale {self.scale!r}", ", ".join(_MARKS_OF))
         if not 0 < self.pass_at <= 1:
             raise _bad_rubric(f"pass_at is {self.pass_at!r}", "more than 0, and 1 at most")
 
     @property
     def text(self) -> str:
-        return "Points:\n" + "\n".join(f"- {each.name}: {each.asks}" for each in self.dimensions)
+        head = "Points:" if self.scale == "yes-no" else "Points, each from 1 (not at all) to 5 (fully):"
+        return f"{head}\n" + "\n".join(f"- {each.name}: {each.asks}" for each in self.dimensions)
 
     @property
     def hash(self) -> str:
         """A hash of the whole rubric; verdicts with different hashes are not comparable."""
-        parts = [[each.name, each.asks, each.blocking] for each in self.dimensions]
-        return judge_fingerprint(self.name, parts, self.pass_at)
+        if self.scale == "yes-no":
+            parts = [[each.name, each.asks, each.blocking] for each in self.dimensions]
+            return judge_fingerprint(self.name, parts, self.pass_at)
+        parts = [[each.name, each.asks, each.blocking, each.least] for each in self.dimensions]
+        return judge_fingerprint(self.name, parts, self.pass_at, self.scale)
 
     @property
     def form(self) -> RecordType:
         """The form for one output. The reason comes first, since the answers after it then follow from it."""
-        fields = (Field(each.name, _YES_OR_NO) for each in self.dimensions)
+        marks = LiteralType(("yes", "no") if self.scale == "yes-no" else _MARKS_OF[self.scale])
+        fields = (Field(each.name, marks) for each in self.dimensions)
         return RecordType((Field("reason", STR), *fields), "Judged")
 
+    def marks(self, judged: Mapping[str, Any]) -> dict[str, int]:
+        """The mark of each dimension: 1 to 5, or 1 for a yes and 0 for a no."""
+        first = 0 if self.scale == "yes-no" else 1
+        return {each.name: _MARKS_OF[self.scale].index(judged[each.name]) + first for each in self.dimensions}
+
+    def met(self, judged: Mapping[str, Any]) -> dict[str, bool]:
+        """Whether each dimension is met."""
+        marks = self.marks(judged)
+        return {
+            each.name: marks[each.name] >= (1 if self.scale == "yes-no" else each.least) for each in self.dimensions
+        }
+
     def share(self, judged: Mapping[str, Any]) -> float:
-        """The share of dimensions that an output meets; 0 if it fails a blocking one."""
-        if any(each.blocking and judged[each.name] != "yes" for each in self.dimensions):
+        """The share of dimensions that an output meets, by their marks; 0 if it fails a blocking one."""
+        met = self.met(judged)
+        if any(each.blocking and not met[each.name] for each in self.dimensions):
             return 0.0
-        return sum(judged[each.name] == "yes" for each in self.dimensions) / len(self.dimensions)
+        best = len(_MARKS_OF[self.scale]) - 1
+        ranks = [_MARKS_OF[self.scale].index(judged[each.name]) for each in self.dimensions]
+        return sum(ranks) / best / len(ranks)
 
     def passes(self, judged: Mapping[str, Any]) -> bool:
         return self.share(judged) >= self.pass_at
@@ -128,16 +166,44 @@ class Calibration:
     failed: int
     judge: str
     models: frozenset[str]
+    length_bias: float = 0.0
+    """How much more than people the judge favours the longer output: 0 if length makes no difference, 1 if it decides,
+    less than 0 if it favours the shorter one."""
+
+
+def length_bias(cases: Sequence[JudgeCase], rulings: Sequence[Ruling | None]) -> float:
+    """By how much more the rulings follow the length of outputs than the labels of people do."""
+    lengths = sorted(len(case.outputs[0]) for case in cases if len(case.outputs) == 1)
+    middle = lengths[len(lengths) // 2] if lengths else 0
+    found: list[float] = []
+    for case, ruling in zip(cases, rulings, strict=True):
+        other = len(case.outputs[1]) if len(case.outputs) == 2 else middle
+        if ruling is not None and len(case.outputs[0]) != other:
+            is_longer = len(case.outputs[0]) > other
+            found.append(_for_longer(ruling, is_longer=is_longer) - _for_longer(case.label, is_longer=is_longer))
+    return sum(found) / len(found) if found else 0.0
+
+
+def _for_longer(ruling: Ruling, *, is_longer: bool) -> float:
+    """1 if a ruling is for the longer output, or for one that is longer than most; 0 if against; a half for a tie."""
+    return 0.5 if ruling == "tie" else float(is_longer is (ruling in ("first", "pass")))
+
+
+def model_family(model: str) -> str:
+    """The family of a model by its name: `qwen` of `qwen2.5-0.5b`, `gpt` of `openai/gpt-5`."""
+    found = re.match(r"[^\W\d_]+", model.rpartition("/")[2].casefold())
+    return found[0] if found else ""
 
 
 def calibration(
-    labels: Sequence[Ruling],
+    cases: Sequence[JudgeCase],
     rulings: Sequence[Ruling | None],
     orders: Sequence[tuple[Winner, Winner]],
     judge: str,
     models: frozenset[str],
 ) -> Calibration:
     """Compare rulings with the labels of people; None is a run without a ruling and counts as disagreement."""
+    labels: list[Ruling] = [case.label for case in cases]
     agreed = sum(label == ruling for label, ruling in zip(labels, rulings, strict=True)) / len(labels)
     at_first = sum((one == "first") + (other == "second") for one, other in orders)
     at_second = sum((one == "second") + (other == "first") for one, other in orders)
@@ -150,6 +216,7 @@ def calibration(
         sum(ruling is None for ruling in rulings),
         judge,
         models,
+        length_bias(cases, rulings),
     )
 
 
@@ -182,6 +249,8 @@ JUDGE = Role(
     phase="reflect",
     max_tokens=256,
 )
+SCALE_JUDGE = replace(JUDGE, setup=JUDGE.setup.replace("yes or no", "a mark from 1 to 5"))
+"""The judge of a rubric with a scale, if none is given."""
 
 
 @dataclass(frozen=True)
@@ -194,6 +263,7 @@ class CalibratedJudge(Pattern[P, V], Generic[P, V]):
         uncalibrated: The reason for using the judge without a calibration that is good enough.
         margin: A lead of at most this much is a tie.
         min_agreement: The agreement that a calibration needs, over at least `min_labels` cases.
+        max_length_bias: How much more than people the judge may favour the longer output, or the shorter one.
     """
 
     id: ClassVar[str] = "V15"
@@ -205,6 +275,7 @@ class CalibratedJudge(Pattern[P, V], Generic[P, V]):
     margin: float = 0.0
     min_agreement: float = 0.75
     min_labels: int = 50
+    max_length_bias: float = 0.3
     judge: Role = JUDGE
 
     def __post_init__(self) -> None:
@@ -214,12 +285,15 @@ class CalibratedJudge(Pattern[P, V], Generic[P, V]):
             raise CatalogError("pattern.judges-itself", f"{author.name!r} would judge what it wrote itself")
 
     @property
+    def _asked(self) -> Role:
+        return SCALE_JUDGE if self.judge == JUDGE and self.rubric.scale == "1-5" else self.judge
+
+    @property
     def version(self) -> str:
         """A hash of the rubric, the prompt of the judge and the way of judging."""
         way = type(self).__name__
-        return judge_fingerprint(
-            way, self.rubric.hash, self.judge.setup, self.judge.temperature, self.swaps, self.margin
-        )
+        asked = self._asked
+        return judge_fingerprint(way, self.rubric.hash, asked.setup, asked.temperature, self.swaps, self.margin)
 
     async def calibrate(
         self, runtime: Runtime, cases: Sequence[JudgeCase], *, quarantined: bool = False
@@ -245,7 +319,7 @@ class CalibratedJudge(Pattern[P, V], Generic[P, V]):
             models |= set(verdict["models"])
             if len(both := cast("list[Winner]", verdict.get("orders", []))) == 2:
                 orders.append((both[0], both[1]))
-        return calibration([case.label for case in cases], rulings, orders, self.version, frozenset(models))
+        return calibration(cases, rulings, orders, self.version, frozenset(models))
 
     @abstractmethod
     def ruling(self, verdict: Any) -> Ruling:
@@ -254,13 +328,16 @@ class CalibratedJudge(Pattern[P, V], Generic[P, V]):
     async def ask_judge(self, part: Context, *parts: PromptText, wanted: RecordType) -> Labelled[dict[str, Any]]:
         """The filled form with the name of the model; an error if this model must not judge this output."""
         rubric = part.derive(self.rubric.text)
-        filled = await part.fill(self.judge, *parts, wanted=wanted, stable=[rubric], max_text=LONGEST_REASON)
+        filled = await part.fill(self._asked, *parts, wanted=wanted, stable=[rubric], max_text=LONGEST_REASON)
         # A router chooses the model, so only now is it known which model has judged.
         model = part.last_model
         if isinstance(self.author, str) and model.casefold() == self.author.casefold():
             raise RunError(
                 "pattern.judges-itself", f"{model} would judge what it wrote itself", fix="Take another model."
             )
+        if isinstance(self.author, str) and (family := model_family(model)) == model_family(self.author) and family:
+            # It may favour what is written as it would write it. How much of that there is, a calibration shows.
+            part.note("same-family", judge=model, author=self.author)
         if not self.uncalibrated and self.calibration is not None and model not in self.calibration.models:
             raise _uncalibrated_error(f"it was calibrated with another model than {model}")
         return filled.map(lambda value: {**value, "model": model})
@@ -280,6 +357,12 @@ class CalibratedJudge(Pattern[P, V], Generic[P, V]):
         if measured.agreement < self.min_agreement:
             raise _uncalibrated_error(
                 f"it agrees with people in {measured.agreement:.0%}", f"{self.min_agreement:.0%} or more"
+            )
+        if abs(measured.length_bias) > self.max_length_bias:
+            favours = "longer" if measured.length_bias > 0 else "shorter"
+            raise _uncalibrated_error(
+                f"it favours the {favours} output by {abs(measured.length_bias):.2f} more than people do",
+                f"{self.max_length_bias:.2f} or less",
             )
 
 
@@ -309,6 +392,8 @@ class ScoreVerdict(TypedDict):
     passed: bool
     share: float
     met: dict[str, bool]
+    marks: dict[str, int]
+    """1 to 5 on a scale, else 1 for a yes and 0 for a no."""
     reason: str
     rubric: str
     judge: str
@@ -414,7 +499,8 @@ class SingleJudge(CalibratedJudge[[Labelled[str], Labelled[str]], ScoreVerdict])
         return ScoreVerdict(
             passed=rubric.passes(judged),
             share=rubric.share(judged),
-            met={each.name: judged[each.name] == "yes" for each in rubric.dimensions},
+            met=rubric.met(judged),
+            marks=rubric.marks(judged),
             reason=judged["reason"],
             rubric=rubric.hash,
             judge=self.version,
