@@ -25,8 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.patterns.compositions import COMPOSITIONS, ComposedCase, office_tools
+from bicameral import Agent
 from bicameral.catalog.costs import Amounts, estimate, estimate_tokens
 from bicameral.catalog.stacks import stack_of
+from bicameral.config import Config
 from bicameral.journal import open_journal_at
 from bicameral.labels import program_text
 from bicameral.limits import strategy_limits
@@ -134,7 +136,10 @@ async def _measure(
         tempfile.TemporaryDirectory(prefix="bicameral-record-") as folder,
         open_journal_at(Path(folder) / "journal.db") as journal,
     ):
-        runtime = Runtime(ModelPair(chambers), registry, policy, strategy_limits(), journal)
+        # Some patterns plan: with an agent of the same models and tools.
+        models = {"privileged": chambers.privileged, "quarantined": chambers.quarantined}
+        planner = Agent(list(tools), **models, config=Config.defaults(), cache={}).runtime().planner
+        runtime = Runtime(ModelPair(chambers), registry, policy, strategy_limits(), journal, planner=planner)
         begun = time.perf_counter()
         outcome = await pattern.run(runtime, *given)
         seconds = time.perf_counter() - begun

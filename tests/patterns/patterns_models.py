@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from pathlib import Path
 from typing import Any
 
+from bicameral import Agent
+from bicameral.config import Config
+from bicameral.journal import open_journal_at
 from bicameral.limits import strategy_limits
 from bicameral.models import LocalProvider
 from bicameral.patterns import Outcome, example_of
@@ -22,11 +26,19 @@ def performed(pattern: str, model: LocalProvider, folder: Path) -> tuple[Any, Ou
 
     async def run() -> Outcome[Any]:
         reads = LocalProvider(model._path, name=f"{model.name} (quarantined)")  # pyright: ignore[reportPrivateUsage]
-        desk = Runtime(
-            ModelPair(Chambers(model, Quarantined(reads))), registry, Policy((), registry), strategy_limits(seconds=540)
-        )
+        # Some patterns plan, and some do not run without a record.
+        planning = Agent(list(registry), privileged=model, quarantined=reads, config=Config.defaults(), cache={})
         try:
-            return await example.make(folder).run(desk, *example.arguments(folder))
+            with tempfile.TemporaryDirectory() as records, open_journal_at(Path(records, "journal.db")) as journal:
+                desk = Runtime(
+                    ModelPair(Chambers(model, Quarantined(reads))),
+                    registry,
+                    Policy((), registry),
+                    strategy_limits(seconds=540),
+                    journal,
+                    planner=planning.runtime().planner,
+                )
+                return await example.make(folder).run(desk, *example.arguments(folder))
         finally:
             await reads.aclose()
 

@@ -105,7 +105,7 @@ class Checkpointing(Pattern[P, T]):
         _require_no_secrets(state)
 
         async def work(part: Context) -> Labelled[T]:
-            saves = _Saves(part, f"{ENGINE_VERSION} {fingerprint(to_record(self.inner))[:16]}", self.every_steps)
+            saves = _Saves(part, fingerprint(to_record(self.inner)), self.every_steps)
             saves.save("start")
             part.add_guard(saves)
             given = await self.inner.execute(part, *args, **kwargs)
