@@ -25,7 +25,8 @@ def connect(path: Path, *, lock_seconds: float) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     with _create_lock:
         _create_file(path)
-        db = sqlite3.connect(path, timeout=lock_seconds, isolation_level=None, check_same_thread=False)
+        # Absolute, so that no name means a database in memory.
+        db = sqlite3.connect(path.absolute(), timeout=lock_seconds, isolation_level=None, check_same_thread=False)
     try:
         _use_wal(db, lock_seconds)
         # On macOS a plain fsync stops at the cache of the drive.

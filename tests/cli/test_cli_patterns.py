@@ -22,7 +22,6 @@ from bicameral.cli import main
 from bicameral.cli.commands.patterns import pattern_page
 from bicameral.config import Config
 from bicameral.documents import YamlDocument
-from bicameral.errors import CatalogError
 from bicameral.models import ScriptedProvider
 from bicameral.patterns import IMPLEMENTED, PRODUCT
 
@@ -229,9 +228,7 @@ def test_only_the_rounds_of_the_dual_llm_can_be_set(world: World, knob: str, cod
     assert (done.exit_code != 0, json.loads(done.stdout)["error"]["code"]) == (True, code)
 
 
-def test_the_dual_llm_has_no_class_among_the_patterns() -> None:
-    from bicameral.patterns import pattern_class
+def test_the_dual_llm_is_a_class_among_the_patterns_too() -> None:
+    from bicameral.patterns import DualModel, pattern_class
 
-    with pytest.raises(CatalogError) as found:
-        pattern_class("V4")
-    assert found.value.code == "pattern.is-the-runtime"
+    assert pattern_class("V4") is DualModel

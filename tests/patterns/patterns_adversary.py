@@ -9,6 +9,7 @@ have heard before.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import hashlib
 import itertools
 import json
@@ -19,20 +20,24 @@ import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import pytest
 
+from bicameral import Agent
+from bicameral.config import Config
 from bicameral.errors import ModelError, ToolError
-from bicameral.journal import Event, Journal
+from bicameral.journal import Event, Journal, open_journal_at
 from bicameral.labels import Label, Labelled, Source, forget_released, make_labelled, open_labelled
 from bicameral.limits import strategy_limits
 from bicameral.models import Chamber, ModelReply, ModelRequest, ScriptedProvider, ToolCall, Usage
 from bicameral.patterns import Answered, Outcome
 from bicameral.patterns.kernel import Context, Pattern, PatternExample, PatternWork, Role, run_pattern
-from bicameral.patterns.strategies import ModelPair, Runtime
+from bicameral.patterns.strategies import ModelPair, PlannedRequest, Runtime
 from bicameral.policy import Policy
+from bicameral.runs import StartState
 from bicameral.sessions import Chambers, Quarantined
 from bicameral.tools import Origin, Registry, Tool, tool
 
@@ -108,6 +113,32 @@ def improvise(request: ModelRequest, seed: int) -> ModelReply:
 
 
 @dataclass(frozen=True, slots=True)
+class PlainPlanner:
+    """An agent as a planner, whose model always answers with the first value that the plan begins with."""
+
+    questions: Questions
+
+    async def plan_request(self, request: Labelled[str], registry: Registry, start: StartState) -> PlannedRequest:
+        def write(asked: ModelRequest) -> str:
+            self.questions.asked.append(("privileged", asked, ""))
+            fault = self.questions.faults(len(self.questions.asked))
+            if fault == "unavailable":
+                raise ModelError("models.unavailable", "the service is away")
+            return "" if fault else f"answer({next(iter(start.variables), '0')})\n"
+
+        agent = Agent(
+            list(registry),
+            privileged=ScriptedProvider(write, grammars=False),
+            quarantined=ScriptedProvider([], grammars=False),
+            config=Config.defaults(),
+            cache={},
+        )
+        planner = agent.runtime().planner
+        assert planner is not None
+        return await planner.plan_request(request, registry, start)
+
+
+@dataclass(frozen=True, slots=True)
 class Words:
     """Values for a schema: texts and numbers of the prompt, or a mark that tells replies apart."""
 
@@ -131,7 +162,11 @@ class Words:
         if "enum" in schema:
             return self.chance.choice(schema["enum"])
         if choices := schema.get("anyOf") or schema.get("oneOf"):
-            return self.value(self.chance.choice(choices))
+            chosen = self.chance.choice(choices)
+            # An alternative of an object says which fields there are, and the object what is in them.
+            common = schema.get("properties", {})
+            inner = {name: common.get(name) or each for name, each in chosen.get("properties", {}).items()}
+            return self.value(chosen | ({"properties": inner} if inner else {}))
         match schema.get("type"):
             case "object":
                 return {name: self.value(each) for name, each in schema.get("properties", {}).items()}
@@ -234,8 +269,19 @@ def make_scene(
     models = ModelPair(
         Chambers(Improviser(seed, questions, "privileged"), Quarantined(Improviser(seed, questions, "quarantined")))
     )
-    desk = Runtime(models, registry, Policy((), registry), strategy_limits(), journal)
+    policy, planner = Policy((), registry), PlainPlanner(questions)
+    desk = Runtime(models, registry, policy, strategy_limits(), journal or _common_journal(), planner=planner)
     return Scene(folder, example.make(folder), change(example.arguments(folder)), questions, world, desk)
+
+
+@cache
+def _common_journal() -> Journal:
+    """The journal of scenes whose record nobody reads: some patterns do not run without one."""
+    folder = tempfile.TemporaryDirectory(prefix="bicameral-adversary-")
+    journal = open_journal_at(Path(folder.name) / "journal.db")
+    atexit.register(folder.cleanup)
+    atexit.register(journal.close)
+    return journal
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from bicameral.patterns import Answered, Outcome
 from bicameral.patterns.kernel import Context, Labelled, Pattern, PatternWork, run_pattern
 from bicameral.patterns.strategies import ModelPair, Runtime
 from bicameral.policy import Policy
-from bicameral.runs import Approver, Journal
+from bicameral.runs import Approver, Asker, Journal
 from bicameral.sessions import Chambers, Quarantined
 from bicameral.tools import Origin, Registry, Tool, tool
 
@@ -99,12 +99,13 @@ def table(
     bounds: Limits | None = None,
     journal: Journal | None = None,
     approver: Approver | None = None,
+    asker: Asker | None = None,
 ) -> Table:
     world = world or World()
     high, low = Speaker(privileged, name="high"), Speaker(quarantined, name="low", chamber="quarantined")
     registry = Registry(world.tools() if tools is None else tools)
     voices = ModelPair(Chambers(high, Quarantined(low)))
-    desk = Runtime(voices, registry, Policy((), registry), bounds or strategy_limits(), journal, approver)
+    desk = Runtime(voices, registry, Policy((), registry), bounds or strategy_limits(), journal, approver, asker=asker)
     return Table(desk, high, low, world)
 
 

@@ -298,7 +298,9 @@ def check_death(example: PatternExample, stage: Stage) -> None:
             ended = asyncio.run(
                 resume_pattern(journal, f"cut at {cut}", whole.desk, pattern=reopened_pattern(whole.pattern))
             )
-        begun = {event.step: event.body["tool"] for event in events[:cut] if event.kind == "step-started"}
+        # The reading of a text, and a question to a person, have no tool.
+        started = [event for event in events[:cut] if event.kind == "step-started" and "tool" in event.body]
+        begun = {event.step: event.body["tool"] for event in started}
         finished = {event.step for event in events[:cut] if event.kind in ("step-finished", "step-failed")}
         # What has begun may have happened before the process died, and counts as done.
         changing = {each.name for each in whole.desk.registry if each.changes}

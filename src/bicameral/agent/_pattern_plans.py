@@ -14,7 +14,7 @@ from bicameral.tools import Registry
 
 if TYPE_CHECKING:
     from bicameral.agent._agent import Agent
-    from bicameral.planning import Intent, Planner
+    from bicameral.planning import EarlierRounds, Intent, Planner
     from bicameral.plans import PlanLimits
     from bicameral.runs import StartState
 
@@ -28,7 +28,8 @@ class PatternPlanner:
     limits: PlanLimits
 
     async def plan_request(self, request: Labelled[str], registry: Registry, start: StartState) -> PlannedRequest:
-        intent = await self.agent.intent(request)
+        # A request about given values is not explained to Echo, which does not know them and would ask what they are.
+        intent = await self.agent.intent(request, deterministic=bool(start.variables))
         planned, cached = await self._compile(intent, registry, start, fresh=False)
         if cached and not planned.checked.ok:
             # A cached plan is checked by the current policies, like one that is written now.
@@ -39,9 +40,9 @@ class PatternPlanner:
         self, intent: Intent, registry: Registry, start: StartState, *, fresh: bool
     ) -> tuple[PlannedRequest, bool]:
         agent = self.agent
-        compiled = await self.compiler.compile(intent, registry, fresh=fresh)
+        compiled = await self.compiler.compile(intent, registry, fresh=fresh, earlier=_given_values(start))
         require_ready(agent, compiled.plan)
-        bound = await agent.bind(compiled.plan)
+        bound = await agent.bind(compiled.plan, scope=start.types)
         bound.require()
         checked = check_plan(
             bound.plan,
@@ -54,3 +55,14 @@ class PatternPlanner:
             start=start,
         )
         return PlannedRequest(checked, tuple(binding_doubts(bound.bindings))), compiled.cached
+
+
+def _given_values(start: StartState) -> EarlierRounds | None:
+    """The names and types of the values that a plan begins with, as the planner reads them; None if there are none."""
+    from bicameral.planning import EarlierRounds
+
+    if not start.variables:
+        return None
+    lines = [f"- {name}: {each}" for name, each in start.types.items()]
+    summary = "\n".join(("These variables have values already, which you use and do not see:", *lines))
+    return EarlierRounds(summary, start.types, may_look=False, shown_types=start.types, read_label=start.read)

@@ -300,6 +300,18 @@ class Journal:
             raise JournalError("journal.erased", f"{self.path}: what run {run} held was erased")
         return events
 
+    def intact_events(self, run: str) -> list[Event]:
+        """The events of a run before the first one that is damaged or missing; all of them if none is."""
+        found: list[Event] = []
+        for row, fault in check_chain(self._rows(self.find(run))):
+            if fault or row.is_erased:
+                break
+            try:
+                found.append(self._event(row, None))
+            except JournalError:
+                break
+        return found
+
     def events_after(self, run: str, number: int) -> list[Event]:
         """The events of a run after the one with this number; -1 is before the first. Empty if there are none.
 

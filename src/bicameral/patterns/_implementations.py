@@ -27,8 +27,14 @@ IMPLEMENTED: Mapping[str, str] = {
     "O4": "orchestration.parallelization:Parallelization",
     "O6": "orchestration.orchestrator_workers:OrchestratorWorkers",
     "O17": "orchestration.isolation:AgentIsolation",
+    "V1": "reliability.human_review:HumanReview",
+    "V3": "reliability.rule_of_two:RuleOfTwo",
+    "V4": "reliability.dual_model:DualModel",
     "V5": "reliability.guardrails:Guardrails",
     "V6": "reliability.injection_shield:InjectionShield",
+    "V7": "reliability.governance:Governance",
+    "V8": "reliability.tool_sandbox:ToolSandbox",
+    "V10": "reliability.checkpointing:Checkpointing",
     "V13": "reliability.tool_budget:ToolBudget",
     "V15": "reliability.judge:Judge",
     "V16": "reliability.offline_eval:OfflineEval",
@@ -43,7 +49,7 @@ IMPLEMENTED: Mapping[str, str] = {
 """`module:class` by the id of the pattern."""
 
 PRODUCT: Mapping[str, str] = {"V4": "Agent"}
-"""The patterns that the runtime itself is, with the class in `bicameral` that is their code."""
+"""The patterns that the runtime itself is, with the class in `bicameral` that does this for whole requests."""
 
 
 def pattern_class(id: str) -> type[Pattern[..., Any]]:
@@ -104,12 +110,6 @@ def _takes_text_alone(kind: type[Pattern[..., Any]]) -> bool:
 def _module_and_class(id: str) -> str:
     if id in IMPLEMENTED:
         return IMPLEMENTED[id]
-    if id in PRODUCT:
-        raise CatalogError(
-            "pattern.is-the-runtime",
-            f"{id} has no class among the patterns: the runtime itself is this pattern",
-            fix=f"Use `bicameral.{PRODUCT[id]}`, or `bicameral patterns run {id} REQUEST`.",
-        )
     raise CatalogError(
         "catalog.not-implemented",
         f"{id} cannot be run yet",

@@ -107,7 +107,7 @@ from bicameral.runs import (
 )
 from bicameral.sessions import Chambers, Quarantined
 from bicameral.telemetry import Fact
-from bicameral.tools import Registry
+from bicameral.tools import CHANGING, Effect, Registry
 
 if TYPE_CHECKING:
     from bicameral.policy import Policy
@@ -263,8 +263,10 @@ async def run_recorded(
     return outcome, made[0] if made else None
 
 
-def run_decider(policy: Policy, *, careful: bool) -> Decider:
-    """The decider of a run without a plan."""
+def run_decider(policy: Policy, *, careful: bool, restored: bool = False) -> Decider:
+    """The decider of a run without a plan; one that is `restored` may have made its next calls already."""
+    if restored:
+        return CarefulDecider(policy, CHANGING, "it may have been done already, and the record of that is damaged")
     return CarefulDecider(policy) if careful else PolicyDecider(policy, "strict")
 
 
@@ -274,17 +276,24 @@ class CarefulDecider(PolicyDecider):
     There is no plan that a person could have read and approved before.
     """
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        effects: frozenset[Effect] = frozenset({"send", "irreversible"}),
+        why: str = "it cannot be taken back",
+    ) -> None:
         super().__init__(policy, "strict")
+        self._effects = effects
+        self._why = why
 
     def decide(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision:
         judged = super().decide(step, facts, values, grants)
-        if isinstance(judged.decision, Allowed) and facts.effect in ("send", "irreversible"):
-            return CallDecision(Ask(f"{facts.tool}: it cannot be taken back. Shall it be done?"))
+        if isinstance(judged.decision, Allowed) and facts.effect in self._effects:
+            return CallDecision(Ask(f"{facts.tool}: {self._why}. Shall it be done?"))
         return judged
 
     def allows(self, facts: CallFacts) -> bool:
-        return super().allows(facts) and facts.effect not in ("send", "irreversible")
+        return super().allows(facts) and facts.effect not in self._effects
 
 
 @dataclass(slots=True)

@@ -4,7 +4,8 @@ The input is `CallFacts`: the tool, the purposes of its arguments, where their v
 The result is `Allowed`, `Denied` with a reason, or `Ask` with a question. The defaults follow from tool declarations
 alone; a user's own `.cedar` files may forbid more, and can override a default only by its name. Every failure is a
 denial. `audit_registry` tests whether a set of tools could leak private data, and `read_cases` and `run_case` test a
-policy.
+policy. A `Specification` has rules of its own for one agent or role: default deny, duties before a call, and waivers
+that end; `SpecificationEngine` judges calls by it.
 """
 
 from importlib import import_module
@@ -43,6 +44,14 @@ if TYPE_CHECKING:
     )
     from bicameral.policy._policy import Policy as Policy
     from bicameral.policy._rules import PolicyRule as PolicyRule
+    from bicameral.policy._specification import (
+        Duty as Duty,
+        Specification as Specification,
+        SpecificationEngine as SpecificationEngine,
+        Verdict as Verdict,
+        Waiver as Waiver,
+        read_specification as read_specification,
+    )
 
 
 # Cedar is loaded at the first use of a policy, so that `import bicameral` stays fast.
@@ -51,6 +60,7 @@ _LATER = {
     "_cases": ("PolicyCase", "CaseResult", "read_cases", "run_case"),
     "_policy": ("Policy",),
     "_rules": ("PolicyRule",),
+    "_specification": "Duty Specification SpecificationEngine Verdict Waiver read_specification".split(),
 }
 
 

@@ -10,7 +10,7 @@ in it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Flag
 from functools import cached_property, lru_cache
@@ -305,9 +305,9 @@ class _RuleSet:
         pairs = {f"policy{number}": pair for number, pair in enumerate(zip(rules, nodes, strict=True))}
         self._rules = {id_: rule for id_, (rule, _) in pairs.items()}
         self.undecided = unsure
-        self._all = _policy_set(pairs)
+        self._all = build_policy_set(pairs)
         self._has_overrides = any(rule.overrides for rule in self._rules.values())
-        self._permits = _policy_set({id_: pair for id_, pair in pairs.items() if pair[0].effect == "permit"})
+        self._permits = build_policy_set({id_: pair for id_, pair in pairs.items() if pair[0].effect == "permit"})
 
     def stopping_rules(self, call: Entities, context: str) -> tuple[PolicyRule, ...]:
         """The policies that stop a call; none if it is allowed."""
@@ -339,7 +339,8 @@ class _RuleSet:
         return error
 
 
-def _policy_set(pairs: dict[str, tuple[PolicyRule, pst.Template]]) -> PolicySet:
+def build_policy_set(pairs: Mapping[str, tuple[PolicyRule, pst.Template]]) -> PolicySet:
+    """Rules as one parsed Cedar set, by the ids that answers name."""
     nodes = {id_: replace(node, id=id_) for id_, (_, node) in pairs.items()}
     return PolicySet.from_pst(pst.PolicySet(templates={}, static_policies=nodes, template_links=()))
 

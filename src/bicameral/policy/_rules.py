@@ -345,6 +345,44 @@ def user_rules(texts: Iterable[tuple[str, str]], registry: Registry | None) -> t
     return tuple(rules)
 
 
+SPECIFICATION_ANNOTATIONS = ("id", "reason", "duties")
+
+
+def specification_rules(file: str, text: str) -> tuple[PolicyRule, ...]:
+    """The rules of a specification, each of which has an @id; the first error is raised."""
+    rules: dict[str, PolicyRule] = {}
+    for piece in split_policies(text, file):
+        rule = _make_rule(piece)
+        annotations = rule.node.annotations
+        for error in (*_unknown_annotation_errors(rule, piece, SPECIFICATION_ANNOTATIONS), *_case_errors(rule, piece)):
+            raise error
+        if "id" not in annotations:
+            raise PolicyError(
+                "policy.no-id",
+                "this rule has no name",
+                place=piece.place,
+                expected='@id("…"): decisions name their rule',
+            )
+        if "duties" in annotations and rule.effect != "permit":
+            raise PolicyError(
+                "policy.misplaced-annotation",
+                "@duties means nothing on a forbid",
+                place=piece.place,
+                expected="a permit",
+            )
+        if rule.id in rules:
+            raise PolicyError("policy.duplicate-id", f"there are two rules {rule.id!r}", place=piece.place)
+        rules[rule.id] = rule
+    return tuple(rules.values())
+
+
+def require_known_tools(rules: Iterable[PolicyRule], registry: Registry) -> None:
+    """Raise if a rule names a tool or a toolbox that there is not."""
+    for rule in rules:
+        for error in _unknown_tool_errors(rule, PolicyText(rule.text, rule.file, rule.line), registry):
+            raise error
+
+
 def _make_rule(piece: PolicyText, *, default: bool = False) -> PolicyRule:
     node = parse_policy(piece)
     validate_policy(piece, node, policy_schema())
@@ -374,15 +412,7 @@ def _rule_errors(rule: PolicyRule, piece: PolicyText, registry: Registry | None)
 
 
 def _annotation_errors(rule: PolicyRule, piece: PolicyText) -> Iterator[PolicyError]:
-    for name in rule.node.annotations:
-        if name not in ANNOTATIONS:
-            yield PolicyError(
-                "policy.unknown-annotation",
-                f"there is no annotation @{name}",
-                place=piece.place,
-                expected=f"one of {', '.join(f'@{each}' for each in ANNOTATIONS)}",
-                nearest=nearest_name(name, ANNOTATIONS),
-            )
+    yield from _unknown_annotation_errors(rule, piece, ANNOTATIONS)
     for name, effect, instead in (("ask", "forbid", "a forbid asks"), ("overrides", "permit", "a permit lifts")):
         if name in rule.node.annotations and rule.effect != effect:
             yield PolicyError(
@@ -390,6 +420,18 @@ def _annotation_errors(rule: PolicyRule, piece: PolicyText) -> Iterator[PolicyEr
                 f"@{name} means nothing on a {rule.effect}",
                 place=piece.place,
                 expected=f"it on a {effect}: only {instead}",
+            )
+
+
+def _unknown_annotation_errors(rule: PolicyRule, piece: PolicyText, known: tuple[str, ...]) -> Iterator[PolicyError]:
+    for name in rule.node.annotations:
+        if name not in known:
+            yield PolicyError(
+                "policy.unknown-annotation",
+                f"there is no annotation @{name}",
+                place=piece.place,
+                expected=f"one of {', '.join(f'@{each}' for each in known)}",
+                nearest=nearest_name(name, known),
             )
 
 

@@ -147,8 +147,13 @@ class EffectHandler(Protocol):
         """Set the seconds of steps that have a limit of their own, by their names without the turns of loops."""
         ...
 
-    def record_note(self, step: str, facts: dict[str, Any]) -> None:
-        """Record what a pattern notes."""
+    @property
+    def is_recorded(self) -> bool:
+        """Whether there is a record, from which the run can be resumed."""
+        ...
+
+    def record_note(self, step: str, facts: dict[str, Any], *, sync: bool = False) -> None:
+        """Record what a pattern notes; with `sync` it is on the disk afterwards, with all that came before it."""
         ...
 
     def recorded_note(self, step: str) -> Mapping[str, Any] | None:
@@ -293,9 +298,14 @@ class LiveEffectHandler:
         self._record.write_later("model-called", step, facts | answer.to_json())
         return answer
 
-    def record_note(self, step: str, facts: dict[str, Any]) -> None:
+    @property
+    def is_recorded(self) -> bool:
+        return self._record.is_enabled
+
+    def record_note(self, step: str, facts: dict[str, Any], *, sync: bool = False) -> None:
         """Record what a pattern notes: names and numbers."""
-        self._record.write_later("note", step, facts)
+        write = partial(self._record.write, sync=True) if sync else self._record.write_later
+        write("note", step, facts)
 
     async def do_once(self, step: str, name: str, work: OnceWork, read: Label, *, repeatable: bool) -> Labelled[Any]:
         self.meter.count_tool_call()

@@ -255,10 +255,14 @@ class ResumingEffectHandler:
     def has_unused(self, path: str) -> bool:
         return self._recorded.has_unused(path)
 
-    def record_note(self, step: str, facts: dict[str, Any]) -> None:
+    @property
+    def is_recorded(self) -> bool:
+        return True
+
+    def record_note(self, step: str, facts: dict[str, Any], *, sync: bool = False) -> None:
         if self._recorded.recorded_note(step) is None:
             if not is_cut_off():
-                self._live.record_note(step, facts)
+                self._live.record_note(step, facts, sync=sync)
             return
         self._recorded.record_note(step, facts)
         self._raise_on_difference()

@@ -293,7 +293,11 @@ class RecordedEffectHandler:
         unused = (self._ended.keys() - self._used) | (self._own_replies - self._used_replies)
         return any(step.startswith(path) for step in unused)
 
-    def record_note(self, step: str, facts: dict[str, Any]) -> None:
+    @property
+    def is_recorded(self) -> bool:
+        return True
+
+    def record_note(self, step: str, facts: dict[str, Any], *, sync: bool = False) -> None:
         """Compare a note of a pattern with the record."""
         # A part that was cut off between two recorded steps may come to a note now that it did not come to then.
         if step in self._notes or not is_cut_off():

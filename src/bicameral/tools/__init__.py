@@ -124,6 +124,13 @@ if TYPE_CHECKING:
         record_problem as record_problem,
     )
     from bicameral.tools._effect_proposals import EffectProposal as EffectProposal
+    from bicameral.tools._interpreter import (
+        Interpreter as Interpreter,
+        ProgramResult as ProgramResult,
+        ProgramRights as ProgramRights,
+        find_interpreter as find_interpreter,
+        interpreter_tool as interpreter_tool,
+    )
     from bicameral.tools._loading import (
         LoadedToolbox as LoadedToolbox,
         installed_toolboxes as installed_toolboxes,
@@ -159,6 +166,7 @@ _LATER = {
     "_confirmed_effects": "DescribedEffect EffectState LapsedEffectWarning confirm_effect effects_file forget_effect "
     "record_problem".split(),
     "_effect_proposals": ("EffectProposal",),
+    "_interpreter": "Interpreter ProgramResult ProgramRights find_interpreter interpreter_tool".split(),
     "_lookup": ("LookupResult", "ToolChain", "find_tools", "lookup_names"),
     "_loading": "LoadedToolbox installed_toolboxes load_file load_installed_toolbox load_toolboxes".split(),
     "_manifest": ("Manifest", "manifest_schema", "parse_manifest", "read_manifest"),

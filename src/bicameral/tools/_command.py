@@ -300,7 +300,7 @@ class ConfinedCommand:
                     f"{name!r} was killed because it printed more than {limits.output_kb:,} kB",
                     fix="Ask for less, or raise `limits.output_kb` in its manifest.",
                 )
-            case "killed" | "stopped":
+            case "killed" | "stopped" | "cpu" | "disk":
                 raise ToolError(
                     "tools.command-killed",
                     f"{name!r} was killed, most likely because it went over its {limits.memory_mb:,} MB of memory",

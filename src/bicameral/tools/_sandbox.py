@@ -34,11 +34,19 @@ _PIPE_CHUNK = 64 * 1024
 _STDERR_TAIL = 16 * 1024
 _START_POLL_SECONDS = 0.5
 """How often a silent command is checked, until it is known to have begun."""
+_WATCH_SECONDS = 0.1
+"""How often what a command has written is looked at, where that is limited."""
+_MAX_ENTRIES = 1_000
+_MAX_OPEN_FILES = 64
+"""Files that were removed while they are open are in no folder, so that there may only be a few of them."""
 _REAP_SECONDS = 30.0
 """The exit itself is known at once, but on a busy machine the supervisor may report it late."""
 
-EndReason = Literal["exited", "not-started", "killed", "timeout", "output", "stopped"]
+EndReason = Literal["exited", "not-started", "killed", "timeout", "output", "stopped", "cpu", "disk"]
 
+
+Watch = Callable[[], EndReason | None]
+"""Looks at something outside of the command again and again; a reason ends it."""
 
 _PF_FORKNOEXEC = 0x40
 """The kernel's flag of a process that was forked and has not executed a program."""
@@ -73,14 +81,48 @@ def is_forked_copy(pid: int) -> bool:
     return bool(int(status[6]) & _PF_FORKNOEXEC)
 
 
+def cpu_seconds(pid: int) -> float:
+    """The processor time that a process has used; 0 if it is gone."""
+    try:
+        status = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(status[11]) + int(status[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def uses_more_disk(folder: Path, limit: int) -> bool:
+    """Whether what is below a folder takes more than `limit` bytes, or has too many entries to say so quickly.
+
+    What cannot be looked into counts as too much: whoever fills the folder could have closed it on purpose.
+    """
+    pending, entries, size = [str(folder)], 0, 0
+    while pending:
+        try:
+            with os.scandir(pending.pop()) as found:
+                for entry in found:
+                    entries += 1
+                    size += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entries > _MAX_ENTRIES or size > limit:
+                        return True
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return True
+    return False
+
+
 class CommandExchange:
     """The pipes of one command: all of stdin goes in, stdout up to a limit and the end of stderr come out."""
 
-    def __init__(self, process: Process, stdin: bytes, *, output: int, stop: int) -> None:
+    def __init__(self, process: Process, stdin: bytes, confinement: Confinement, *, stop: int) -> None:
         self._process = process
         self._stdin = memoryview(stdin)
-        self._limit = output
+        self._limit = confinement.output
         self._stop = stop
+        self._cpu = confinement.cpu
+        self._watch = _disk_watch(confinement)
         self.stdout = bytearray()
         self.stderr = bytearray()
         self._result: Result | None = None
@@ -138,7 +180,10 @@ class CommandExchange:
             if left <= 0:
                 return "timeout"
             # Until the command has begun it is polled: a copy that hangs on a lock sends no event.
-            ready = self._selector.select(left if self._has_begun else min(left, _START_POLL_SECONDS))
+            pause = left if self._has_begun else min(left, _START_POLL_SECONDS)
+            ready = self._selector.select(min(pause, _WATCH_SECONDS) if self._is_watched else pause)
+            if self._is_watched and (breach := self._find_breach()):
+                return breach
             if not ready and not self._has_begun:
                 self._has_begun = self._process.pid is None or has_executed(self._process.pid)
             for key, _ in ready:
@@ -149,6 +194,16 @@ class CommandExchange:
                 if reason := handle():
                     return reason
         return None
+
+    @property
+    def _is_watched(self) -> bool:
+        return self._watch is not None or self._cpu is not None
+
+    def _find_breach(self) -> EndReason | None:
+        pid = self._process.pid
+        if self._cpu is not None and pid is not None and cpu_seconds(pid) >= self._cpu:
+            return "cpu"
+        return None if self._watch is None else self._watch()
 
     def _has_open_streams(self) -> bool:
         registered = self._selector.get_map()
@@ -188,7 +243,8 @@ class CommandExchange:
             if key.data == self._on_exit or key.data == self._write_stdin:
                 self._selector.unregister(key.fileobj)
         # /proc has this only until the process is reaped.
-        never_began = self._process.pid is not None and is_forked_copy(self._process.pid)
+        pid = self._process.pid
+        never_began = pid is not None and is_forked_copy(pid)
         self._result = self._process.wait(_REAP_SECONDS)
         if never_began and self._end_reason()[0] == "killed":
             raise NeverBegan
@@ -227,6 +283,8 @@ _METADATA_CALLS = (
     *("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
 )
 _METADATA_CALLS_X86 = ("chmod", "chown", "lchown", "utime", "utimes", "futimesat")
+_LIMIT_CALLS = ("prlimit64", "setrlimit")
+"""A command with limits of its own must not raise them, which root could."""
 
 _MAX_STARTS = 5
 """How often the start of a command is tried; each failure is rare by itself."""
@@ -249,6 +307,8 @@ class Confinement:
         memory: The limit for all processes of the command together, counted as reserved.
         output: The most that it may print to stdout.
         folder: The working folder.
+        cpu: Seconds of processor time of each process, after which it is killed.
+        disk: What may be written below `folder`, in all and in each file.
 
     Example:
         >>> result = await run_confined(["/usr/bin/wc", "-l", "/data/a.txt"], Confinement(read=(Path("/data/a.txt"),)))
@@ -266,6 +326,8 @@ class Confinement:
     processes: int = 32
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     folder: Path | None = None
+    cpu: int | None = None
+    disk: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +409,8 @@ def run_confined_sync(
     deadline = started + confinement.timeout
     for _ in range(_MAX_STARTS):
         with suppress(NeverBegan), _start_process(argv, confinement) as process:
-            exchange = CommandExchange(process, stdin, output=confinement.output, stop=stop)
+            _limit_process(process, confinement)
+            exchange = CommandExchange(process, stdin, confinement, stop=stop)
             ended, exit_code = exchange.run_to_end(deadline)
             stdout, stderr = bytes(exchange.stdout), bytes(exchange.stderr)
             return CommandResult(ended, exit_code, stdout, stderr, time.monotonic() - started)
@@ -361,9 +424,39 @@ def run_confined_sync(
     )
 
 
+def _limit_process(process: Process, confinement: Confinement) -> None:
+    """Set the limits of the kernel from outside; the command itself cannot change them (`_LIMIT_CALLS`)."""
+    import resource
+
+    limits: dict[int, tuple[int, int]] = {}
+    if confinement.cpu is not None:
+        # A backstop for the watch outside, which says why it kills.
+        limits[resource.RLIMIT_CPU] = (confinement.cpu + 1, confinement.cpu + 1)
+    if confinement.disk is not None:
+        limits[resource.RLIMIT_FSIZE] = (confinement.disk, confinement.disk)
+        limits[resource.RLIMIT_NOFILE] = (_MAX_OPEN_FILES, _MAX_OPEN_FILES)
+    if process.pid is not None:
+        with suppress(ProcessLookupError):
+            for kind, limit in limits.items():
+                resource.prlimit(process.pid, kind, limit)
+
+
+def _disk_watch(confinement: Confinement) -> Watch | None:
+    folder, limit = confinement.folder, confinement.disk
+    if folder is None or limit is None:
+        return None
+    return lambda: "disk" if uses_more_disk(folder, limit) else None
+
+
 def _start_process(argv: Sequence[str], confinement: Confinement) -> Process:
     from sandlock import Sandbox, SandlockError, StdioMode
 
+    limited = confinement.cpu is not None or confinement.disk is not None
+    denied_calls = (
+        *_METADATA_CALLS,
+        *(_METADATA_CALLS_X86 if platform.machine() == "x86_64" else ()),
+        *(_LIMIT_CALLS if limited else ()),
+    )
     system = _SYSTEM_PATHS + (_NETWORK_PATHS if confinement.network else ())
     if confinement.folder is not None and not confinement.folder.is_dir():
         raise ToolError("tools.cannot-start", f"the folder {str(confinement.folder)!r} to start in is not there")
@@ -372,7 +465,7 @@ def _start_process(argv: Sequence[str], confinement: Confinement) -> Process:
             fs_readable=[*filter(os.path.exists, system), *map(str, confinement.read)],
             fs_writable=[*_WRITABLE_DEVICES, *map(str, confinement.write)],
             fs_denied=list(map(str, confinement.denied)),
-            extra_deny_syscalls=_METADATA_CALLS + (_METADATA_CALLS_X86 if platform.machine() == "x86_64" else ()),
+            extra_deny_syscalls=denied_calls,
             net_allow=confinement.network,
             max_memory=confinement.memory,
             max_processes=confinement.processes,

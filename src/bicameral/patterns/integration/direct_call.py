@@ -108,16 +108,21 @@ class DirectCall(Pattern[[Parameters], Any]):
         return await context.run_part("call", partial(self._work, parameters=parameters))
 
     async def _work(self, part: Context, parameters: Parameters) -> Labelled[Any]:
-        request = self._check_request(part, parameters)
+        request = self.check_request(part, parameters)
         if self.privileged and not await part.approve("May this request be sent?", **request.arguments):
             raise RunError("run.refused", f"the call of {self.tool!r} was not approved")
-        return self._shape(part, await self._send(part, request))
+        return await self.send(part, request)
 
     # Check ----------------------------------------------------------------------------------------------------------
 
-    def _check_request(self, part: Context, parameters: Parameters) -> CheckedRequest:
+    def check_request(self, part: Context, parameters: Parameters) -> CheckedRequest:
         """The request, if its parameters have the declared types and pass the check; otherwise nothing is sent."""
-        found, arguments = part.find_tool(self.tool), _arguments_by_name(part, parameters)
+        # Copies: whoever holds the values cannot change what was checked, nor what a person was shown.
+        given = _arguments_by_name(part, parameters)
+        arguments = {
+            name: make_labelled(to_plain(open_labelled(each)), each.label_tree) for name, each in given.items()
+        }
+        found = part.find_tool(self.tool)
         label = join_all((part.read_label, *(each.label for each in arguments.values())))
         values = {name: open_labelled(each) for name, each in arguments.items()}
         try:
@@ -139,13 +144,17 @@ class DirectCall(Pattern[[Parameters], Any]):
                 raise _bad_request_error(self.tool, f"the check failed with {type(error).__name__}") from None
             if problem is not None:
                 raise _bad_request_error(self.tool, problem if label.trusted else "a value is not accepted")
-        hash = fingerprint(to_record([self.tool, sorted(parsed.items())]))[:16]
-        part.note("checked", tool=self.tool, request=hash)
-        return CheckedRequest(found, arguments, hash)
+        request = CheckedRequest(found, arguments, request_hash(found, arguments))
+        part.note("checked", tool=self.tool, request=request.hash[:16])
+        return request
 
     # Send -----------------------------------------------------------------------------------------------------------
 
-    async def _send(self, part: Context, request: CheckedRequest) -> Labelled[Any]:
+    async def send(self, part: Context, request: CheckedRequest) -> Labelled[Any]:
+        """Send a checked request, and return the declared fields of its result."""
+        return self._shape(part, await self._attempt(part, request))
+
+    async def _attempt(self, part: Context, request: CheckedRequest) -> Labelled[Any]:
         breaker = self.breakers.of(self.tool, self.breaker_after)
         log = _AttemptLog(self.tool, breaker)
         self._require_closed(part, breaker)
@@ -193,7 +202,7 @@ class DirectCall(Pattern[[Parameters], Any]):
         place, handler = part.step_name("attempts"), part.shared.handler
         recorded = handler.recorded_note(place)
         codes = log.codes if recorded is None else [str(code) for code in recorded["codes"]]
-        handler.record_note(place, {"request": request.hash, "codes": codes})
+        handler.record_note(place, {"request": request.hash[:16], "codes": codes})
         for number, code in enumerate(codes, 1):
             part.note("attempt", number=number, code=code)
 
@@ -231,6 +240,12 @@ class _AttemptLog:
             self.breaker.record_success()
         else:
             self.breaker.release()
+
+
+def request_hash(tool: Tool, arguments: Mapping[str, Labelled[Any]]) -> str:
+    """A hash of a request: the tool, its declaration and every value."""
+    parsed = parse_arguments(tool, {name: open_labelled(each) for name, each in arguments.items()})
+    return fingerprint(to_record([tool.name, tool.fingerprint, sorted(tool.bind(parsed).items())]))
 
 
 def _arguments_by_name(part: Context, parameters: Parameters) -> Mapping[str, Labelled[Any]]:

@@ -43,7 +43,9 @@ from bicameral.patterns.kernel._conversation import (
 )
 from bicameral.patterns.kernel._guards import (
     CallGuard as CallGuard,
+    CallInterceptor as CallInterceptor,
     GuardQuestions as GuardQuestions,
+    InterceptedCall as InterceptedCall,
     ask_about as ask_about,
     guard_failed_error as guard_failed_error,
 )
@@ -55,6 +57,7 @@ from bicameral.patterns.kernel._pattern import (
     TextPattern as TextPattern,
     ask_responder as ask_responder,
 )
+from bicameral.patterns.kernel._plans import PlanInputs as PlanInputs
 from bicameral.patterns.kernel._questions import ValueCheck as ValueCheck
 from bicameral.patterns.kernel._record import (
     PatternWork as PatternWork,

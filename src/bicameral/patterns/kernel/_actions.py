@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
 
-from bicameral.errors import BicameralError, JournalError, ToolError
+from bicameral.errors import BicameralError, JournalError, RunError, ToolError
 from bicameral.labels import (
     NOTHING,
     TRUSTED_USER,
@@ -29,9 +29,9 @@ from bicameral.patterns._outcome import ModelCallEvent, ToolCallEvent
 from bicameral.patterns.kernel._conversation import UNKNOWN_TOOL, Role, RoleConversation, unlabelled_value_label
 from bicameral.patterns.kernel._state import ContextState
 from bicameral.patterns.strategies import ModelTurn, ToolConversation, parse_arguments
-from bicameral.plans import labels_after_call
-from bicameral.runs import PendingCall, UntrustedPart, label_tree_json
-from bicameral.types import to_plain, value_from_json, value_to_json
+from bicameral.plans import labels_after_ask, labels_after_call
+from bicameral.runs import PendingCall, StepLabels, UntrustedPart, label_tree_json
+from bicameral.types import Type, to_plain, value_from_json, value_to_json
 
 if TYPE_CHECKING:
     from bicameral.patterns.kernel._context import Context
@@ -181,6 +181,24 @@ class Actions(ContextState):
         )
         return await self.shared.call_gate.ask_person(call)
 
+    async def ask_person(
+        self, question: LiteralString, *, wanted: Type, about: Sequence[Labelled[Any]] = ()
+    ) -> Labelled[Any]:
+        """What a person replies to a question of the program, as a value of this type.
+
+        Whatever they were shown before (`about`) may have decided what they reply, so the reply has its label. Where
+        the run may wait, it waits without a process until there is a reply; with nobody to ask, it fails.
+
+        Example:
+            >>> reason = await context.ask_person("Why should it not go out?", wanted=STR, about=[draft])
+        """
+        self.life.require()
+        step = self.step_name("question")
+        shown = join_all((self.read_label, *(each.label for each in about)))
+        label = labels_after_ask(shown, step, self.read_label)
+        labels = StepLabels({"question": shown}, self.read_label, lambda _: label)
+        return make_labelled(await self.shared.handler.ask(step, question, wanted, labels), label)
+
     async def once(
         self, name: LiteralString, work: Callable[[], Awaitable[Labelled[T]]], *, repeatable: bool = False
     ) -> Labelled[T]:
@@ -201,6 +219,8 @@ class Actions(ContextState):
         """
         self.life.require()
         step = f"{self.place}once {self.numbers.next('once')}"
+        for interceptor in self.interceptors:
+            await interceptor.admit_work(cast("Context", self), step, name)
         done = await self.shared.handler.do_once(step, name, work, self.read_label, repeatable=repeatable)
         return done.with_label(self.read_label)
 
@@ -223,3 +243,24 @@ class Actions(ContextState):
         self.shared.handler.record_note(place, dict(recorded))
         value = cast("T", value_from_json(recorded["value"]))
         return make_labelled(value, label_tree_from_json(recorded["shade"])).with_label(self.read_label)
+
+    def save(self, what: LiteralString, **facts: str | float | bool) -> Mapping[str, Any]:
+        """Save the state of the run: everything that was recorded so far is on the disk, and these facts with it.
+
+        Whoever resumes or replays the run gets the facts that were saved then. A run without a record fails here.
+
+        Example:
+            >>> asked = context.save("question", at=time.time())["at"]
+        """
+        self.life.require()
+        handler = self.shared.handler
+        if not handler.is_recorded:
+            raise RunError(
+                "pattern.no-record",
+                "the state cannot be saved: this run has no record",
+                expected="a runtime with a journal in a file or in a database",
+            )
+        place = self.step_name("save")
+        saved = handler.recorded_note(place) or {"saved": what, **facts}
+        handler.record_note(place, dict(saved), sync=True)
+        return saved

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from bicameral.errors import BicameralError, BindError, LabelError, PlanError
+from bicameral.boundary import HandleContent
+from bicameral.errors import BicameralError, BindError, LabelError, PlanError, RunError
 from bicameral.journal import dumps
 from bicameral.labels import (
     NOTHING,
@@ -26,6 +27,7 @@ from bicameral.labels import (
     join_all,
     make_labelled,
     open_labelled,
+    vouched_value,
 )
 from bicameral.limits import QUARANTINED_ROLES, collect_charges
 from bicameral.models import ModelReply, Usage
@@ -48,6 +50,7 @@ from bicameral.runs import (
 )
 from bicameral.telemetry import span
 from bicameral.tools import Tool
+from bicameral.types import Type, mismatch, to_plain, type_to_json
 
 if TYPE_CHECKING:
     from bicameral.planning import Intent
@@ -56,17 +59,60 @@ PLANNER = "planner"
 """Who writes plans, in the trace and in the record."""
 
 
+@dataclass(frozen=True, slots=True)
+class PlanInputs:
+    """Values that a plan may use and its planner does not read: they are read once the plan is written.
+
+    So nothing that was read decides whether a planner is asked, or what.
+
+    Args:
+        types: Their types, by the names of variables. The planner reads both, so they are the program's own.
+        label: The label of the texts that they are read from; the plan is checked with it.
+        read: Returns the values.
+    """
+
+    types: Mapping[str, Type]
+    label: Label
+    read: Callable[[], Awaitable[Mapping[str, Labelled[Any]]]]
+
+    def __post_init__(self) -> None:
+        for name, type_ in self.types.items():
+            # Untrusted text must not come to the planner as the name of a variable or of a field.
+            vouched_value([name, type_to_json(type_)])
+            if not name.isidentifier():
+                raise RunError("pattern.bad-input", "a variable of a plan has no name", expected="an identifier")
+
+    def announced(self) -> dict[str, HandleContent]:
+        """The variables before there are values: what the plan is written and checked with."""
+        label = join(self.label, UNKNOWN)
+        return {name: HandleContent(None, type_, label) for name, type_ in self.types.items()}
+
+    async def variables(self) -> dict[str, HandleContent]:
+        """The variables with their values."""
+        values = await self.read()
+        found: dict[str, HandleContent] = {}
+        for name, type_ in self.types.items():
+            if name not in values or mismatch(open_labelled(values[name]), type_) is not None:
+                raise RunError("pattern.bad-input", f"{name} is not of its type", expected=str(type_))
+            found[name] = HandleContent(to_plain(open_labelled(values[name])), type_, values[name].label_tree)
+        return found
+
+
 class Plans(ContextState):
     """What a context does with checked plans."""
 
     __slots__ = ()
 
-    async def plan(self, request: Labelled[str]) -> Labelled[Any]:
+    async def plan(self, request: Labelled[str], inputs: PlanInputs | None = None) -> Labelled[Any]:
         """The answer of a checked plan for a request, planned and run with the tools that can be called here.
 
         The request must be trusted, and so must be everything that was opened here: a plan comes from trusted text
         alone. Policy checks the plan before it runs, and every call while it runs, with the guards of this context.
         What a request leaves open is an error: nobody is asked before there is a plan.
+
+        Args:
+            request: What is wanted.
+            inputs: Values that the plan may use, whose names and types alone the planner reads.
 
         Example:
             >>> lines = await context.plan(program_text("Count the lines of notes.txt"))
@@ -81,18 +127,22 @@ class Plans(ContextState):
                 fix="Ask for the plan before anything untrusted is read, and give it what was read as the result.",
             )
         step = self.step_name("plan")
-        start = StartState(read=label, written=dict(self.shared.places))
+        start = StartState({} if inputs is None else inputs.announced(), dict(self.shared.places), label)
         with span("part", step, {"bicameral.step": step}):
             written = await self._write_plan(request, label, step, start)
             for doubt in written.doubts:
                 self.note("plan-doubt", code=doubt.code)
+            if inputs is not None:
+                start = replace(start, variables=await inputs.variables())
             return await self._run_plan(written, step, start)
 
     async def _write_plan(self, request: Labelled[str], label: Label, step: str, start: StartState) -> _WrittenPlan:
         """The plan for a request, from the planner or from the record."""
         services, registry = self._plan_services, self.registry
         text = open_labelled(request)
-        told = [text, {tool.name: tool.fingerprint for tool in registry}]
+        told: list[Any] = [text, {tool.name: tool.fingerprint for tool in registry}]
+        if start.variables:
+            told.append({name: type_to_json(each) for name, each in start.types.items()})
         facts: dict[str, Any] = {
             "asked": PLANNER,
             "at": self.path,

@@ -48,6 +48,10 @@ if TYPE_CHECKING:
     from bicameral.policy import Policy
 
 
+RESTORED_FROM = "restored_from"
+"""In the first event of a run that goes on from a checkpoint of a damaged one: the id of that run."""
+
+
 @dataclass(frozen=True, slots=True)
 class PatternWork:
     """A pattern with its arguments."""
@@ -254,7 +258,9 @@ async def _resume(
         run,
         runtime.registry,
         make,
-        decider=run_decider(runtime.policy, careful=bool(first.body.get("careful"))),
+        decider=run_decider(
+            runtime.policy, careful=bool(first.body.get("careful")), restored=RESTORED_FROM in first.body
+        ),
         told={"bicameral.pattern": work.pattern.id},
         leaving=leaving,
         observer=runtime.observer,

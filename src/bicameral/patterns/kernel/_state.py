@@ -27,7 +27,7 @@ from bicameral.limits import Limits, Meter
 from bicameral.patterns._outcome import NoteEvent, TraceEvent
 from bicameral.patterns._prompt_marker import PromptMarker
 from bicameral.patterns.kernel._conversation import UNKNOWN_TOOL, PromptText, Role, part_label, part_text
-from bicameral.patterns.kernel._guards import CallGuard, GuardedCallGate
+from bicameral.patterns.kernel._guards import CallGuard, CallInterceptor, GuardedCallGate
 from bicameral.patterns.strategies import ConversationObserver, ModelPair, RequestPlanner
 from bicameral.policy import Policy
 from bicameral.runs import CallGate, Decider, EffectHandler
@@ -130,6 +130,7 @@ class ContextState:
     prompt_heads: tuple[PromptText, ...] = ()
     """The beginning of every prompt, before the setup of the role."""
     guards: tuple[CallGuard, ...] = ()
+    interceptors: tuple[CallInterceptor, ...] = ()
     last_model: str = ""
     """The model that replied last here."""
     marker: PromptMarker | None = None
@@ -194,6 +195,10 @@ class ContextState:
     def add_guard(self, guard: CallGuard) -> None:
         """Check every call with this guard from now on, here and in parts and conversations; this cannot be undone."""
         self.guards = (*self.guards, guard)
+
+    def add_interceptor(self, interceptor: CallInterceptor) -> None:
+        """Let this decide about every call from now on, as `add_guard`; this cannot be undone."""
+        self.interceptors = (*self.interceptors, interceptor)
 
     @property
     def call_gate(self) -> GuardedCallGate:

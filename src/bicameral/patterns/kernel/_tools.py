@@ -15,6 +15,7 @@ from bicameral.labels import UNKNOWN, LabelTree, join_all, listen_for_escapes, m
 from bicameral.limits import STRATEGY, Limits, Meter, meters_in_force
 from bicameral.patterns.kernel._codec import fingerprint, to_record
 from bicameral.patterns.kernel._context import Context
+from bicameral.patterns.kernel._guards import guards_around
 from bicameral.patterns.kernel._pattern import TextPattern
 from bicameral.patterns.kernel._record import replace_rule
 from bicameral.patterns.kernel._state import PlanServices, SharedState
@@ -141,7 +142,16 @@ class _PatternRunner(PartOfRun):
             audience=runtime.audience,
             plans=PlanServices(runtime.planner, runtime.policy, decider, runtime.caps),
         )
-        context = Context(shared, meter, f"{self.name}/", f"{part.step}/", own_read_label=part.control)
+        guards, interceptors = guards_around()
+        context = Context(
+            shared,
+            meter,
+            f"{self.name}/",
+            f"{part.step}/",
+            own_read_label=part.control,
+            guards=guards,
+            interceptors=interceptors,
+        )
         try:
             async with meter.running():
                 with listen_for_escapes(shared.note_escape):
