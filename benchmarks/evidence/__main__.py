@@ -32,7 +32,7 @@ def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--only", nargs="+", choices=PATTERNS, default=list(PATTERNS), help="these patterns alone")
     parser.add_argument("--model", choices=MODELS, action="append", help="this model alone; may be given several times")
-    parser.add_argument("--limit", type=int, metavar="N", help="every case up to so many, spread over all of them")
+    parser.add_argument("--limit", type=int, metavar="N", help="so many cases, of every category")
     add_shard_arguments(parser)
     return parser.parse_args(words)
 

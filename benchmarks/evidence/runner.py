@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from math import gcd
 from typing import Any, TypeVar
 
 from bicameral.limits import strategy_limits
@@ -46,7 +47,10 @@ async def measure(
 
 def _choose(cases: Sequence[Item], limit: int | None, shard: Shard | None) -> Sequence[Item]:
     if limit is not None and limit < len(cases):
-        cases = [cases[len(cases) * number // limit] for number in range(limit)]
+        # Categories take turns, so every N-th case would be of one of them. A step that has no divisor in common with
+        # the number of cases goes through all of them in turn.
+        step = next(each for each in range(round(0.618 * len(cases)), len(cases)) if gcd(each, len(cases)) == 1)
+        cases = [cases[number] for number in sorted(step * each % len(cases) for each in range(limit))]
     return shard.take(cases) if shard else cases
 
 

@@ -16,7 +16,11 @@ from bicameral.patterns.kernel import Pattern, Role
 from bicameral.patterns.orchestration.orchestrator_workers import ORCHESTRATOR, WorkerSpec
 from bicameral.patterns.reasoning.react import AGENT
 from bicameral.patterns.reasoning.rewoo import PLANNER
+from bicameral.patterns.reliability.degradation import GracefulDegradation, TemplatePath
 from bicameral.patterns.reliability.guardrails import length_guard
+from bicameral.patterns.reliability.injection_shield import InjectionShield, SpanMarker
+from bicameral.patterns.reliability.schema_validation import HOST as VALIDATED_HOST, FailExit, SchemaValidation
+from bicameral.patterns.reliability.tool_budget import ToolBudget
 from bicameral.patterns.signal.few_shot import Pair, Pool, render_pairs
 from bicameral.patterns.signal.output_template import HOST as FORM_HOST
 from bicameral.patterns.strategies import list_tools
@@ -122,6 +126,7 @@ _NESTED_WORKERS = (
     WorkerSpec("library", "knows when the library is open", Parallelization.sections({"day": _LIBRARY})),
     WorkerSpec("museum", "knows when the museum is open", Parallelization.sections({"day": _MUSEUM})),
 )
+_NO_ANSWER = TemplatePath("This cannot be looked up now.")
 _BRIEF = (
     "Objective: Which day is the library closed?\nContext: none\nForm: one sentence\nLimits: library only\nTools: none"
 )
@@ -142,11 +147,20 @@ _TICKET: Sizes = {
     "Host.setup": f"{FORM_HOST.setup}\n\nFields:\n- kind ('bug' or 'question' or 'praise')\n- sender (str)",
     "output": 16,
 }
+_VALIDATED_TICKET: Sizes = {
+    "Host.setup": f"{VALIDATED_HOST.setup}\n\nFields:\n- kind ('bug' or 'question' or 'praise')\n- sender (str)",
+    "output": 16,
+}
 _COUNT: Sizes = {"Host.setup": f"{FORM_HOST.setup}\n\nFields:\n- city (str)\n- people (int)", "output": 16}
 _DAYS: Sizes = {"Host.setup": f"{FORM_HOST.setup}\n\nFields:\n- library (str)\n- museum (str)", "output": 16}
 _WORD: Sizes = {"output": 3}
 _SENTENCE: Sizes = {"output": 10}
 _EXAMPLES: Sizes = {"example": render_pairs(_POOL.pairs[-1:]), "output": 6}
+# The words that a shield puts before every prompt inside of it; its marks are random, and always as long as these.
+_SHIELD_HEAD = SpanMarker("0" * 32, "delimit", 0.9, 0.5, _MAIL, lambda what, **facts: None).convention
+_SHIELDED_MAIL_SIZES: Mapping[str, Sizes] = {
+    f"parts.{name}": {"setup": f"{_SHIELD_HEAD}\n\n{role.setup}", "output": 3} for name, role in _MAIL_PARTS.items()
+}
 _MAIL_SIZES: Mapping[str, Sizes] = {f"parts.{name}": _WORD for name in _MAIL_PARTS}
 _ORCHESTRATION: Sizes = {
     "Orchestrator.setup": f"{ORCHESTRATOR.setup}\n\nAt most 2 sub-tasks. The workers:\n"
@@ -282,6 +296,24 @@ COMPOSITIONS: Sequence[ComposedCase] = (
         lambda: _guarded(Parallelization.sections({"customer": ReAct(max_steps=4), "topic": FewShot(_POOL)})),
         _ORDER,
         {"inner": {"input": _ORDER}, "inner.parts.customer": _REACT, "inner.parts.topic": _EXAMPLES},
+    ),
+    ComposedCase(
+        "a lookup within a budget of tools, then a form",
+        lambda: ToolBudget(ReWOO()) | OutputTemplate.of(Count),
+        _CITY,
+        {"": {"input": _CITY}, "steps[0].inner": _REWOO, "steps[1]": _COUNT},
+    ),
+    ComposedCase(
+        "shielded questions at once, then a validated form",
+        lambda: InjectionShield(_mail_parts()) | SchemaValidation.of(Ticket, FailExit()),
+        _MAIL,
+        {"": {"input": _MAIL}, **_below("steps[0].inner", _SHIELDED_MAIL_SIZES), "steps[1]": _VALIDATED_TICKET},
+    ),
+    ComposedCase(
+        "a guarded lookup with a fixed answer behind it",
+        lambda: GracefulDegradation(_guarded(ReWOO()), ("models",), {"models": _NO_ANSWER}, _NO_ANSWER),
+        _CITY,
+        {"": {"input": _CITY}, "main.inner": _REWOO},
     ),
 )
 """At least twelve, up to three deep."""

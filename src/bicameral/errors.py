@@ -227,7 +227,7 @@ def require_extra(extra: str, *packages: str, error: type[BicameralError], code:
 
 
 def describe_error(error: BaseException) -> str:
-    """An error of foreign code in one line: its class and its message, if it has one, cut to a length."""
+    """An error of foreign code in one line: its class and its message, if it has one, cut in the middle."""
     try:
         # Masked before the cut, since half a secret is not recognised.
         message = mask(str.__str__(str(error)))
@@ -235,5 +235,6 @@ def describe_error(error: BaseException) -> str:
         message = ""
     name = type(error).__name__[:100]
     if len(message) > MAX_DESCRIPTION:
-        message = f"{message[:MAX_DESCRIPTION]}…"
+        # What wraps an error stands before it; the cause often comes last.
+        message = f"{message[: MAX_DESCRIPTION // 2]}…{message[-(MAX_DESCRIPTION // 2) :]}"
     return f"{name}: {message}" if message else name

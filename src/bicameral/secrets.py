@@ -22,6 +22,18 @@ MIN_SECRET_LENGTH = 8
 
 _NOT_IN_NAMES = re.compile(r"[^\w.:/@+-]+", re.ASCII)
 
+_SECRETS = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
+    r"|\bgh[pousr]_[A-Za-z0-9]{36,}"
+    r"|\bxox[abeprs]-[A-Za-z0-9-]{10,}"
+    r"|\bsk-[A-Za-z0-9_-]{20,}"
+    r"|\bAIza[0-9A-Za-z_-]{35}"
+    r"|\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"
+    r"|\b[Bb]earer [A-Za-z0-9._~+/-]{20,}=*"
+)
+_CARD = re.compile(r"(?<![\d-])\d(?:[ -]?\d){12,18}(?![\d-])")
+
 _lock = Lock()
 _secret_names: dict[str, str] = {}
 """Every form of every secret, with the secret's name; the longest first."""
@@ -95,6 +107,18 @@ def mask(text: str) -> str:
             if form in text:
                 text = text.replace(form, f"[secret {name}]")
     return text
+
+
+def redact_secrets(text: str, instead: str) -> str:
+    """The text without what is known as a secret or has the form of one: keys, tokens, and numbers of cards."""
+    return _CARD.sub(lambda match: instead if _is_card(match[0]) else match[0], _SECRETS.sub(instead, mask(text)))
+
+
+def _is_card(number: str) -> bool:
+    """Whether the number passes the Luhn check, as every card number does."""
+    digits = [int(each) for each in number if each.isdigit()]
+    doubled = [digit * 2 - 9 * (digit > 4) for digit in digits[-2::-2]]
+    return (sum(digits[::-2]) + sum(doubled)) % 10 == 0
 
 
 def mask_json(text: str) -> str:

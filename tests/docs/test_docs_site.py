@@ -78,7 +78,8 @@ def test_repeated_headings_have_no_anchor_that_both_readers_know(tmp_path: Path)
 
 def test_every_page_has_a_question_in_the_navigation_and_a_link_on_the_first_page() -> None:
     text = (DOCS / "index.md").read_text(encoding="utf-8")
-    pages = [page for page in navigation() if page != "index.md"]
+    # The pages of the patterns are generated, and listed on a page of their own.
+    pages = [page for page in navigation() if page != "index.md" and not re.match(r"patterns/\w+\d", page)]
     assert [page for page in pages if f"]({page})" not in text] == []
     sections = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
     questions = [

@@ -291,6 +291,58 @@ def test_a_pool_ships_only_if_it_beats_no_examples() -> None:
     assert not compared(answering("hm", "bug")).ships
 
 
+@holds("S2.1")
+@pytest.mark.parametrize("many", [1, MAX_PAIRS, 257, -1])
+def test_many_pairs_are_more_than_few_and_have_a_limit(many: int) -> None:
+    with pytest.raises(CatalogError, match=r"pattern\.bad-knob"):
+        FewShot(Pool("mail", more("bug", 300)), many_shot=many)
+
+
+def test_a_pool_with_too_few_pairs_for_many_is_refused() -> None:
+    with pytest.raises(CatalogError, match=r"pattern\.bad-pool"):
+        FewShot(Pool("mail", more("bug", 20)), many_shot=21)
+
+
+@holds("S2.1", "S2.3")
+@pytest.mark.parametrize("mode", ["static", "dynamic"])
+def test_many_shot_shows_as_many_pairs_as_were_declared(mode: Any) -> None:
+    there = table(["bug"])
+    asked(there, "zzz yyy", Pool("mail", more("bug", 20)), many_shot=12, mode=mode)
+    assert there.privileged.prompts[0].count("<example>") == 12
+
+
+def many_cases(count: int) -> list[Case[str, str]]:
+    return [Case(f"h{number}", f"A message number {number}, of its own.", "bug") for number in range(count)]
+
+
+@holds("S2.8")
+def test_many_pairs_ship_only_if_chance_does_not_explain_the_gain() -> None:
+    sorting = FewShot(Pool("mail", more("bug", 12)), many_shot=10)
+    few, enough = (
+        asyncio.run(sorting.compare(table(answering("bug", "hm")).desk, many_cases(count))) for count in (2, 8)
+    )
+    assert (few.compared.difference, few.ships, enough.ships) == (1.0, False, True)
+    sorting.require_better(enough)
+    with pytest.raises(CatalogError, match="does not beat"):
+        sorting.require_better(few)
+
+
+@holds("S2.8")
+def test_what_was_measured_is_what_ships() -> None:
+    pool = Pool("mail", more("bug", 12))
+    measured = asyncio.run(FewShot(pool).compare(table(answering("bug", "hm")).desk, HELD))
+    FewShot(pool).require_better(measured)
+    others = (
+        FewShot(pool, k=4),
+        FewShot(pool, mode="dynamic"),
+        FewShot(pool, many_shot=9),
+        FewShot(Pool("mail", more("bug", 11))),
+    )
+    for other in others:
+        with pytest.raises(CatalogError, match="another block was measured"):
+            other.require_better(measured)
+
+
 def test_a_check_of_ones_own_is_given_the_reply_and_nothing_else() -> None:
     seen: list[str] = []
 

@@ -267,3 +267,17 @@ def test_a_replay_sends_the_same_prompts(tmp_path: Path) -> None:
         registry = there.desk.registry
         replayed = asyncio.run(replay_run(journal, outcome.run, registry, Policy((), registry)))
     assert replayed.identical
+
+
+@holds("V6.1")
+def test_a_long_conversation_keeps_the_marks_of_every_span() -> None:
+    """Elsewhere its oldest steps are shortened, which would cut off the end of a mark."""
+    read = [ToolCall(f"r{number}", "read_page", {"name": f"page {number}"}) for number in range(4)]
+    script: list[Any] = [*([each] for each in read), "done"]
+    there, outcome = shielded(
+        ReAct(history_tokens=500), script, program_text(TASK), world=World(page="The hotel has 48 rooms. " * 60)
+    )
+    assert isinstance(outcome, Answered), outcome
+    prompt = there.quarantined.prompts[-1]
+    assert len(FENCE.findall(prompt)) == 4
+    assert "48 rooms" not in FENCE.sub("", prompt)

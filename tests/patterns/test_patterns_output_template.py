@@ -10,7 +10,9 @@ import pytest
 from patterns_models import performed
 from patterns_world import HOSTILE, Table, answered, table
 
-from bicameral.errors import CatalogError
+from bicameral.boundary import parse_reply
+from bicameral.errors import CatalogError, LabelError
+from bicameral.labels import open_labelled
 from bicameral.models import LocalProvider
 from bicameral.patterns import GaveUp, OutputTemplate, from_user, program_text, untrusted_value
 from bicameral.patterns.kernel import NoteEvent
@@ -100,6 +102,74 @@ def test_the_repair_sees_the_reply_and_the_form_and_not_the_task() -> None:
     assert WRONG["words"] in prompt
     assert "- payer (" in prompt
     assert "Ada owes 40." not in prompt
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [("a number as text", "amount"), ("a field more", "a field that the form"), ("cut off", "not JSON")],
+)
+def test_the_repair_sees_what_the_parser_says(wrong: str, why: str) -> None:
+    there = table([WRONG[wrong], GOOD])
+    ran(there)
+    _, _, told = there.privileged.prompts[1].partition("What is wrong: ")
+    with pytest.raises(ValueError, match=why) as caught:
+        parse_reply(WRONG[wrong], BILL.wanted)
+    assert told == str(caught.value)
+
+
+# A skeleton ---------------------------------------------------------------------------------------------------------
+
+SKELETON = "Dear {payer}, {amount} euros are {state}. {{Note}}: {note}"
+
+
+@holds("S6.1")
+def test_a_skeleton_is_shown_and_filled_in_by_code() -> None:
+    letter = OutputTemplate.of(Bill, skeleton=SKELETON)
+    there = table([GOOD])
+    outcome = answered(ran(there, letter))
+    assert outcome.value == VALUE
+    assert SKELETON in there.privileged.asked[0].messages[0].text
+    text = letter.render(outcome.labelled)
+    assert text.label.trusted
+    assert open_labelled(text) == "Dear Ada, 40 euros are open. {Note}: -"
+
+
+def test_a_value_is_no_part_of_the_skeleton_and_the_text_has_its_label() -> None:
+    letter = OutputTemplate.of(Bill, skeleton=SKELETON)
+    there = table([], [GOOD.replace("Ada", "{amount} {payer.__class__}")])
+    outcome = answered(ran(there, letter, untrusted_value(HOSTILE, "mail")))
+    text = letter.render(outcome.labelled)
+    assert not text.label.trusted
+    assert open_labelled(text) == "Dear {amount} {payer.__class__}, 40 euros are open. {Note}: -"
+
+
+@holds("S6.1")
+@pytest.mark.parametrize(
+    "skeleton",
+    [
+        "Dear {payer}.",
+        f"{SKELETON} {{more}}",
+        SKELETON.replace("{amount}", "{amount:>9}"),
+        SKELETON.replace("{amount}", "{amount!r}"),
+        SKELETON.replace("{payer}", "{payer.name}"),
+        SKELETON.replace("{payer}", "{}"),
+        "{payer",
+    ],
+)
+def test_a_skeleton_has_the_fields_of_the_form_and_nothing_else(skeleton: str) -> None:
+    with pytest.raises(CatalogError, match=r"pattern\.bad-skeleton"):
+        OutputTemplate.of(Bill, skeleton=skeleton)
+
+
+def test_without_a_skeleton_there_is_no_text() -> None:
+    with pytest.raises(CatalogError, match=r"pattern\.bad-skeleton"):
+        BILL.render(answered(ran(table([GOOD]))).labelled)
+
+
+def test_what_a_stranger_wrote_is_no_skeleton() -> None:
+    stranger = answered(ran(table([], [GOOD.replace("Ada", SKELETON)]), task=untrusted_value(HOSTILE, "mail")))
+    with pytest.raises(LabelError):
+        OutputTemplate.of(Bill, skeleton=stranger.value["payer"])
 
 
 def test_a_strangers_text_is_filled_in_and_repaired_in_quarantine() -> None:

@@ -12,12 +12,13 @@ import pytest
 from patterns_models import performed
 from patterns_world import EVE, HOSTILE, Table, World, answered, table
 
-from bicameral.errors import BicameralError
+from bicameral.errors import BicameralError, CatalogError
 from bicameral.limits import Limits, strategy_limits
 from bicameral.models import LocalProvider, ModelRequest, ScriptedProvider, ToolCall
-from bicameral.patterns import Exhausted, GaveUp, program_text, untrusted_value
+from bicameral.patterns import Exhausted, GaveUp, Role, program_text, untrusted_value
 from bicameral.patterns.kernel import NoteEvent
-from bicameral.patterns.reasoning.react import ReAct
+from bicameral.patterns.reasoning.react import PARTIAL, ReAct
+from bicameral.patterns.signal.zero_shot import ZeroShot
 from bicameral.patterns.strategies import ModelPair, Runtime
 from bicameral.policy import Policy
 from bicameral.runs import Answers, ApprovalQuestion
@@ -270,6 +271,109 @@ def test_the_record_only_grows_and_keeps_the_goal() -> None:
         assert after[: len(before)] == before
         assert len(after) > len(before)
     assert all(messages[1].text == "How many?" for messages in shown)
+
+
+# A long way ---------------------------------------------------------------------------------------------------------
+
+
+def sums(count: int) -> list[list[ToolCall]]:
+    return [[call("add", a=1, b=number)] for number in range(count)]
+
+
+def test_the_question_is_repeated_on_a_long_way() -> None:
+    there = table([*sums(5), "15"])
+    answered(ran(there, ReAct(restate_every=2)))
+    last = [request.messages[-1].text for request in there.privileged.asked]
+    assert [text == "The question is still: How many?" for text in last] == [False, False, True, False, True, False]
+    there = table([*sums(5), "15"])
+    answered(ran(there, ReAct(restate_every=0)))
+    assert not any("still" in prompt for prompt in there.privileged.prompts)
+
+
+@holds("R4.5")
+def test_a_long_result_is_cut_and_says_so_and_a_short_one_is_not() -> None:
+    there = table([[READ]], ["done"], world=World(page="word " * 400))
+    outcome = answered(ran(there, ReAct(result_tokens=50)))
+    told = there.quarantined.asked[0].messages[-1].text
+    assert told == "word " * 49 + "word\n… (1,750 more characters are not shown)"
+    # What is not shown of a page does not make it the program's own.
+    assert not outcome.label.trusted
+    there = table([[READ]], ["done"], world=World(page="word " * 50))
+    ran(there, ReAct(result_tokens=50))
+    assert there.quarantined.asked[0].messages[-1].text == "word " * 50
+
+
+@holds("R4.5")
+def test_in_a_long_record_the_oldest_steps_are_shortened_and_the_goal_and_the_newest_stay() -> None:
+    @tool(effect="read", outbound=False, origins=Origin("system"), purpose={"name": "selects"})
+    def chapter(name: str) -> str:
+        """A chapter of the manual."""
+        return f"begin {name} " + "text " * 200 + f"end {name}"
+
+    calls = [[call("chapter", name=f"c{number}")] for number in range(5)]
+    there = table([*calls, "done"], tools=[chapter])
+    answered(ran(there, ReAct(history_tokens=500)))
+    messages = there.privileged.asked[-1].messages
+    assert messages[1].text == "How many?"
+    assert "end c4" in messages[-1].text
+    prompt = there.privileged.prompts[-1]
+    assert ("begin c3" in prompt, "end c3" in prompt) == (True, False)
+    whole = table([*calls, "done"], tools=[chapter])
+    answered(ran(whole))
+    assert "end c0" in whole.privileged.prompts[-1]
+
+
+# What was found by the last step ------------------------------------------------------------------------------------
+
+
+@holds("R4.4")
+def test_at_the_bound_it_tells_what_it_has_found_and_says_that_this_is_partial() -> None:
+    there = table([[GHENT], [BRUGES], "Ghent has 270,473 people; Leuven is missing."])
+    outcome = answered(ran(there, ReAct(max_steps=3, at_bound="partial")))
+    assert outcome.value == f"{PARTIAL}Ghent has 270,473 people; Leuven is missing."
+    assert outcome.partial
+    assert (len(outcome.model_calls), len(outcome.tool_calls)) == (3, 2)
+    assert [bool(request.tools) for request in there.privileged.asked] == [True, True, False]
+
+
+def test_an_answer_before_the_bound_is_not_partial() -> None:
+    outcome = answered(ran(table([[GHENT], "270,473 people."]), ReAct(max_steps=3, at_bound="partial")))
+    assert (outcome.value, outcome.partial) == ("270,473 people.", False)
+
+
+def test_without_anything_found_there_is_no_partial_answer() -> None:
+    nowhere = [[call("population", city=name)] for name in ("A", "B", "C")]
+    outcome = ran(table([*nowhere, "I made this up."]), ReAct(max_steps=3, at_bound="partial"))
+    assert isinstance(outcome, Exhausted)
+    assert not outcome.partial
+
+
+def test_a_page_cannot_use_the_last_step_for_a_call() -> None:
+    there = table([[READ]], [[SEND]], world=World())
+    outcome = answered(ran(there, ReAct(max_steps=2, at_bound="partial")))
+    assert there.world.done == []
+    assert (outcome.partial, outcome.label.trusted) == (True, False)
+    assert len(there.privileged.asked) == 1
+
+
+def test_a_partial_answer_inside_of_another_pattern_is_seen_from_outside() -> None:
+    there = table([[GHENT], "270,473 so far.", "Ghent is large."])
+    asking = ReAct(max_steps=2, at_bound="partial") | ZeroShot(Role("Writer", "Write it nicely."))
+    outcome = answered(asyncio.run(asking.run(there.desk, program_text("How many?"))))
+    assert outcome.partial
+    assert PARTIAL in there.privileged.prompts[-1]
+
+
+def test_knobs_are_kept_in_bounds() -> None:
+    wrong: list[dict[str, Any]] = [
+        {"restate_every": -1},
+        {"result_tokens": 49},
+        {"history_tokens": 0},
+        {"at_bound": "guess"},
+    ]
+    for knobs in wrong:
+        with pytest.raises(CatalogError, match=r"pattern\.bad-knob"):
+            ReAct(**knobs)
 
 
 @holds("R4.4")

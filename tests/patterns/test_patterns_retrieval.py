@@ -103,6 +103,45 @@ def test_without_any_passage_nobody_is_asked() -> None:
     assert not there.privileged.asked
 
 
+@holds("K1.4")
+def test_below_the_floor_nothing_is_found_and_nobody_is_asked() -> None:
+    index = index_of(HOTELS, LEAVE)
+    there = table(["never"])
+    outcome = answered(asked(there, index, program_text("Who won the football match?"), min_score=0.2))
+    assert outcome.value["covered"] is False
+    assert not there.privileged.asked
+    assert [each.facts for each in outcome.trace if isinstance(each, NoteEvent) and each.what == "below-floor"] == [
+        {"passages": 2}
+    ]
+    there = table([answer(("Up to 190 euros.", citation(index, "travel.md")))])
+    assert answered(asked(there, index, min_score=0.2)).value["covered"] is True
+    assert "28 days" not in there.privileged.prompts[0]
+
+
+def test_that_nothing_is_above_the_floor_has_the_label_of_all_that_was_searched() -> None:
+    page = TextDocument("page", HOSTILE, WEB)
+    outcome = answered(asked(table(), index_of(HOTELS, page), program_text("Who won the match?"), min_score=0.9))
+    assert outcome.value["covered"] is False
+    assert not outcome.label.trusted
+
+
+def test_a_reranker_is_given_nothing_below_the_floor_and_cannot_bring_it_back() -> None:
+    index = index_of(HOTELS, LEAVE)
+    every = index.search("holidays hotel Oslo", 50).chunks
+    seen: list[int] = []
+
+    def rerank(_: str, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
+        seen.append(len(chunks))
+        return every
+
+    outcome = asked(table(["never"]), index, min_score=0.2, rerank=rerank)
+    assert refused(outcome) == "pattern.bad-reranking"
+    assert seen == [1]
+    # Where nothing is left there is nothing to put in order.
+    answered(asked(table(), index, min_score=1.0, rerank=rerank))
+    assert seen == [1]
+
+
 # Citations that do not do -------------------------------------------------------------------------------------------
 
 Bad = Callable[[DocumentIndex], str]
@@ -281,6 +320,7 @@ def test_its_knobs_are_those_of_the_index_too() -> None:
     assert Retrieval(index_of(HOTELS), k=2).knobs == {
         "k": 2,
         "lexical_weight": 0.5,
+        "min_score": 0.0,
         "chunk_tokens": 50,
         "overlap_tokens": 0,
     }

@@ -49,6 +49,10 @@ def notes(outcome: Any, what: str) -> list[dict[str, Any]]:
     return [each.facts for each in outcome.trace if isinstance(each, NoteEvent) and each.what == what]
 
 
+def insufficient(outcome: Any) -> bool:
+    return isinstance(outcome, GaveUp) and outcome.error.code == "pattern.insufficient"
+
+
 def test_a_plan_its_calls_and_an_answer_with_two_calls_of_a_model() -> None:
     there = table([SUM, "390,014 people."])
     outcome = answered(ran(there))
@@ -234,6 +238,109 @@ def test_knobs_are_kept_in_bounds() -> None:
             make()
 
 
+# Results that do not suffice ----------------------------------------------------------------------------------------
+
+LOST = node("population", city="Nowhere")
+
+
+@pytest.mark.parametrize("reply", ["INSUFFICIENT", " insufficient.\n", '"INSUFFICIENT"'])
+def test_another_plan_is_written_if_the_results_do_not_suffice(reply: str) -> None:
+    there = table([plan(GHENT, LOST), reply, SUM, "390,014 people."])
+    outcome = answered(ran(there))
+    assert (outcome.value, outcome.label.trusted) == ("390,014 people.", True)
+    assert [each.participant for each in outcome.model_calls] == ["Planner", "Solver", "Planner", "Solver"]
+    assert notes(outcome, "insufficient") == [{"plans": 1}]
+    assert there.privileged.prompts[3].count("#E1 = ") == 1
+
+
+@holds("R5.3")
+def test_whoever_plans_again_sees_which_calls_failed_and_no_result() -> None:
+    there = table([plan(GHENT, LOST), "INSUFFICIENT", SUM, "done"])
+    answered(ran(there))
+    asked = there.privileged.prompts[2]
+    assert "#E1 = population(city=Ghent): gave a result\n#E2 = population(city=Nowhere): failed" in asked
+    assert "270473" not in asked
+
+
+def test_it_is_planned_again_so_often_and_no_more() -> None:
+    for most in (0, 1, 2):
+        there = table([plan(LOST), "INSUFFICIENT"] * 4)
+        outcome = ran(there, ReWOO(second_plans=most))
+        assert insufficient(outcome)
+        assert len(outcome.model_calls) == 2 * (1 + most)
+
+
+@pytest.mark.parametrize("cite", [False, True])
+def test_a_page_cannot_have_another_plan_written(cite: bool) -> None:
+    """By saying nothing useful it would decide that more calls are made."""
+    says = json.dumps({"answer": "", "evidence": []}) if cite else "INSUFFICIENT"
+    there = table([plan(READ), SUM], [says, "never"])
+    outcome = ran(there, ReWOO(cite=cite))
+    assert insufficient(outcome)
+    assert len(there.privileged.asked) == 1
+    # The same with a service that is vouched for.
+    there = table([plan(GHENT), says, SUM, json.dumps({"answer": "x", "evidence": ["#E3"]}) if cite else "x"])
+    assert answered(ran(there, ReWOO(cite=cite))).label.trusted
+
+
+def test_a_page_that_cannot_be_read_does_not_have_another_plan_written() -> None:
+    @tool(effect="read", outbound=False, origins=Origin("third_party", "public"), purpose={"name": "selects"})
+    def broken(name: str) -> str:
+        """A page that is not there."""
+        raise ValueError(HOSTILE)
+
+    there = table([plan(node("broken", name="x")), "never"], ["INSUFFICIENT"], tools=[broken])
+    assert insufficient(ran(there))
+    assert len(there.privileged.asked) == 1
+
+
+def test_what_was_changed_is_not_changed_again_by_another_plan() -> None:
+    mail = node("send", to="bob@example.com", body="hello")
+    there = table([plan(mail, LOST), "INSUFFICIENT", plan(mail), "done"])
+    outcome = ran(there)
+    assert insufficient(outcome)
+    assert there.world.done == [("send", ("bob@example.com", "hello"))]
+
+
+def test_a_page_that_says_the_word_is_evidence_and_no_verdict() -> None:
+    there = table([plan(READ)], ["The page says INSUFFICIENT."], world=World(page="INSUFFICIENT"))
+    assert answered(ran(there)).value == "The page says INSUFFICIENT."
+
+
+# Citations ----------------------------------------------------------------------------------------------------------
+
+
+def cited(answer: str, *evidence: str) -> str:
+    return json.dumps({"answer": answer, "evidence": evidence})
+
+
+def test_an_answer_names_the_results_that_it_rests_on() -> None:
+    outcome = answered(ran(table([SUM, cited("390,014 people.", "#E3", "#E1", "#E3")]), ReWOO(cite=True)))
+    assert outcome.value == "390,014 people. [#E3, #E1]"
+
+
+@pytest.mark.parametrize(
+    "wrong", [cited("A guess."), cited("", "#E1"), cited("x", "#E2"), cited("x", "#E9"), cited("x", "E1"), "270,473"]
+)
+def test_only_results_that_are_there_can_be_cited(wrong: str) -> None:
+    there = table([plan(GHENT, LOST), wrong, cited("270,473.", "#E1")])
+    assert answered(ran(there, ReWOO(cite=True))).value == "270,473. [#E1]"
+    outcome = ran(table([plan(GHENT, LOST), wrong, wrong]), ReWOO(cite=True))
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == "models.bad-reply"
+
+
+def test_a_reference_in_the_words_of_an_answer_does_not_look_like_a_checked_one() -> None:
+    outcome = answered(ran(table([plan(GHENT), cited("270,473 [#E7]", "#E1")]), ReWOO(cite=True)))
+    assert outcome.value == "270,473 [E7] [#E1]"
+
+
+def test_without_any_result_there_is_nothing_to_cite_and_nobody_is_asked() -> None:
+    there = table([plan(LOST)] * 2)
+    assert insufficient(ran(there, ReWOO(cite=True)))
+    assert len(there.privileged.asked) == 2
+
+
 # The calls ----------------------------------------------------------------------------------------------------------
 
 
@@ -277,9 +384,9 @@ def test_a_call_that_fails_is_told_and_what_needs_it_is_not_made() -> None:
         node("send", to="bob@example.com", body="There are #E1."),
         node("read_page", name="#E3"),
     ]
-    there = table([plan(*calls), "INSUFFICIENT"])
-    outcome = answered(ran(there))
-    assert outcome.value == "INSUFFICIENT"
+    there = table([plan(*calls), "INSUFFICIENT", "never"])
+    outcome = ran(there)
+    assert insufficient(outcome)
     assert there.world.done == []
     assert sorted(each.tool for each in outcome.tool_calls) == ["population", "population"]
     solver = there.privileged.prompts[1]
@@ -298,7 +405,7 @@ def test_why_a_call_failed_is_not_told_in_a_strangers_words() -> None:
         raise ValueError(HOSTILE)
 
     there = table([plan(node("broken", name="x"))], ["INSUFFICIENT"], tools=[broken])
-    answered(ran(there))
+    assert insufficient(ran(there))
     prompts = there.privileged.prompts + there.quarantined.prompts
     assert not any(HOSTILE in prompt for prompt in prompts)
 

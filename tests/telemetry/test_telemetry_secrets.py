@@ -13,10 +13,10 @@ PLANTED = "planted-4711-abcdefghij"
 
 def test_neither_names_nor_facts_hold_one(heard: Heard, counters: InMemoryMetricReader) -> None:
     register_secret("PLANTED", PLANTED)
-    with span("chat", f"model-{PLANTED}", {"a": PLANTED, "b": (f"x{PLANTED}", "y")}) as told:
-        told.set_facts({f"late{0}": "x" * 110 + PLANTED})
+    with span("chat", f"model-{PLANTED}", {"bicameral.a": PLANTED, "bicameral.b": (f"x{PLANTED}", "y")}) as told:
+        told.set_facts({"bicameral.late": "x" * 110 + PLANTED})
         told.set_error(f"error {PLANTED}")
-    count("calls", 1, {"model": PLANTED})
+    count("calls", 1, {"bicameral.model": PLANTED})
     metrics = counters.get_metrics_data()
     assert metrics is not None
     for text in (heard.everything, metrics.to_json()):

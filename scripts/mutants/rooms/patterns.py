@@ -10,7 +10,15 @@ STATE = "patterns/kernel/_state.py"
 GATE = "runs/_call_gate.py"
 RECORD = "runs/_run_record.py"
 RESUME = "runs/_resume.py"
+ACTIONS = "patterns/kernel/_actions.py"
+REACT = "patterns/reasoning/react.py"
+REWOO = "patterns/reasoning/rewoo.py"
+SKELETON = "patterns/signal/output_template.py"
 TESTS = "tests/patterns/test_patterns_context.py"
+REACT_TESTS = "tests/patterns/test_patterns_react.py"
+REWOO_TESTS = "tests/patterns/test_patterns_rewoo.py"
+SHIELD_TESTS = "tests/patterns/test_patterns_injection_shield.py"
+SKELETON_TESTS = "tests/patterns/test_patterns_output_template.py"
 
 MUTANTS = (
     Mutant(
@@ -102,5 +110,59 @@ MUTANTS = (
         "if False:",
         "work that may have been done would be done again without a question",
         (f"{TESTS}::test_work_that_was_killed_in_the_middle_is_not_repeated_unasked",),
+    ),
+    Mutant(
+        "patterns.changed-twice",
+        REWOO,
+        "_may_plan_again",
+        'and not any(context.registry[call["tool"]].changes for call in plan)',
+        "and True",
+        "another plan would make changes a second time",
+        (f"{REWOO_TESTS}::test_what_was_changed_is_not_changed_again_by_another_plan",),
+    ),
+    Mutant(
+        "patterns.results-planned-from",
+        REWOO,
+        "_failed_plan",
+        "'gave a result' if number in found",
+        "str(found[number]) if number in found",
+        "the Planner would be shown results",
+        (f"{REWOO_TESTS}::test_whoever_plans_again_sees_which_calls_failed_and_no_result",),
+    ),
+    Mutant(
+        "patterns.partial-made-up",
+        REACT,
+        "_Loop.ask",
+        'self._settings.at_bound == "partial" and self.gave',
+        'self._settings.at_bound == "partial"',
+        "without any result a model would be asked for a partial answer",
+        (f"{REACT_TESTS}::test_without_anything_found_there_is_no_partial_answer",),
+    ),
+    Mutant(
+        "patterns.partial-unmarked",
+        REACT,
+        "_Loop.answer",
+        "if self._is_partial",
+        "if False",
+        "a partial answer would look like a whole one",
+        (f"{REACT_TESTS}::test_at_the_bound_it_tells_what_it_has_found_and_says_that_this_is_partial",),
+    ),
+    Mutant(
+        "patterns.marks-shortened",
+        ACTIONS,
+        "Actions.conversation",
+        "history=history if self.marker is None else None",
+        "history=history",
+        "the short form of a marked span would have no end mark",
+        (f"{SHIELD_TESTS}::test_a_long_conversation_keeps_the_marks_of_every_span",),
+    ),
+    Mutant(
+        "patterns.skeleton-unvouched",
+        SKELETON,
+        "OutputTemplate.__post_init__",
+        "vouched_value(self.skeleton)",
+        "pass",
+        "untrusted text would be a trusted part of every prompt",
+        (f"{SKELETON_TESTS}::test_what_a_stranger_wrote_is_no_skeleton",),
     ),
 )

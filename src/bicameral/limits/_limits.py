@@ -40,6 +40,8 @@ class Scope:
     reached_message: str
     fix: str
     counts: Literal["requests", "replies"]
+    optional: tuple[Bound, ...] = ()
+    """Bounds that may be left out."""
 
 
 BUDGET = Scope(
@@ -77,6 +79,7 @@ STRATEGY = Scope(
     "there is no answer within {limit:g} {words} (taken: {spent:g})",
     "Allow more, or ask for less.",
     "replies",
+    ("money",),
 )
 
 
@@ -98,7 +101,8 @@ class Limits:
     """How much may be taken of each; nothing is begun once a limit is reached.
 
     Calls are exact; the tokens and the money of the last call, which nobody knows before it is made, may go beyond. A
-    budget may leave limits out, which is None, and may be 0; in the other scopes each bound has a limit above 0.
+    budget may leave limits out, which is None, and may be 0; in the other scopes each bound has a limit above 0, except
+    for the money of a strategy or a pattern, which may be left out.
 
     Args:
         rounds: Plans for one request, or replies of a model that may ask for tools.
@@ -132,11 +136,12 @@ class Limits:
         scope, budget = self.scope, self.scope is BUDGET
         for bound in _BOUNDS:
             limit: object = getattr(self, bound)
+            known = bound in scope.bounds or bound in scope.optional
             if limit is None and (budget or bound not in scope.bounds):
                 continue
             # By exact type, since a bool is an int; the comparison refuses infinite and `nan`.
             number = type(limit) is int or (type(limit) is float and (budget or bound in _MEASURED))
-            if bound not in scope.bounds or not number or not self._is_sensible(float(limit)):  # pyright: ignore[reportArgumentType]
+            if not known or not number or not self._is_sensible(float(limit)):  # pyright: ignore[reportArgumentType]
                 message = scope.bad_message.format(limit=limit, bound=bound)
                 raise (
                     ModelError(scope.bad_code, message)
@@ -152,13 +157,15 @@ class Limits:
         return any(getattr(self, bound) is not None for bound in _BOUNDS)
 
     def to_json(self) -> dict[str, Any]:
-        """For journals and submissions: the bounds of the scope."""
-        return {bound: getattr(self, bound) for bound in self.scope.bounds}
+        """For journals and submissions: the bounds of the scope, and those that may be left out and are not."""
+        given = [bound for bound in self.scope.optional if getattr(self, bound) is not None]
+        return {bound: getattr(self, bound) for bound in (*self.scope.bounds, *given)}
 
     @classmethod
     def from_json(cls, facts: Mapping[str, Any], scope: Scope) -> Limits:
         """The limits of a record; a `KeyError` if one is missing."""
         limits: dict[str, Any] = {bound: facts[bound] for bound in scope.bounds if bound != "work"}
+        limits |= {bound: facts[bound] for bound in scope.optional if bound in facts}
         if "work" in scope.bounds:
             # A run that was recorded before there was a limit on its work had none.
             limits["work"] = facts.get("work") or _MANY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -41,6 +41,8 @@ class Meter(Account):
         above: The meter of a whole of which this is a part: rounds and calls of tools are taken from it too.
         owner: What a budget belongs to.
         whom: The name of the model that a budget belongs to.
+        warn_at: The share of a limit on replies or calls of tools from which `warn` is called, once for each bound.
+        warn: Gets the bound that is near its limit.
 
     Example:
         >>> with budget_scope(Budgets(run=Limits(money=0.50), roles={"echo": Limits(calls=3)})) as meter:
@@ -57,6 +59,8 @@ class Meter(Account):
         above: Meter | None = None,
         owner: BudgetOwner = "run",
         whom: str = "",
+        warn_at: float = 1.0,
+        warn: Callable[[Bound], None] | None = None,
     ) -> None:
         self.limits = limits
         self.roles = roles
@@ -66,6 +70,10 @@ class Meter(Account):
         self._above = above
         self._owner: BudgetOwner = owner
         self._whom = whom
+        self._warn_at = warn_at
+        self._warn = warn
+        self._warned: set[Bound] = set()
+        self._refusal: BicameralError | None = None
         self._taken = replace(before, scope=limits.scope)
         self._taken_by_role: dict[str, LimitUsage] = {}
         self._replies = Ledger()
@@ -169,12 +177,15 @@ class Meter(Account):
             self._hold("tokens", self._before.models.tokens + self._replies.tokens)
             self._hold("money", self._before.money + self._replies.cost(self.limits.prices))
             self._replies_begun += 1
+            self._warn_if_near()
 
     def add_reply(self, call: ModelCall) -> None:
         self._replies.add_reply(call)
+        self._warn_if_near()
 
     def add_lost(self, role: Role, charges: Sequence[Charge]) -> None:
         self._replies.add_lost(role, charges)
+        self._warn_if_near()
 
     def recount(self, role: Role, charges: Sequence[Charge], reply: ModelReply | None) -> None:
         """Count a recorded reply, or a recorded failure if it is None."""
@@ -184,6 +195,7 @@ class Meter(Account):
         else:
             request = ModelRequest(messages=())
             self._replies.add_reply(ModelCall(role, reply.model, request, reply, reply.seconds, tuple(charges)))
+        self._warn_if_near()
 
     def count_round(self) -> None:
         """Before each round."""
@@ -202,11 +214,38 @@ class Meter(Account):
         else:
             self._hold("tool_calls", self._taken.tool_calls)
             self._taken.tool_calls += 1
+            self._warn_if_near()
+
+    def _warn_if_near(self) -> None:
+        if self._warn is None:
+            return
+        taken: Mapping[Bound, float] = {
+            "calls": self._before.models.calls + self._replies_begun,
+            "tool_calls": self._taken.tool_calls,
+            "tokens": self._before.models.tokens + self._replies.tokens,
+            "money": self._before.money + self._replies.cost(self.limits.prices),
+        }
+        for bound, amount in taken.items():
+            limit: float | None = getattr(self.limits, bound)
+            if limit is not None and amount >= self._warn_at * limit and bound not in self._warned:
+                self._warned.add(bound)
+                self._warn(bound)
 
     def _hold(self, bound: Bound, taken: float) -> None:
         limit: float | None = getattr(self.limits, bound)
         if limit is not None and taken >= limit:
-            raise self._error(bound, taken, limit, self._owner, self._whom)
+            self._refusal = self._error(bound, taken, limit, self._owner, self._whom)
+            raise self._refusal
+
+    @property
+    def refusal(self) -> BicameralError | None:
+        """The error for the last reply or call of a tool that was refused, or for the time, if that is over.
+
+        Whatever is inside may have caught it, and have something to say all the same.
+        """
+        if self._deadline is not None and self._deadline.expired():
+            return self._error("seconds", self._seconds, self.limits.seconds or 0.0, self._owner, self._whom)
+        return self._refusal
 
     def _error(self, bound: Bound, taken: float, limit: float, owner: BudgetOwner, whom: str) -> BicameralError:
         if self._scope is BUDGET:

@@ -39,9 +39,11 @@ if TYPE_CHECKING:
     from bicameral.patterns.orchestration.single_agent import SingleAgent as SingleAgent
     from bicameral.patterns.reasoning.react import ReAct as ReAct
     from bicameral.patterns.reasoning.rewoo import ReWOO as ReWOO
+    from bicameral.patterns.reliability.bounded_execution import BoundedExecution as BoundedExecution
     from bicameral.patterns.reliability.checkpointing import Checkpointing as Checkpointing
     from bicameral.patterns.reliability.degradation import GracefulDegradation as GracefulDegradation
     from bicameral.patterns.reliability.dual_model import DualModel as DualModel
+    from bicameral.patterns.reliability.error_compaction import ErrorCompaction as ErrorCompaction
     from bicameral.patterns.reliability.governance import Governance as Governance
     from bicameral.patterns.reliability.guardrails import Guardrails as Guardrails
     from bicameral.patterns.reliability.human_review import HumanReview as HumanReview
@@ -50,8 +52,10 @@ if TYPE_CHECKING:
     from bicameral.patterns.reliability.offline_eval import OfflineEval as OfflineEval
     from bicameral.patterns.reliability.rule_of_two import RuleOfTwo as RuleOfTwo
     from bicameral.patterns.reliability.schema_validation import SchemaValidation as SchemaValidation
+    from bicameral.patterns.reliability.stateless import StatelessReducer as StatelessReducer
     from bicameral.patterns.reliability.tool_budget import ToolBudget as ToolBudget
     from bicameral.patterns.reliability.tool_sandbox import ToolSandbox as ToolSandbox
+    from bicameral.patterns.reliability.trajectory_logging import TrajectoryLogging as TrajectoryLogging
     from bicameral.patterns.signal.few_shot import FewShot as FewShot
     from bicameral.patterns.signal.output_template import OutputTemplate as OutputTemplate
     from bicameral.patterns.signal.zero_shot import ZeroShot as ZeroShot

@@ -27,6 +27,7 @@ from bicameral.journal import EventKind
 from bicameral.labels import NOTHING, TRUSTED_USER, USER, Label, LabelTree, Source, join, join_trees
 from bicameral.limits import Meter, PlanningRole, collect_charges
 from bicameral.models import Message, ModelReply, ToolCall, ToolSchema
+from bicameral.patterns._error_log import REPEATED, REPEATED_CODE, TOO_MANY_CODE, CompactError, ErrorLog
 from bicameral.patterns._history import LabelledMessage as LabelledMessage, compact_messages
 from bicameral.patterns._prompt_marker import PromptMarker
 from bicameral.patterns._strategy_types import PHASE_ROLES, ModelTurn, PhaseName, StrategyParams
@@ -69,8 +70,8 @@ def _argument_key(call: ToolCall) -> str:
 
 
 MAX_TOKENS = 2048
-FINAL_CODES = ("run.refused", "run.needs-approval", "pattern.canary-leaked")
-"""A person refused, there is nobody to approve, or a reader was hijacked: these end the whole run."""
+FINAL_CODES = ("run.refused", "run.needs-approval", "pattern.canary-leaked", REPEATED_CODE, TOO_MANY_CODE)
+"""A person refused, nobody can approve, a reader was hijacked, errors have no end: these end the whole run."""
 
 
 def join_written_labels(known: dict[str, LabelTree], places: Mapping[str, LabelTree]) -> None:
@@ -87,12 +88,14 @@ class CallReport:
         label: The label of the text.
         failed: The code of a failure.
         name: The name under which the result is kept, if it is.
+        place: The place that the text of a failure begins with.
     """
 
     text: str
     label: Label
     failed: str | None = None
     name: str = ""
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +246,12 @@ class ToolConversation:
     """Above a temperature of 0, another seed gives other replies."""
     marker: PromptMarker | None = None
     """Marks untrusted results."""
+    shorten_result: Callable[[str], str] | None = None
+    """The text of a result as the model reads it."""
+    errors: ErrorLog | None = None
+    """Compacts errors, and counts them."""
+    told_errors: dict[tuple[str, str, str], int] = field(default_factory=dict[tuple[str, str, str], int])
+    """The message that tells each kind of error."""
 
     @property
     def views_only(self) -> bool:
@@ -363,15 +372,34 @@ class ToolConversation:
         # A reply has the label of what the model had read when it wrote it, whatever was added since.
         read, turn, gave = join(self.turns[-1].read, because), len(self.turns), 0
         for number, call in enumerate(reply.calls):
+            if self.errors is not None:
+                self.errors.require()
             self.meter.count_tool_call()
             begun = time.perf_counter()
             report = await self._make_call(f"{self.path}{turn}/{number}", call, read, looking=looking)
             if self.audience.call is not None:
                 seconds = time.perf_counter() - begun
                 _notify_observer(self.audience.call, str(call.name), report.label, seconds, report.failed)
+            if self.errors is not None:
+                report = self._compact_error(self.errors, call, report)
             self._add(Message("tool", self._mark(report), answers=call.id), report.label, report.name)
             gave += report.failed is None
+        if self.errors is not None:
+            self.errors.require()
         return gave
+
+    def _compact_error(self, errors: ErrorLog, call: ToolCall, report: CallReport) -> CallReport:
+        """The report with its error in one line. An error of the same kind that was told before is told no more."""
+        if report.failed is None:
+            errors.add_success()
+            return report
+        tool = str(call.name) if str(call.name) in self.registry else "a tool that does not exist"
+        error = CompactError.of(report.failed, tool, report.text, report.place)
+        if (before := self.told_errors.get(error.key)) is not None:
+            told = self.messages[before]
+            self.messages[before] = replace(told, message=replace(told.message, text=REPEATED))
+        self.told_errors[error.key] = len(self.messages)
+        return replace(report, text=error.line(errors.add(error)))
 
     def _mark(self, report: CallReport) -> str:
         """The text of a report as it stands in the prompt: an untrusted one is marked, and the task follows it."""
@@ -412,7 +440,7 @@ class ToolConversation:
             if self.ends_run(error):
                 raise
             text, label = self._failure_text(step, tool, trees, read, error)
-            return CallReport(text, label, error.code)
+            return CallReport(text, label, error.code, place=str(error.place or ""))
         if given is None:
             raise ToolError("tools.failed", f"{tool.name!r} was not called")
         if tool.changes:
@@ -425,7 +453,8 @@ class ToolConversation:
 
     def _report_result(self, tool: Tool, value: Any, tree: LabelTree) -> CallReport:
         """What the model is told of a result."""
-        return CallReport(render_result(value), tree.flat)
+        text = render_result(value)
+        return CallReport(text if self.shorten_result is None else self.shorten_result(text), tree.flat)
 
     def _refuse_change(self, step: str, parsed: ParsedCall, read: Label) -> CallReport:
         """Record a call that a reflection may not make."""

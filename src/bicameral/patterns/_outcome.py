@@ -7,7 +7,7 @@ end of a run to it. The trace holds names, numbers and labels, in order, and no 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 from bicameral.errors import BicameralError, RunError
 from bicameral.labels import UNKNOWN, Label, Labelled, LabelTree, make_labelled
@@ -90,6 +90,8 @@ class NoteEvent:
 
 TraceEvent = ModelCallEvent | ToolCallEvent | NoteEvent
 Trace = tuple[TraceEvent, ...]
+PARTIAL_NOTE: Final = "partial"
+"""The note of a pattern, or of a part, that answered at its limit with what it had found."""
 
 T = TypeVar("T")
 
@@ -126,6 +128,11 @@ class _Ended:
     def tool_calls(self) -> tuple[ToolCallEvent, ...]:
         """The calls of tools in the trace."""
         return tuple(moment for moment in self.trace if isinstance(moment, ToolCallEvent))
+
+    @property
+    def partial(self) -> bool:
+        """Whether a pattern, or a part of it, reached a limit and answered with what it had found."""
+        return any(isinstance(moment, NoteEvent) and moment.what == PARTIAL_NOTE for moment in self.trace)
 
     @property
     def ok(self) -> bool:

@@ -146,28 +146,24 @@ async def react_loop(
     repeats: int,
     steps: int | None = None,
     calls: int | None = None,
-    note: Callable[[int, ModelReply], None] | None = None,
-) -> tuple[ModelReply, int, int]:
+) -> tuple[ModelReply, int]:
     """Ask and make the calls that a reply asks for, until one asks for none, or for the same as before.
 
-    The last reply, the number of its step, and how many calls gave a result. If the last reply asks for calls, they are
-    not made: one of them came for the `repeats`th time, with nothing changed in between.
+    The last reply and the number of its step. If the last reply asks for calls, they are not made: one of them came for
+    the `repeats`th time, with nothing changed in between.
 
     Args:
         steps: The most replies; the calls of the last one are not made, since nobody would see the results.
         calls: How many calls of a reply are looked at.
-        note: Is told of each reply.
     """
-    counter, gave = RepeatCounter(registry), 0
+    counter = RepeatCounter(registry)
     for number in count(1):
         reply = await ask()
-        if note is not None:
-            note(number, reply)
         if not reply.calls or max(counter.count(call) for call in reply.calls[:calls]) >= repeats:
-            return reply, number, gave
+            return reply, number
         if steps is not None and number == steps:
             raise LimitReached(STRATEGY, "rounds", steps, steps)
-        gave += await make_calls(reply)
+        await make_calls(reply)
     raise AssertionError("a loop without an end")
 
 
@@ -178,7 +174,7 @@ async def native_react(talk: ToolConversation, params: StrategyParams) -> str:
     nothing changed in between, is told so and has to answer with what it has: that is the phase `final_answer`.
     """
     ask = partial(talk.ask, "act", role="reasoning", tools=True)
-    reply, _, _ = await react_loop(ask, talk.make_calls, talk.registry, repeats=MAX_REPEATS)
+    reply, _ = await react_loop(ask, talk.make_calls, talk.registry, repeats=MAX_REPEATS)
     if not reply.calls:
         return talk.finish(reply.text)
     for call in reply.calls:

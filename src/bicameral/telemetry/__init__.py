@@ -11,9 +11,11 @@ from bicameral.telemetry._signals import (
     Fact as Fact,
     Span as Span,
     SpanKind as SpanKind,
+    add_event as add_event,
     count as count,
     label_summary as label_summary,
     measure as measure,
     safe_text as safe_text,
+    scrubbed_text as scrubbed_text,
     span as span,
 )

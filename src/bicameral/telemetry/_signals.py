@@ -7,6 +7,7 @@ line, without secrets and without control characters; of a label only a summary 
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from bicameral.display import make_visible
 from bicameral.errors import BicameralError
 from bicameral.labels import PUBLIC, USER, Label, Readers
-from bicameral.secrets import mask
+from bicameral.secrets import mask, redact_secrets
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -29,6 +30,16 @@ MAX_FACT_LIST = 16
 Fact = str | bool | int | float | tuple[str, ...]
 """What may be attached to a span or counter: names and numbers."""
 Facts = Mapping[str, Fact | Iterable[str]]
+
+_SCHEMA_NAME = re.compile(r"(?:bicameral|gen_ai)(?:\.[a-z0-9_-]+)+|error\.type")
+"""The names that attributes have: those of the GenAI conventions, and our own."""
+_MODEL_FACTS = frozenset({"gen_ai.request.model", "gen_ai.response.model"})
+_PERSONAL_MARK, _SECRET_MARK = "[personal]", "[secret]"
+_PERSONAL = re.compile(
+    r"[\w.%+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+"  # an address of mail
+    r"|\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b"  # an account (IBAN)
+    r"|(?<![\w+])\+\d(?:[ ()/.-]{0,2}\d){7,14}(?!\d)"  # a phone
+)
 
 
 def safe_text(text: str, most: int = MAX_FACT_TEXT) -> str:
@@ -44,19 +55,31 @@ def safe_text(text: str, most: int = MAX_FACT_TEXT) -> str:
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
+def scrubbed_text(text: str) -> str:
+    """As `safe_text`, also without personal data and what has the form of a secret.
+
+    Example:
+        >>> scrubbed_text("mail to ada@example.com")
+        'mail to [personal]'
+    """
+    return safe_text(_PERSONAL.sub(_PERSONAL_MARK, redact_secrets(text, _SECRET_MARK)))
+
+
 def safe_facts(facts: Facts) -> dict[str, Fact]:
-    """Facts in the form in which they may leave the process."""
-    return {name: _safe_fact(value) for name, value in facts.items()}
+    """Facts in the form in which they may leave the process; without those that have no name of the schema."""
+    return {name: _safe_fact(name, value) for name, value in facts.items() if _SCHEMA_NAME.fullmatch(name)}
 
 
-def _safe_fact(value: Fact | Iterable[str]) -> Fact:
+def _safe_fact(name: str, value: Fact | Iterable[str]) -> Fact:
+    # The name of a model may have a host, as in `ollama:x@gpu.example.com`, and comes from the configuration.
+    clean = safe_text if name in _MODEL_FACTS else scrubbed_text
     match value:
         case str():
-            return safe_text(value)
+            return clean(value)
         case bool() | int() | float():
             return value
         case _:
-            return tuple(safe_text(str(item)) for item in islice(value, MAX_FACT_LIST))
+            return tuple(clean(str(item)) for item in islice(value, MAX_FACT_LIST))
 
 
 def label_summary(prefix: str, label: Label) -> dict[str, Fact]:
@@ -104,6 +127,11 @@ class Span:
     def set_error(self, code: str) -> None:
         """Mark the operation as failed; an exception that leaves the `with` does so by itself."""
 
+    @property
+    def trace_share(self) -> float:
+        """A number from 0 to 1 that is the same in all spans of a trace, and evenly spread over traces."""
+        return 0.0
+
     def __enter__(self) -> Span:
         return self
 
@@ -132,7 +160,19 @@ def span(name: str, about: str = "", facts: Facts | None = None, *, kind: SpanKi
     tracer = current_tracer()
     if tracer is None:
         return _NO_SPAN
-    return _RecordingSpan(tracer, safe_text(f"{name} {about}" if about else name), kind, facts or {})
+    # What a client calls is a model of the configuration.
+    clean = safe_text if kind == "client" else scrubbed_text
+    return _RecordingSpan(tracer, clean(f"{name} {about}" if about else name), kind, facts or {})
+
+
+def add_event(name: str, facts: Facts | None = None) -> None:
+    """Add an event to the operation in progress."""
+    if current_tracer() is None:
+        return
+    with suppress(Exception):
+        from opentelemetry import trace
+
+        trace.get_current_span().add_event(scrubbed_text(name), safe_facts(facts or {}))
 
 
 class _RecordingSpan(Span):
@@ -151,6 +191,13 @@ class _RecordingSpan(Span):
         if self._span is not None:
             with suppress(Exception):
                 self._span.set_attributes(safe_facts(facts))
+
+    @property
+    def trace_share(self) -> float:
+        with suppress(Exception):
+            # The last 56 bits of the id of a trace are random, by the W3C's Trace Context.
+            return (self._span.get_span_context().trace_id % 2**56) / 2**56
+        return 0.0
 
     def __enter__(self) -> Span:
         with suppress(Exception):

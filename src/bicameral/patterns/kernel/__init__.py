@@ -13,6 +13,7 @@ from bicameral.labels import (
     vouched_value as vouched_value,
 )
 from bicameral.patterns._outcome import (
+    PARTIAL_NOTE as PARTIAL_NOTE,
     Answered as Answered,
     Exhausted as Exhausted,
     GaveUp as GaveUp,
@@ -26,6 +27,7 @@ from bicameral.patterns._outcome import (
 from bicameral.patterns.kernel._actions import CallFailed as CallFailed
 from bicameral.patterns.kernel._context import Context as Context
 from bicameral.patterns.kernel._conversation import (
+    CHARACTERS_PER_TOKEN as CHARACTERS_PER_TOKEN,
     UNKNOWN_TOOL as UNKNOWN_TOOL,
     PromptText as PromptText,
     Role as Role,
@@ -40,6 +42,7 @@ from bicameral.patterns.kernel._conversation import (
     render_value as render_value,
     require_tokens as require_tokens,
     select_fields as select_fields,
+    shorten_text as shorten_text,
 )
 from bicameral.patterns.kernel._guards import (
     CallGuard as CallGuard,
@@ -61,6 +64,7 @@ from bicameral.patterns.kernel._plans import PlanInputs as PlanInputs
 from bicameral.patterns.kernel._questions import ValueCheck as ValueCheck
 from bicameral.patterns.kernel._record import (
     PatternWork as PatternWork,
+    extend_pattern as extend_pattern,
     has_pattern as has_pattern,
     is_pattern_run as is_pattern_run,
     replay_pattern as replay_pattern,

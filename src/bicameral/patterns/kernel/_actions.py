@@ -25,9 +25,11 @@ from bicameral.labels import (
 )
 from bicameral.limits import BudgetSpent, LimitReached
 from bicameral.patterns._conversation import FINAL_CODES, join_written_labels
+from bicameral.patterns._error_log import CompactError
 from bicameral.patterns._outcome import ModelCallEvent, ToolCallEvent
 from bicameral.patterns.kernel._conversation import UNKNOWN_TOOL, Role, RoleConversation, unlabelled_value_label
 from bicameral.patterns.kernel._state import ContextState
+from bicameral.patterns.reasoner import describe_failure
 from bicameral.patterns.strategies import ModelTurn, ToolConversation, parse_arguments
 from bicameral.plans import labels_after_ask, labels_after_call
 from bicameral.runs import PendingCall, StepLabels, UntrustedPart, label_tree_json
@@ -77,6 +79,8 @@ class Actions(ContextState):
     async def call(self, tool: str, arguments: Mapping[str, Any], *, because: Label = NOTHING) -> Labelled[Any]:
         """Call a tool as policy allows. Arguments are values or labelled values; `because` is the label of whatever
         chose this call, where that was not opened here."""
+        if self.error_log is not None:
+            self.error_log.require()
         decided = join_all((TRUSTED_USER, self.read_label, because))
         found = self.find_tool(tool, decided)
         given_for = {name: self._argument(each).with_label(decided) for name, each in arguments.items()}
@@ -102,12 +106,18 @@ class Actions(ContextState):
                 label = join(label, labels_after_call(found, trees, None, step, decided).flat)
             self.read_label = join(self.read_label, label)
             self.shared.trace.append(ToolCallEvent(self.path, tool, label, time.perf_counter() - begun, error.code))
+            if self.error_log is not None and error.code not in FINAL_CODES:
+                # By its code: nobody has read more of it here, and a count is to say no more than that.
+                self.error_log.add(CompactError.of(error.code, tool, describe_failure(error.code)))
+                self.error_log.require()
             if self.read_label.trusted or _is_of_run(error):
                 raise
             # The message may quote the arguments, or what the tool has read.
             raise CallFailed(tool, error, self.read_label) from None
         if given is None:
             raise ToolError("tools.failed", f"{tool!r} was not called")
+        if self.error_log is not None:
+            self.error_log.add_success()
         value, tree = given
         self.shared.trace.append(ToolCallEvent(self.path, tool, tree.flat, time.perf_counter() - begun))
         return make_labelled(value, tree)
@@ -118,10 +128,21 @@ class Actions(ContextState):
         # The label of what was opened here covers whatever was computed from it; anything else comes from outside.
         return make_labelled(value, unlabelled_value_label(value) if self.read_label.trusted else TRUSTED_USER)
 
-    def conversation(self, role: Role, *, sample: int = 0) -> RoleConversation:
+    def conversation(
+        self,
+        role: Role,
+        *,
+        sample: int = 0,
+        shorten_result: Callable[[str], str] | None = None,
+        history: int | None = None,
+    ) -> RoleConversation:
         """A conversation with a role that may ask for tools itself, in the same run and with the same label rules.
 
-        Another `sample` is another conversation if the role has a temperature.
+        Args:
+            role: Who takes part.
+            sample: Another one is another conversation if the role has a temperature.
+            shorten_result: The text of a result as the role reads it. Its label stays that of the whole result.
+            history: Characters beyond which the oldest parts are shortened. None where untrusted spans are marked.
         """
         shared, registry = self.shared, self.registry
 
@@ -149,6 +170,10 @@ class Actions(ContextState):
             temperature=role.temperature,
             seed=sample,
             marker=None if self.marker is None else self.marker.within(self.note),
+            shorten_result=shorten_result,
+            # A short form of a marked span has no end mark: what follows it would count as untrusted, or it as trusted.
+            history=history if self.marker is None else None,
+            errors=self.error_log,
         )
         return RoleConversation(cast("Context", self), role, talk)
 

@@ -42,7 +42,9 @@ UNKNOWN_TOOL = "(unknown)"
 
 _PIECE = re.compile(r"[A-Za-z]+|[^\s]")
 _LETTERS_PER_TOKEN = 5
-_CHARACTERS_PER_TOKEN = 16
+_MAX_CHARACTERS_PER_TOKEN = 16
+CHARACTERS_PER_TOKEN = 4
+"""How many characters a token has on average, for limits in characters."""
 
 
 def approximate_tokens(text: str) -> int:
@@ -64,9 +66,21 @@ def cut_to_tokens(text: str, most: int) -> str:
     for found in _PIECE.finditer(text):
         tokens = -(-len(found[0]) // _LETTERS_PER_TOKEN)
         if tokens > left:
-            return text[: min(found.start() + left * _LETTERS_PER_TOKEN, most * _CHARACTERS_PER_TOKEN)]
+            return text[: min(found.start() + left * _LETTERS_PER_TOKEN, most * _MAX_CHARACTERS_PER_TOKEN)]
         left -= tokens
-    return text[: most * _CHARACTERS_PER_TOKEN]
+    return text[: most * _MAX_CHARACTERS_PER_TOKEN]
+
+
+def shorten_text(text: str, most: int) -> str:
+    """The beginning of a text as in `cut_to_tokens`, and how much of it is not shown.
+
+    Example:
+        >>> shorten_text("one two three four", 2)
+        'one two\\n… (11 more characters are not shown)'
+    """
+    head = cut_to_tokens(text, most).rstrip()
+    left = len(text.rstrip()) - len(head)
+    return f"{head}\n… ({left:,} more characters are not shown)" if left > 0 else text
 
 
 T = TypeVar("T")

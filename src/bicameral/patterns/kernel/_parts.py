@@ -17,8 +17,9 @@ from typing import Any, Generic, Self, TypeVar
 
 from bicameral.errors import BicameralError, JournalError, RunError
 from bicameral.labels import Labelled, join, join_all, label_tree_from_json
-from bicameral.limits import STRATEGY, BudgetSpent, LimitReached, Limits, Meter, charge_to
+from bicameral.limits import STRATEGY, Bound, BudgetSpent, LimitReached, Limits, Meter, charge_to
 from bicameral.patterns._conversation import FINAL_CODES
+from bicameral.patterns._outcome import NoteEvent
 from bicameral.patterns.kernel._state import ContextState, PartLife, PlaceNumbers
 from bicameral.runs import CutOff, Suspend, cut_off_as_recorded, is_cut_off, label_tree_json, wait_if_cut_off
 from bicameral.telemetry import span
@@ -29,6 +30,7 @@ _IDLE_SECONDS = 5.0
 """How long a part that is run again may take for what is recorded of it; after that it has taken another way."""
 _RECORDED_SECONDS = 3600.0
 """The time limit of a part that is run again, whose end is in the record."""
+NEAR_LIMIT = "limit-near"
 _WITHIN_LIMITS: dict[str, Any] = {"bound": None}
 """What is recorded of a part that reached none of its own limits."""
 _CLEANUP_SECONDS = 2.0
@@ -46,7 +48,8 @@ class Parts(ContextState):
         """A part with its own context: it starts with the label of this one, and adds nothing to it."""
         name = self.numbers.part_name(name)
         path, place = f"{self.path}{name}/", f"{self.place}{name}/"
-        return self._inner(path=path, place=place, life=PartLife(self.life))
+        errors = None if self.error_log is None else self.error_log.for_part()
+        return self._inner(path=path, place=place, life=PartLife(self.life), error_log=errors)
 
     def _inner(self, **changes: Any) -> Self:
         own: dict[str, Any] = {
@@ -254,10 +257,11 @@ class Parts(ContextState):
     # Limits and rounds ----------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def within_limits(self, bounds: Limits) -> AsyncGenerator[Self]:
+    async def within_limits(self, bounds: Limits, *, warn_at: float | None = None) -> AsyncGenerator[Self]:
         """This context with its own limits, in addition to those around it.
 
-        How it ended is recorded: a replay ends what is inside where it ended, whatever the time says.
+        How it ended is recorded: a replay ends what is inside where it ended, whatever the time says. From the share
+        `warn_at` of a limit on, a note `limit-near` names it.
         """
         place = self.step_name("limits")
         recorded = self.shared.handler.recorded_note(place)
@@ -265,10 +269,18 @@ class Parts(ContextState):
         if recorded is not None or is_cut_off():
             # It ends where it ended then, or is cut off from outside.
             bounds = replace(bounds, seconds=_RECORDED_SECONDS)
-        meter = Meter(bounds, above=self.meter)
+
+        def warn(bound: Bound) -> None:
+            self._note_near_limit(place, bound, bounds)
+
+        meter = Meter(bounds, above=self.meter, warn_at=warn_at or 1.0, warn=warn if warn_at else None)
         inner = self._inner(place=f"{place}/", meter=meter, life=PartLife(self.life), reads_for=self)
         try:
-            async with meter.running(), self._cut_off(inner) if reached else self._time_after_record(inner):
+            async with (
+                meter.running(),
+                self._cut_off(inner) if reached else self._time_after_record(inner),
+                self._time_warning(place, meter, warn_at),
+            ):
                 yield inner
             self.shared.handler.record_note(place, _WITHIN_LIMITS)
         except LimitReached as error:
@@ -286,6 +298,34 @@ class Parts(ContextState):
             raise
         finally:
             inner.life.end()
+
+    def _note_near_limit(self, place: str, bound: Bound, bounds: Limits) -> None:
+        # Parts beside each other come near a limit in any order, so that each bound has a place of its own.
+        event = NoteEvent(self.path, NEAR_LIMIT, {"bound": bound, "limit": getattr(bounds, bound)})
+        self.shared.trace.append(event)
+        self.shared.handler.record_note(f"{place} near {bound}", event.to_json())
+
+    @asynccontextmanager
+    async def _time_warning(self, place: str, meter: Meter, share: float | None) -> AsyncGenerator[None]:
+        """Note once that the time is nearly over; whoever runs it again notes that if it is recorded."""
+
+        async def watch(seconds: float) -> None:
+            # The time stands still while a person is asked, so that nothing is there to wait for but the time itself.
+            while (left := seconds - meter.seconds_worked) > 0:  # noqa: ASYNC110
+                await asyncio.sleep(max(left, _POLL_SECONDS))
+            self._note_near_limit(place, "seconds", meter.limits)
+
+        recorded = self.shared.handler.recorded_note(f"{place} near seconds")
+        if recorded is not None:
+            self._note_near_limit(place, "seconds", replace(meter.limits, seconds=recorded["limit"]))
+        if recorded is not None or share is None or meter.limits.seconds is None or is_cut_off():
+            yield
+            return
+        watching = asyncio.create_task(watch(share * meter.limits.seconds))
+        try:
+            yield
+        finally:
+            watching.cancel()
 
     @asynccontextmanager
     async def _time_after_record(self, inner: Self) -> AsyncGenerator[None]:
@@ -319,6 +359,9 @@ class Parts(ContextState):
             try:
                 with suppress(BicameralError):
                     yield
+                if (refusal := inner.meter.refusal) is not None:
+                    # What is inside has caught its end, and would not be ended a second time.
+                    raise refusal
                 # Without what took its time then it may come to an end now, which it did not.
                 await wait_if_cut_off()
             finally:

@@ -123,16 +123,20 @@ class Pattern(ABC, Generic[P, T]):
 
     def __post_init__(self) -> None:
         for name, value in self.knobs.items():
-            knob = self.facts.knobs[name]
+            knob, expected = self.facts.knobs[name], None
             if isinstance(value, int | float) and not isinstance(value, bool):
                 low, high = knob.least, knob.most
                 if (low is not None and value < low) or (high is not None and value > high):
-                    raise CatalogError(
-                        "pattern.bad-knob",
-                        f"{self.id}: {name} is {value}",
-                        expected=f"{low if low is not None else 'anything'} to {high if high is not None else 'any'}",
-                        fix=f"`bicameral patterns show {self.id}` says what {name} is.",
-                    )
+                    expected = f"{low if low is not None else 'anything'} to {high if high is not None else 'any'}"
+            elif isinstance(value, str) and knob.choices and value not in knob.choices:
+                expected = " or ".join(map(repr, knob.choices))
+            if expected is not None:
+                raise CatalogError(
+                    "pattern.bad-knob",
+                    f"{self.id}: {name} is {value!r}",
+                    expected=expected,
+                    fix=f"`bicameral patterns show {self.id}` says what {name} is.",
+                )
 
 
 TextPattern: TypeAlias = Pattern[[Labelled[str]], Any]

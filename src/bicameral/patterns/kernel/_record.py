@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from bicameral.errors import CatalogError, JournalError, RunError
-from bicameral.journal import Event, Journal
+from bicameral.journal import Event, Journal, NewEvent
 from bicameral.labels import Labelled, LabelTree, listen_for_escapes, open_labelled
 from bicameral.limits import STRATEGY, Limits, LimitUsage, Meter
 from bicameral.patterns._outcome import Outcome, outcome_of
 from bicameral.patterns.kernel._codec import fingerprint, from_record, to_record
 from bicameral.patterns.kernel._context import Context
+from bicameral.patterns.kernel._parts import NEAR_LIMIT
 from bicameral.patterns.kernel._pattern import Pattern
 from bicameral.patterns.kernel._state import PlanServices, SharedState
 from bicameral.patterns.strategies import (
@@ -38,6 +39,7 @@ from bicameral.runs import (
     Replayed,
     RunOutcome,
     ShouldLeave,
+    new_run_id,
     replay,
     replay_workload,
     resume_workload,
@@ -269,6 +271,48 @@ async def _resume(
         extractor=runtime.extractor,
     )
     return work, outcome, made[0] if made else None
+
+
+async def extend_pattern(
+    journal: Journal, run: str, runtime: Runtime, pattern: Pattern[..., Any], *, new_run: str | None = None
+) -> Outcome[Any]:
+    """Continue a run that reached a limit, as a run of its own under the limits of this pattern and this runtime.
+
+    What is recorded is not done again, and counts against the new limits. `pattern.not-extended` if the run did not end
+    at a limit, or if it was cut off in a call of which nobody knows whether it happened.
+
+    Args:
+        journal: The journal with the record.
+        run: The id of the run that reached the limit. It stays as it is.
+        runtime: The models, tools and people, and the limits of the whole.
+        pattern: The pattern with larger limits.
+        new_run: The id of the run that continues it.
+    """
+    events = journal.events(run)
+    if not has_pattern(events) or not _is_limit_end(events[-1]):
+        raise _not_extended_error(run, "it is no run of a pattern that ended at a limit")
+    ended = {event.step for event in events if event.kind in ("step-finished", "step-failed")}
+    if any(event.kind == "step-started" and event.step not in ended for event in events):
+        # Its key as a call of this run is another one, so that not even its tool could tell a repetition.
+        raise _not_extended_error(run, "it was cut off in a call that may have happened")
+    first = events[0]
+    work = replace(PatternWork.from_event(first, pattern), pattern=pattern)
+    body = {**first.body, **work.to_json(), "bounds": runtime.bounds.to_json(), "continues": run}
+    # What was noted after the last thing that was done is the end at the limit, which is not the end now.
+    done = max(number for number, event in enumerate(events[:-1]) if event.kind != "note")
+    kept = [event for event in events[1 : done + 1] if event.body.get("noted") != NEAR_LIMIT]
+    entries = [NewEvent(each.at, each.kind, each.step, each.body) for each in kept]
+    new_run = new_run or new_run_id()
+    journal.append_all(new_run, [NewEvent(first.at, first.kind, first.step, body), *entries], first=0, sync=True)
+    return await resume_pattern(journal, new_run, runtime, pattern=pattern)
+
+
+def _is_limit_end(event: Event) -> bool:
+    return event.kind == "run-failed" and event.body["error"]["code"] == STRATEGY.reached_code
+
+
+def _not_extended_error(run: str, why: str) -> RunError:
+    return RunError("pattern.not-extended", f"run {run} cannot be continued: {why}", fix="Begin a new run.")
 
 
 async def replay_pattern(

@@ -24,6 +24,7 @@ from bicameral.labels import (
     open_labelled,
 )
 from bicameral.limits import Limits, Meter
+from bicameral.patterns._error_log import ErrorLog
 from bicameral.patterns._outcome import NoteEvent, TraceEvent
 from bicameral.patterns._prompt_marker import PromptMarker
 from bicameral.patterns.kernel._conversation import UNKNOWN_TOOL, PromptText, Role, part_label, part_text
@@ -31,6 +32,7 @@ from bicameral.patterns.kernel._guards import CallGuard, CallInterceptor, Guarde
 from bicameral.patterns.strategies import ConversationObserver, ModelPair, RequestPlanner
 from bicameral.policy import Policy
 from bicameral.runs import CallGate, Decider, EffectHandler
+from bicameral.telemetry import add_event
 from bicameral.tools import Registry, Tool
 
 T = TypeVar("T")
@@ -135,6 +137,8 @@ class ContextState:
     """The model that replied last here."""
     marker: PromptMarker | None = None
     """Marks every untrusted span of the prompts."""
+    error_log: ErrorLog | None = None
+    """Compacts and counts the errors of tools."""
     numbers: PlaceNumbers = field(default_factory=PlaceNumbers)
     life: PartLife = field(default_factory=PartLife)
     reads_for: ContextState | None = None
@@ -192,6 +196,12 @@ class ContextState:
             raise RunError("pattern.two-markers", "untrusted text is marked already", fix="Use one shield (V6) a run.")
         self.marker = marker
 
+    def compact_errors(self, log: ErrorLog) -> None:
+        """Tell errors of tools in one line each and count them from now on, here and in parts of this."""
+        if self.error_log is not None:
+            raise RunError("pattern.two-error-logs", "errors are counted already", fix="Use one V11 in a pattern.")
+        self.error_log = log
+
     def add_guard(self, guard: CallGuard) -> None:
         """Check every call with this guard from now on, here and in parts and conversations; this cannot be undone."""
         self.guards = (*self.guards, guard)
@@ -220,6 +230,7 @@ class ContextState:
         event = NoteEvent(self.path, what, dict(facts))
         self.shared.trace.append(event)
         self.shared.handler.record_note(self.step_name("note"), event.to_json())
+        add_event(f"note {what}", {f"bicameral.note.{name}": fact for name, fact in facts.items()})
 
     def step_name(self, kind: str) -> str:
         """The name of the next step of this kind in the record. For the kernel alone."""

@@ -78,6 +78,8 @@ class Retrieval(Pattern[[Labelled[str]], CitedAnswer]):
 
     Args:
         lexical_weight: The weight of search by words, 0 to 1; the rest is search by meaning.
+        min_score: Passages with a lower score are not shown, and without any nobody is asked. Scores depend on the
+            embedder and the weight, so measure before you set it: those of right and of useless passages overlap.
         now: Tells whether a cited document has changed since; without it none counts as stale.
 
     Example:
@@ -95,6 +97,7 @@ class Retrieval(Pattern[[Labelled[str]], CitedAnswer]):
     now: CurrentText | None = None
     rerank: Reranker | None = None
     generator: Role = GENERATOR
+    min_score: float = 0.0
 
     @property
     def knobs(self) -> Mapping[str, Any]:
@@ -136,11 +139,14 @@ class Retrieval(Pattern[[Labelled[str]], CitedAnswer]):
         count = self.k if self.rerank is None else max(self.k, CANDIDATES)
         # Embedding the question is computation; in a thread it does not block the event loop.
         found = await asyncio.to_thread(self.index.search, text, count, lexical_weight=self.lexical_weight)
-        if self.rerank is None:
-            return found, found.chunks
-        better = list(self.rerank(text, found.chunks))[: self.k]
+        chunks = [hit.chunk for hit in found.hits if hit.score >= self.min_score]
+        if len(chunks) < len(found.hits):
+            part.note("below-floor", passages=len(found.hits) - len(chunks))
+        if self.rerank is None or not chunks:
+            return found, chunks
+        better = list(self.rerank(text, chunks))[: self.k]
         # A reranker chooses among the results: it can neither add a passage nor show one twice.
-        if any(chunk not in found.chunks for chunk in better) or len({cite(chunk) for chunk in better}) < len(better):
+        if any(chunk not in chunks for chunk in better) or len({cite(chunk) for chunk in better}) < len(better):
             raise RunError("pattern.bad-reranking", "the reranker gave something that it was not given")
         return found, better
 

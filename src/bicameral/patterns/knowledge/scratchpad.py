@@ -1,9 +1,10 @@
 """K8, scratchpad: each step writes notes on what it finds out, and later steps read them instead of repeating the work.
 
 Use it for three or more steps that depend on each other. Each step is a separate question with the notes of the steps
-that it reads; the reply has its result and its own notes. A note is never changed: a later one may replace it by naming
-it. Notes have the label of what their step had read, so a step that reads untrusted notes is untrusted too, and one
-that reads none of them stays trusted.
+that it reads; the reply has its result and its own notes, which are texts or values of a type. A note is never changed:
+a later one may replace it by naming it. The notes end with the task, unless they are handed over to a memory. Notes
+have the label of what their step had read, so a step that reads untrusted notes is untrusted too, and one that reads
+none of them stays trusted.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypedDict, cast
 
@@ -27,6 +29,7 @@ from bicameral.patterns.kernel import (
     format_text,
     map_labelled,
     program_text,
+    render_value,
 )
 from bicameral.types import STR, Field, ListType, LiteralType, RecordType, Type, optional_type
 
@@ -34,11 +37,12 @@ _MARKS = re.compile(r"\[\s*(/?)\s*notes\s*\]", re.IGNORECASE)
 
 
 class PadNote(TypedDict):
-    """A note: its id, its text in one line, and the id of the note that it replaces."""
+    """A note: its id, its text in one line, the id of the note that it replaces, and its value if it is of a type."""
 
     id: str
     text: str
     replaces: str | None
+    value: Any
 
 
 @dataclass(slots=True)
@@ -105,6 +109,8 @@ HOST = Role(
     max_tokens=256,
 )
 FetchMaterial = Callable[[Context], Awaitable[Labelled[Any]]]
+HandOver = Callable[[Mapping[str, Labelled[list[PadNote]]]], Awaitable[None]]
+"""Takes the notes of each step, closed and with their labels, at the end of the task."""
 _SPACE = re.compile(r"\s+")
 
 
@@ -116,17 +122,23 @@ class PadStep:
         do: What is to be done.
         reads: The steps whose notes it reads; by default all before it.
         material: A value, or a function that gets one when the step begins, for example by calling a tool.
+        note: The type of its notes; by default they are texts.
     """
 
     name: str
     do: Labelled[str]
     reads: tuple[str, ...] | None = None
     material: Labelled[Any] | FetchMaterial | None = None
+    note: Type | None = None
 
 
 @dataclass(frozen=True)
 class Scratchpad(Pattern[[Sequence[PadStep]], str]):
     """Do the steps in order; the value is the result of the last one. Each run has its own pad, dropped at the end.
+
+    Args:
+        hand_over: Is given the notes when the last step is done, once a run, for example to write them to `Records`.
+            Notes of a task that failed are handed to nobody.
 
     Example:
         >>> due, tip = program_text("What is due?"), program_text("And a tenth more?")
@@ -138,6 +150,7 @@ class Scratchpad(Pattern[[Sequence[PadStep]], str]):
     max_notes: int = 20
     max_tokens: int = 800
     host: Role = HOST
+    hand_over: HandOver | None = None
 
     async def execute(self, context: Context, /, steps: Sequence[PadStep]) -> Labelled[str]:
         _check_steps(steps, self.max_notes)
@@ -150,9 +163,19 @@ class Scratchpad(Pattern[[Sequence[PadStep]], str]):
                 done = await context.run_part(f"step {number}", work)
                 pad.write(step.name, done.field("notes"))
                 result = done.field("result")
+            if self.hand_over is not None:
+                # The last step writes no notes.
+                await context.once(
+                    "hand over the notes", partial(_hand_over, context, self.hand_over, pad.pages(pad.steps[:-1]))
+                )
             return result
         finally:
             pad.drop()
+
+
+async def _hand_over(context: Context, give: HandOver, pages: Mapping[str, Labelled[list[PadNote]]]) -> Labelled[int]:
+    await give(pages)
+    return context.derive(len(pages))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +197,7 @@ class _StepWork:
         if given is not None:
             parts = [format_text("Material:\n{given}\n\n", given=given).map(strip_marks), *parts]
         pad = part.derive("".join(f"{render_note(note)}\n" for note in notes))
-        wanted = _reply_form([note["id"] for note in notes], last=self.last)
+        wanted = _reply_form([note["id"] for note in notes], self.step.note, last=self.last)
         head = (format_text("[notes]\n{pad}[/notes]\n\n", pad=pad), *parts)
         reply = await part.read_form(self.host, *head, wanted=wanted, check=self._fault, retries=1)
         if reply is None:
@@ -209,20 +232,22 @@ class _StepWork:
         return list(visible.values())
 
 
-def _reply_form(known: Sequence[str], *, last: bool) -> Type:
+def _reply_form(known: Sequence[str], noted: Type | None, *, last: bool) -> Type:
     """The form of a reply. Each step but the last has a note, which can replace only a note that the step was shown."""
     result = Field("result", STR)
     if last:
         return RecordType((result,))
     replaces = (Field("replaces", optional_type(LiteralType(tuple(known)))),) if known else ()
-    note = RecordType((Field("text", STR), *replaces))
+    note = RecordType((Field("text", STR) if noted is None else Field("value", noted), *replaces))
     return RecordType((Field("note", note), Field("more", ListType(note)), result))
 
 
 def _make_note(form: Mapping[str, Any], step: int, number: int) -> PadNote:
     # One line without marks, with an id of ours: a note cannot imitate another note.
-    text = strip_marks(_SPACE.sub(" ", form["text"]).strip())
-    return PadNote(id=f"{step}.{number}", text=text, replaces=cast("str | None", form.get("replaces")))
+    written = form["text"] if "text" in form else render_value(form["value"])
+    text = strip_marks(_SPACE.sub(" ", written).strip())
+    replaces = cast("str | None", form.get("replaces"))
+    return PadNote(id=f"{step}.{number}", text=text, replaces=replaces, value=form.get("value"))
 
 
 def _check_steps(steps: Sequence[PadStep], most: int) -> None:

@@ -23,7 +23,7 @@ from bicameral.patterns.kernel import (
     Role,
     approximate_tokens,
 )
-from bicameral.patterns.reasoning.react import answer_with_tools
+from bicameral.patterns.reasoning.react import LoopSettings, answer_with_tools
 from bicameral.patterns.strategies import list_tools
 from bicameral.runs import PartOfRun
 from bicameral.tools import Origin, Tool, tool
@@ -105,7 +105,7 @@ class SingleAgent(Pattern[[Labelled[str]], str]):
                 part.note("escalate", share=round(share, 2))
 
         return await answer_with_tools(
-            part, self.agent, request, max_steps=self.max_steps, repeats=self.repeats, watch=watch
+            part, self.agent, request, LoopSettings(self.max_steps, self.repeats), watch=watch
         )
 
     def _check_tools(self, part: Context) -> None:

@@ -1,7 +1,9 @@
 """R5, ReWOO: all calls are planned before the first is made, and the answer is written once, from their results.
 
 Use it where the calls can be planned in advance and only values pass from one to the next. The planner never sees a
-result, so untrusted text cannot change which tools are called; the solver sees the results and has no tools.
+result, so untrusted text cannot change which tools are called; the solver sees the results and has no tools. If it says
+that they do not suffice, another plan may be written: only where everything that was read is trusted, and nothing was
+changed. Otherwise that the evidence is insufficient is the outcome.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, TypedDict, cast
 
 from bicameral.catalog.costs import estimate_tokens
-from bicameral.errors import BicameralError, ModelError, PlanError
+from bicameral.errors import BicameralError, ModelError, PlanError, RunError
 from bicameral.labels import TRUSTED_USER
 from bicameral.patterns.kernel import (
     Answered,
@@ -23,6 +25,7 @@ from bicameral.patterns.kernel import (
     Labelled,
     Pattern,
     PatternExample,
+    PromptText,
     Role,
     format_text,
     indent_lines,
@@ -53,6 +56,8 @@ SOLVER = Role(
     phase="final_answer",
     max_tokens=128,
 )
+INSUFFICIENT = "INSUFFICIENT"
+"""What the Solver replies if the results do not answer the question."""
 _REFERENCE = re.compile(r"#E([0-9]{1,9})")
 
 
@@ -78,6 +83,16 @@ def _plan_form(registry: Registry) -> Type:
 class ReWOO(Pattern[[Labelled[str]], str]):
     """Plan, call, answer: two model calls for any number of tools, and one more for each plan that is rejected.
 
+    An answer that the results do not give is none: the outcome is `GaveUp` with `pattern.insufficient`.
+
+    Args:
+        max_calls: The most calls of a plan.
+        max_replans: How often a plan that does not check is written again.
+        second_plans: How often another plan is written because the results did not suffice.
+        cite: Whether the answer names the results that it rests on, as in "390,014 people. [#E3]". Only calls that gave
+            a result can be named, and an answer that names none is not accepted.
+        width: How many calls run at once.
+
     Example:
         >>> outcome = await ReWOO().run(runtime, program_text("How many people live in Ghent and Bruges together?"))
         >>> len(outcome.model_calls)
@@ -90,24 +105,70 @@ class ReWOO(Pattern[[Labelled[str]], str]):
     planner: Role = PLANNER
     solver: Role = SOLVER
     width: int = 8
+    second_plans: int = 1
+    cite: bool = False
 
     async def execute(self, context: Context, /, question: Labelled[str]) -> Labelled[str]:
-        plan = await self._plan(context, question)
-        found = await self._run_calls(context, plan)
-        lines = [_evidence_line(context, number, call, found) for number, call in enumerate(plan)]
-        gaps = "\nIf the answer needs a call that failed, reply INSUFFICIENT." if len(found) < len(plan) else ""
-        return await context.ask(self.solver, "Evidence:\n", *lines, "\nQuestion: ", question, gaps)
+        failed: list[str] = []
+        for left in range(self.second_plans, -1, -1):
+            plan = await self._plan(context, question, failed)
+            found = await self._run_calls(context, plan)
+            answer = await self._solve(context, question, plan, found)
+            if answer is not None:
+                return answer
+            context.note("insufficient", plans=left)
+            if left == 0 or not _may_plan_again(context, plan, found):
+                break
+            failed.append(_failed_plan(plan, found))
+        raise RunError(
+            "pattern.insufficient",
+            "the results of the planned calls do not answer the question",
+            fix="Ask more narrowly, give it a tool that knows more, or use R4, which decides call by call.",
+        )
 
-    async def _plan(self, context: Context, question: Labelled[str]) -> Sequence[_PlannedCall]:
-        """The planned calls, checked. A rejected plan is never run; the planner gets the reason and writes another."""
+    async def _solve(
+        self,
+        context: Context,
+        question: Labelled[str],
+        plan: Sequence[_PlannedCall],
+        found: Mapping[int, Labelled[Any]],
+    ) -> Labelled[str] | None:
+        """The answer; None if the results do not give one."""
+        lines = [_evidence_line(context, number, call, found) for number, call in enumerate(plan)]
+        parts: tuple[PromptText, ...] = ("Evidence:\n", *lines, "\nQuestion: ", question)
+        if not self.cite:
+            gaps = "\nIf the answer needs a call that failed, reply INSUFFICIENT." if len(found) < len(plan) else ""
+            answer = await context.ask(self.solver, *parts, gaps)
+            return None if _is_insufficient(context, answer) else answer
+        if not found:
+            return None
+        solved = await context.fill(
+            self.solver,
+            *parts,
+            _CITING,
+            wanted=_cited_form(sorted(found)),
+            check=_citation_fault,
+            retries=1,
+        )
+        if context.read(map_labelled(solved, lambda reply: not reply["evidence"])):
+            return None
+        return map_labelled(solved, _render_cited)
+
+    async def _plan(self, context: Context, question: Labelled[str], failed: Sequence[str]) -> Sequence[_PlannedCall]:
+        """The planned calls, checked. A rejected plan is never run; the planner gets the reason and writes another.
+
+        `failed` are plans whose results did not suffice, without the results.
+        """
         if not len(context.registry):
             raise PlanError("pattern.bad-plan", "there are no tools to plan with")
         tools = context.derive(f"Tools:\n{list_tools(context.registry)}")
+        asked: tuple[PromptText, ...] = ("Question: ", question)
+        for each in failed:
+            asked = (*asked, "\n\nThis plan did not answer it, write another one:\n", context.derive(each))
         try:
             plan = await context.fill(
                 self.planner,
-                "Question: ",
-                question,
+                *asked,
                 wanted=_plan_form(context.registry),
                 check=lambda plan: _plan_fault(plan["calls"], context.registry, self.max_calls),
                 stable=[tools],
@@ -140,6 +201,59 @@ class ReWOO(Pattern[[Labelled[str]], str]):
         return found
 
 
+def _may_plan_again(context: Context, plan: Sequence[_PlannedCall], found: Mapping[int, Labelled[Any]]) -> bool:
+    """Whether another plan may follow this one.
+
+    Untrusted text must not decide that anything is planned, also not by being useless. And calls that change something
+    would be made twice: even one that failed may have had its effect.
+    """
+    if not all(each.label.trusted for each in found.values()):
+        return False
+    return context.read_label.trusted and not any(context.registry[call["tool"]].changes for call in plan)
+
+
+def _failed_plan(plan: Sequence[_PlannedCall], found: Mapping[int, Labelled[Any]]) -> str:
+    """A plan as the Planner reads it again: which calls failed, and no result."""
+    return "\n".join(
+        f"#E{number + 1} = {_render_call(call)}: {'gave a result' if number in found else 'failed'}"
+        for number, call in enumerate(plan)
+    )
+
+
+def _is_insufficient(context: Context, reply: Labelled[str]) -> bool:
+    """Whether a reply says that there is no answer. Whoever wrote the evidence may have decided that."""
+    return context.read(map_labelled(reply, lambda text: text.strip(" .!\"'\n").upper() == INSUFFICIENT))
+
+
+_CITING = (
+    "\nName in `evidence` every result that the answer rests on. If the results do not answer the question, leave "
+    "`evidence` and `answer` empty."
+)
+
+
+def _cited_form(found: Sequence[int]) -> Type:
+    """The form of an answer with citations; only calls that gave a result can be cited."""
+    names = LiteralType(tuple(f"#E{number + 1}" for number in found))
+    return RecordType((Field("answer", STR), Field("evidence", ListType(names))))
+
+
+def _citation_fault(reply: Mapping[str, Any]) -> str | None:
+    if bool(reply["answer"].strip()) == bool(reply["evidence"]):
+        return None
+    return "an answer needs the results that it rests on in `evidence`, and without an answer `evidence` is empty"
+
+
+def _render_cited(reply: Mapping[str, Any]) -> str:
+    # A reference inside of the answer was not checked, and must not look like one that was.
+    answer = _REFERENCE.sub(r"E\1", reply["answer"].strip())
+    return f"{answer} [{', '.join(dict.fromkeys(reply['evidence']))}]"
+
+
+def _render_call(call: _PlannedCall) -> str:
+    arguments = ", ".join(f"{each['name']}={each['value']}" for each in call["arguments"])
+    return f"{call['tool']}({arguments})"
+
+
 def _evidence_line(
     context: Context, number: int, call: _PlannedCall, found: Mapping[int, Labelled[Any]]
 ) -> Labelled[str]:
@@ -149,8 +263,7 @@ def _evidence_line(
     else:
         blocked = not _referenced_calls(call) <= found.keys()
         result = context.derive("(not called: it needs a call that failed)" if blocked else "(this call failed)")
-    arguments = ", ".join(f"{each['name']}={each['value']}" for each in call["arguments"])
-    asked = context.derive(f"#E{number + 1} = {call['tool']}({arguments})")
+    asked = context.derive(f"#E{number + 1} = {_render_call(call)}")
     return format_text("{asked}: {gave}\n", asked=asked, gave=result)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, LiteralString, cast, get_args
 from bicameral.boundary import screen
 from bicameral.errors import RunError
 from bicameral.patterns.kernel import GuardQuestions, guard_failed_error
-from bicameral.secrets import mask
+from bicameral.secrets import redact_secrets
 from bicameral.types import Type, mismatch
 
 Seam = Literal["input", "call", "result", "output"]
@@ -132,42 +132,18 @@ def words_guard(at: Seam, words: Iterable[str], *, redact: bool = False) -> Guar
     return Guard("words", at, check)
 
 
-_SECRETS = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
-    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
-    r"|\bgh[pousr]_[A-Za-z0-9]{36,}"
-    r"|\bxox[abeprs]-[A-Za-z0-9-]{10,}"
-    r"|\bsk-[A-Za-z0-9_-]{20,}"
-    r"|\bAIza[0-9A-Za-z_-]{35}"
-    r"|\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"
-    r"|\b[Bb]earer [A-Za-z0-9._~+/-]{20,}=*"
-)
-_CARD = re.compile(r"(?<![\d-])\d(?:[ -]?\d){12,18}(?![\d-])")
-
-
 def secrets_guard(at: Seam, *, redact: bool = True) -> Guard:
     """A guard against keys, tokens, card numbers, and every secret that this process has registered."""
 
     def check(seen: GuardInput) -> GuardVerdict:
-        count = sum(_redact_secrets(text) != text for text in texts_in(seen.value))
+        count = sum(redact_secrets(text, REMOVED) != text for text in texts_in(seen.value))
         if not count:
             return Pass()
         if not redact:
             return Refuse("a secret is in it")
-        return Redact(map_texts(seen.value, _redact_secrets), "a secret is in it", count)
+        return Redact(map_texts(seen.value, lambda text: redact_secrets(text, REMOVED)), "a secret is in it", count)
 
     return Guard("secrets", at, check)
-
-
-def _redact_secrets(text: str) -> str:
-    return _CARD.sub(lambda match: REMOVED if _is_card(match[0]) else match[0], _SECRETS.sub(REMOVED, mask(text)))
-
-
-def _is_card(number: str) -> bool:
-    """Whether the number passes the Luhn check, as every card number does."""
-    digits = [int(each) for each in number if each.isdigit()]
-    doubled = [digit * 2 - 9 * (digit > 4) for digit in digits[-2::-2]]
-    return (sum(digits[::-2]) + sum(doubled)) % 10 == 0
 
 
 def _normalise_text(text: str) -> str:

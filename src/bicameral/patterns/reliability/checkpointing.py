@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, ParamSpec, Self, TypeVar, cast, final
 
-from bicameral import __version__
 from bicameral.errors import CatalogError, JournalError, RunError
 from bicameral.journal import Event, Journal, NewEvent, dumps
 from bicameral.labels import Label, Labelled, program_text
@@ -106,7 +105,7 @@ class Checkpointing(Pattern[P, T]):
         _require_no_secrets(state)
 
         async def work(part: Context) -> Labelled[T]:
-            saves = _Saves(part, f"{__version__} {fingerprint(to_record(self.inner))[:16]}", self.every_steps)
+            saves = _Saves(part, f"{ENGINE_VERSION} {fingerprint(to_record(self.inner))[:16]}", self.every_steps)
             saves.save("start")
             part.add_guard(saves)
             given = await self.inner.execute(part, *args, **kwargs)

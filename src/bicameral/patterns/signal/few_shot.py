@@ -3,7 +3,7 @@
 Use it where a form, a style or a borderline is easier to show than to describe, and a call without examples varies too
 much. A static block of pairs is part of the fixed beginning of the prompt, which can be cached; pairs that are picked
 for each task come after it. A pool is checked for contradictions when it is made and has a version; `compare` measures
-whether it helps.
+whether it helps, and `require_better` refuses a block that does not.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 MAX_PAIRS = 8
-"""The most pairs that a block has; more gain little."""
+"""The most pairs that a block has, unless it is declared as many-shot; more gain little."""
 _MARKS = re.compile(r"<(?=\s*/?\s*(example|input|output|task)\b)", re.IGNORECASE)
 
 
@@ -120,15 +120,15 @@ class Pool:
         """The join of the labels of all pairs: every one of them has a part in which pairs are picked."""
         return join_all((TRUSTED_USER, *(pair.label for pair in self.pairs)))
 
-    def pick(self, k: int, ranked: Sequence[Pair] | None = None) -> tuple[Pair, ...]:
+    def pick(self, k: int, ranked: Sequence[Pair] | None = None, *, most: int = MAX_PAIRS) -> tuple[Pair, ...]:
         """`k` pairs in the order of the block, with equally many of each kind (give or take one).
 
         `ranked` are the pairs that may be picked, the best first; by default all of them, typical ones first.
         """
         best = sorted(self.pairs, key=lambda pair: not pair.typical) if ranked is None else list(ranked)
         kinds = self.kinds or ("",)
-        if not len(kinds) <= k <= MAX_PAIRS:
-            raise bad_pool_error(f"{k} pairs cannot show {len(kinds)} kinds", f"{len(kinds)} to {MAX_PAIRS}")
+        if not len(kinds) <= k <= most:
+            raise bad_pool_error(f"{k} pairs cannot show {len(kinds)} kinds", f"{len(kinds)} to {most}")
         of_kind = {kind: [pair for pair in best if not self.kinds or pair.kind == kind] for kind in kinds}
         least, more = divmod(k, len(kinds))
         # The remainder goes to the kinds whose best pairs rank first.
@@ -177,15 +177,23 @@ HOST = Role("Host", "Answer the task as the examples do. Reply with the output a
 
 @dataclass(frozen=True, slots=True)
 class PoolComparison:
-    """A pool of this version against no examples (S1, the first of the two), on cases that are not in the pool."""
+    """Blocks of so many pairs of a pool of this version against no examples (S1, the first of the two).
+
+    The cases are none of the pool.
+    """
 
     version: str
+    pairs: int
+    mode: Literal["static", "dynamic"]
     compared: Comparison
 
     @property
     def ships(self) -> bool:
-        """Whether the replies are better with the pairs."""
-        return self.compared.difference > 0
+        """Whether the replies are better with the pairs.
+
+        Many pairs make every call dear, so that chance must not explain the difference either.
+        """
+        return self.compared.difference > 0 and (self.pairs <= MAX_PAIRS or self.compared.is_told_apart)
 
 
 @dataclass(frozen=True)
@@ -193,6 +201,7 @@ class FewShot(Pattern[[Labelled[str]], str]):
     """Answer a task with `k` pairs of a pool shown before it.
 
     Args:
+        many_shot: Above 0, as many pairs are shown instead of `k`, and more than 8.
         mode: "static" shows the same pairs for every task, "dynamic" those most similar to the task.
         similarity_cap: Pairs that are more similar to the task than this are not shown in dynamic mode.
         embedder: Measures similarity in dynamic mode; by default the local one.
@@ -211,16 +220,30 @@ class FewShot(Pattern[[Labelled[str]], str]):
     similarity_cap: float = 0.95
     host: Role = HOST
     embedder: Embedder | None = None
+    many_shot: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.mode not in ("static", "dynamic"):
-            raise CatalogError("pattern.bad-knob", f"S2: mode is {self.mode!r}", expected="'static' or 'dynamic'")
+        if 0 < self.many_shot <= MAX_PAIRS:
+            raise CatalogError(
+                "pattern.bad-knob",
+                f"S2: many_shot is {self.many_shot}",
+                expected=f"0, or more than {MAX_PAIRS}",
+                fix=f"Use k for up to {MAX_PAIRS} pairs.",
+            )
         # Picked once now, so that a pool which cannot fill a block fails here and not at the first task.
-        self.pool.pick(self.k)
+        self._pick()
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs a block has."""
+        return self.many_shot or self.k
+
+    def _pick(self, ranked: Sequence[Pair] | None = None) -> tuple[Pair, ...]:
+        return self.pool.pick(self.pairs, ranked, most=max(self.many_shot, MAX_PAIRS))
 
     async def execute(self, context: Context, /, task: Labelled[str]) -> Labelled[str]:
-        pairs = self.pool.pick(self.k) if self.mode == "static" else await self._nearest(context, task)
+        pairs = self._pick() if self.mode == "static" else await self._nearest(context, task)
         text = render_pairs(pairs)
         block = context.derive(text).with_label(self.pool.label)
         hash = hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -241,7 +264,7 @@ class FewShot(Pattern[[Labelled[str]], str]):
         near = sorted(zip(similarities, self.pool.pairs, strict=True), key=lambda each: -each[0])
         fit = [pair for similarity, pair in near if similarity <= self.similarity_cap]
         context.note("pairs-found", fit=len(fit), too_like=len(near) - len(fit))
-        return self.pool.pick(self.k, fit)
+        return self._pick(fit)
 
     async def compare(self, runtime: Runtime, held: Sequence[Case[str, str]]) -> PoolComparison:
         """Measure the pool against no examples, with a separate run for each case.
@@ -257,7 +280,27 @@ class FewShot(Pattern[[Labelled[str]], str]):
             return map_labelled(labelled_answer(outcome), _strip_output)
 
         compared = await compare(Subject("S1 without pairs", answer_without), self.as_subject(runtime), held)
-        return PoolComparison(self.pool.version, compared)
+        return PoolComparison(self.pool.version, self.pairs, self.mode, compared)
+
+    def require_better(self, measured: PoolComparison) -> None:
+        """Refuse a block that was not measured as it is now, or whose measurement does not speak for it.
+
+        Example:
+            >>> sorting.require_better(await sorting.compare(runtime, cases))
+        """
+        if (measured.version, measured.pairs, measured.mode) != (self.pool.version, self.pairs, self.mode):
+            raise CatalogError(
+                "pattern.not-better",
+                f"another block was measured than that of the pool {self.pool.name!r}",
+                expected=f"{self.pairs} pairs of the version {self.pool.version}, {self.mode}",
+                fix="Measure it again with `compare`.",
+            )
+        if not measured.ships:
+            raise CatalogError(
+                "pattern.not-better",
+                f"the pool {self.pool.name!r} does not beat a call without examples: {measured.compared.text}",
+                fix="Use S1, show fewer pairs, or measure more cases.",
+            )
 
 
 def _mark_task(task: str) -> str:

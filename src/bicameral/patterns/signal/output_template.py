@@ -2,7 +2,8 @@
 
 Use it wherever a program reads what a model wrote. The model is constrained to the type while it writes. A reply that
 still does not fit is written again and never coerced: a coerced value hides a failure. A value of the right type can
-still be wrong, so `check` can test it.
+still be wrong, so `check` can test it. Where people read the result, a skeleton has the fields as gaps in a text; the
+model fills the fields, and code puts them into the text.
 """
 
 from __future__ import annotations
@@ -11,10 +12,22 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from string import Formatter
 from typing import Any, ClassVar, Final, Literal, TypedDict, cast
 
-from bicameral.errors import RunError
-from bicameral.patterns.kernel import Answered, Context, Labelled, Pattern, PatternExample, Role, ValueCheck
+from bicameral.errors import CatalogError, RunError, nearest_name
+from bicameral.patterns.kernel import (
+    Answered,
+    Context,
+    Labelled,
+    Pattern,
+    PatternExample,
+    Role,
+    ValueCheck,
+    map_labelled,
+    render_value,
+    vouched_value,
+)
 from bicameral.types import RecordType, Type, type_from_annotation
 
 HOST = Role("Host", "Reply with one JSON object of the wanted form and nothing else.", max_tokens=256)
@@ -33,6 +46,10 @@ class OutputTemplate(Pattern[[Labelled[str]], dict[str, Any]]):
     A reply that does not fit goes at most `retries` times to the Repair role, which does not see the task. A value that
     fits and has a placeholder left in it, or fails `check`, ends the run with `pattern.bad-value`; nothing is guessed.
 
+    Args:
+        skeleton: A text with every field of the form as a gap, such as `"Dear {name}, …"`. The model is shown it, so
+            that the values fit their places; `render` fills it in.
+
     Example:
         >>> ticket = OutputTemplate.of(Ticket)
         >>> outcome = await ticket.run(runtime, program_text("The app crashes when I print."))
@@ -46,19 +63,74 @@ class OutputTemplate(Pattern[[Labelled[str]], dict[str, Any]]):
     host: Role = HOST
     repair: Role = REPAIR
     check: ValueCheck | None = None
+    skeleton: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.skeleton is not None:
+            # It is trusted text in every prompt.
+            vouched_value(self.skeleton)
+            _check_skeleton(self.skeleton, self.wanted)
 
     @classmethod
-    def of(cls, form: Any, *, retries: int = 1, check: ValueCheck | None = None) -> OutputTemplate:
+    def of(
+        cls, form: Any, *, retries: int = 1, check: ValueCheck | None = None, skeleton: str | None = None
+    ) -> OutputTemplate:
         """An output template for a Python annotation."""
-        return cls(type_from_annotation(form), retries, check=check)
+        return cls(type_from_annotation(form), retries, check=check, skeleton=skeleton)
 
     async def execute(self, context: Context, /, task: Labelled[str]) -> Labelled[dict[str, Any]]:
         # In the fixed beginning of the prompt, which can be cached for all tasks.
-        form = context.derive(render_form(self.wanted))
+        stable = [context.derive(render_form(self.wanted))]
+        if self.skeleton is not None:
+            stable.append(context.derive(f"The fields go into the gaps of this text:\n{self.skeleton}"))
         value = await context.fill(
-            self.host, task, wanted=self.wanted, stable=[form], retries=self.retries, repair=self.repair
+            self.host, task, wanted=self.wanted, stable=stable, retries=self.retries, repair=self.repair
         )
         return await context.run_part("check", partial(_check_value, value, self.check))
+
+    def render(self, value: Labelled[dict[str, Any]]) -> Labelled[str]:
+        """The skeleton with the fields of a value in its gaps. The text has the labels of all of them.
+
+        Example:
+            >>> letter = OutputTemplate.of(Bill, skeleton="{payer} owes {amount} euros.")
+            >>> letter.render((await letter.run(runtime, task)).labelled)
+        """
+        if self.skeleton is None:
+            raise CatalogError("pattern.bad-skeleton", "this output template has no skeleton")
+        return map_labelled(value, partial(_fill_skeleton, self.skeleton))
+
+
+def _skeleton_parts(skeleton: str) -> list[tuple[str, str | None]]:
+    """The literal texts of a skeleton, each with the name of the gap behind it."""
+    try:
+        parts = list(Formatter().parse(skeleton))
+    except ValueError as error:
+        raise CatalogError("pattern.bad-skeleton", f"the skeleton cannot be read: {error}") from None
+    if any(spec or conversion for _, _, spec, conversion in parts):
+        raise CatalogError("pattern.bad-skeleton", "a gap of the skeleton has more than a name", expected="{name}")
+    return [(text, name) for text, name, _, _ in parts]
+
+
+def _check_skeleton(skeleton: str, wanted: Type) -> None:
+    gaps = {name for _, name in _skeleton_parts(skeleton) if name is not None}
+    fields = {each.name for each in wanted.fields} if isinstance(wanted, RecordType) else set[str]()
+    if gaps != fields:
+        other = min(gaps ^ fields)
+        raise CatalogError(
+            "pattern.bad-skeleton",
+            f"the skeleton and the form do not go together: {other!r}",
+            expected=f"a gap for each field: {', '.join(sorted(fields)) or 'the form is no record'}",
+            nearest=nearest_name(other, fields) if other in gaps else None,
+        )
+
+
+def _fill_skeleton(skeleton: str, value: Mapping[str, Any]) -> str:
+    # By hand and not with `format`: what stands in a value is never read as a gap or as an attribute.
+    return "".join(
+        text if name is None else f"{text}{'-' if value[name] is None else render_value(value[name])}"
+        for text, name in _skeleton_parts(skeleton)
+    )
 
 
 async def _check_value(
