@@ -164,9 +164,9 @@ def _budget_error(what: str) -> RunError:
 
 _TASK: Final = "How warm is it in Lisbon?"
 _SUBJECTS: Final = (
-    "orders", "parcels", "invoices", "refunds", "tickets", "meetings", "rooms", "flights", "trains", "hotels",
-    "recipes", "songs", "films", "books", "plants", "shares", "loans", "permits", "lessons",
-)  # fmt: skip
+    "orders parcels invoices refunds tickets meetings rooms flights trains hotels "
+    "recipes songs films books plants shares loans permits lessons"
+).split()
 
 
 def _tools(folder: Path) -> Sequence[Tool]:
