@@ -137,8 +137,14 @@ async def _measure(
         open_journal_at(Path(folder) / "journal.db") as journal,
     ):
         # Some patterns plan: with an agent of the same models and tools.
-        models = {"privileged": chambers.privileged, "quarantined": chambers.quarantined}
-        planner = Agent(list(tools), **models, config=Config.defaults(), cache={}).runtime().planner
+        agent = Agent(
+            list(tools),
+            privileged=chambers.privileged,
+            quarantined=chambers.quarantined,
+            config=Config.defaults(),
+            cache={},
+        )
+        planner = agent.runtime().planner
         runtime = Runtime(ModelPair(chambers), registry, policy, strategy_limits(), journal, planner=planner)
         begun = time.perf_counter()
         outcome = await pattern.run(runtime, *given)
