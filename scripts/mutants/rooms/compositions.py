@@ -78,7 +78,7 @@ MUTANTS = (
     Mutant(
         "compositions.check-unread",
         DIRECT,
-        "DirectCall._check_request",
+        "DirectCall.check_request",
         "problem if label.trusted else",
         "problem if True else",
         "an error would quote an untrusted parameter",
