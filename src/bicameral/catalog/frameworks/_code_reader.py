@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -50,7 +51,7 @@ class FoundTool:
     shell_line: bool = False
 
 
-class CodeReader:
+class CodeReader(ABC):
     """The base of a reader: agents are the calls that make them."""
 
     framework = ""
@@ -69,9 +70,9 @@ class CodeReader:
         self.incomplete: set[str] = set()
         """Agents of which something could not be followed."""
 
+    @abstractmethod
     def read(self) -> None:
         """Add the agents of this framework to the draft."""
-        raise NotImplementedError
 
     def find_agents(self) -> None:
         """Start an agent for each call that makes one."""
@@ -237,7 +238,7 @@ class CodeReader:
             if isinstance(decorator, ast.Call):
                 gated = gated or self.asks_first(decorator, scope)
         effects = effects_of_calls(names, writes_files=writes)
-        claims = [(effects, "seen in its body")] if effects.known else []
+        claims = [(effects, "seen in its body")] if effects.has_any else []
         if not effects.acts:
             claims += [(effects_of_name(name), _BY_NAME) for name in self.tool_names(function, scope)]
         place = scope.module.place(function)

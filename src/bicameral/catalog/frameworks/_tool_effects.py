@@ -83,8 +83,8 @@ class ToolEffects:
         return " and ".join(words for words, does in said.items() if does) or "has no effect"
 
     @property
-    def known(self) -> bool:
-        """Whether anything is known about it."""
+    def has_any(self) -> bool:
+        """Whether there is an effect that matters to the rules."""
         return self.acts or self.reads_untrusted or self.reads_private
 
 

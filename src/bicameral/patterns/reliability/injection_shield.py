@@ -22,12 +22,11 @@ from bicameral.labels import Label
 from bicameral.patterns._prompt_marker import TakeNote
 from bicameral.patterns.kernel import Answered, Context, Labelled, Pattern, PatternExample
 from bicameral.patterns.reasoning.react import AGENT, ReAct
+from bicameral.patterns.reliability.tool_budget import LEAST_SCORE
 from bicameral.planning import ranked_tools
 from bicameral.tools import Origin, Tool, tool
 
 MarkKind = Literal["delimit", "tag", "encode"]
-LEAST_SCORE: Final = 0.3
-"""The share of the best score that a tool needs to count as needed by the task."""
 MAX_TOOLS: Final = 8
 REMOVED: Final = "[removed]"
 _HOW: Mapping[MarkKind, str] = {

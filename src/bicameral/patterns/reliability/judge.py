@@ -285,14 +285,15 @@ class CalibratedJudge(Pattern[P, V], Generic[P, V]):
             raise CatalogError("pattern.judges-itself", f"{author.name!r} would judge what it wrote itself")
 
     @property
-    def _asked(self) -> Role:
+    def _judge_role(self) -> Role:
+        """The judge as it is asked: with its own words for a scale of 1 to 5, unless another one is given."""
         return SCALE_JUDGE if self.judge == JUDGE and self.rubric.scale == "1-5" else self.judge
 
     @property
     def version(self) -> str:
         """A hash of the rubric, the prompt of the judge and the way of judging."""
         way = type(self).__name__
-        asked = self._asked
+        asked = self._judge_role
         return judge_fingerprint(way, self.rubric.hash, asked.setup, asked.temperature, self.swaps, self.margin)
 
     async def calibrate(
@@ -328,7 +329,7 @@ class CalibratedJudge(Pattern[P, V], Generic[P, V]):
     async def ask_judge(self, part: Context, *parts: PromptText, wanted: RecordType) -> Labelled[dict[str, Any]]:
         """The filled form with the name of the model; an error if this model must not judge this output."""
         rubric = part.derive(self.rubric.text)
-        filled = await part.fill(self._asked, *parts, wanted=wanted, stable=[rubric], max_text=LONGEST_REASON)
+        filled = await part.fill(self._judge_role, *parts, wanted=wanted, stable=[rubric], max_text=LONGEST_REASON)
         # A router chooses the model, so only now is it known which model has judged.
         model = part.last_model
         if isinstance(self.author, str) and model.casefold() == self.author.casefold():
