@@ -252,14 +252,11 @@ def test_code_of_another_framework_is_linted(world: World) -> None:
     ]
     assert "what code cannot show:" in result.stdout
     assert world.call("lint", "app/writer.py", "--quiet").stdout.startswith(first)
-    # With a person before the action and limits, nothing is an error any more.
-    mended = CODE.replace("@function_tool\n", "@function_tool(needs_approval=True)\n").replace(
-        'Runner.run_sync(writer, "Write.", max_turns=5)',
-        'import asyncio\nasyncio.run(asyncio.wait_for(Runner.run(writer, "Write.", max_turns=5), timeout=60))',
-    )
-    world.write("app/writer.py", mended)
-    errors = [line for line in world.call("lint", "app").stdout.splitlines() if ": error: " in line]
-    assert [line.rpartition("  ")[2] for line in errors] == ["[A3]"]
+    # With a person before the action, nothing is an error any more.
+    world.write("app/writer.py", CODE.replace("@function_tool\n", "@function_tool(needs_approval=True)\n"))
+    result = world.call("lint", "app")
+    assert result.exit_code == 0
+    assert ": error: " not in result.stdout
 
 
 def test_a_trace_is_linted_and_says_what_it_cannot_show(world: World) -> None:

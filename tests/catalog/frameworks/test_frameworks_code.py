@@ -154,7 +154,8 @@ def test_langgraph_nodes_edges_and_tools_are_read(folder: Path) -> None:
     assert "V9" not in agent.patterns
     assert agent.legs == ("untrusted_content", "external_comms")
     (limits,) = [each for each in found(recovered, "LAW1") if "V9" in each.wants]
-    assert (limits.severity, limits.basis) == ("error", "seen")
+    # The default of LangGraph is a limit, but which one depends on the release.
+    assert (limits.severity, limits.basis) == ("warning", "inferred")
     (finding,) = found(recovered, "L6")
     assert (finding.severity, finding.basis, finding.place.line) == ("error", "seen", 22)
 
@@ -595,7 +596,9 @@ def second(name: str) -> str: ...
 
 @pytest.mark.parametrize("turns", ["0", "-1", "True", "1" + "0" * 400, "2.5e300"])
 def test_a_number_that_is_no_limit_is_not_taken_for_one(folder: Path, turns: str) -> None:
-    program = "from agents import Agent, Runner\nhelper = Agent(name='Helper')\n"
+    program = (
+        "from agents import Agent, Runner, WebSearchTool\nhelper = Agent(name='Helper', tools=[WebSearchTool()])\n"
+    )
     recovered = recover(folder, ("app.py", f"{program}Runner.run_sync(helper, 'x', max_turns={turns})\n"))
     assert "V9" not in member(recovered, "Helper").patterns
     assert [each.place.line for each in recovered.unresolved] == [3]

@@ -97,7 +97,7 @@ def test_an_approval_between_decision_and_call_is_a_gate() -> None:
 def test_what_a_trace_cannot_show_is_no_error() -> None:
     report = lint_recovered(recover(mail_assistant().otlp()))
     (limits,) = [each for each in report.findings if "V9" in each.wants]
-    assert (limits.severity, limits.basis) == ("warning", "inferred")
+    assert (limits.severity, limits.basis) == ("note", "inferred")
     assert limits.message.endswith("(or the trace does not show it)")
     assert not any("V14" in each.wants for each in report.findings)
 

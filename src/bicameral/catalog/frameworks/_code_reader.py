@@ -32,6 +32,15 @@ MAX_TOOLS = 200
 _BY_NAME = "judged by its name"
 _MAX_BODIES = 40
 """Functions of the folder that are looked into for one tool."""
+_PROMPTS = frozenset(
+    {
+        *("builtins.input", "click.prompt", "click.confirm", "typer.prompt", "typer.confirm"),
+        *(f"rich.prompt.{kind}.ask" for kind in ("Prompt", "Confirm", "IntPrompt", "FloatPrompt")),
+        *("rich.console.Console.input", "prompt_toolkit.prompt", "prompt_toolkit.PromptSession.prompt"),
+        *("prompt_toolkit.PromptSession.prompt_async", "getpass.getpass"),
+    }
+)
+"""Calls that wait for a line of a person."""
 _APPROVAL_CALLS = frozenset(
     {"langgraph.types.interrupt", "pydantic_ai.ApprovalRequired", "pydantic_ai.exceptions.ApprovalRequired"}
 )
@@ -45,10 +54,16 @@ class FoundTool:
     place: Place
     claims: tuple[tuple[ToolEffects, str], ...] = ()
     """What it does, and on what that rests."""
-    gated: bool = False
+    gated: bool | None = False
+    """Whether a person is asked first; None if only the run of the program decides that."""
     sandboxed: bool = False
     delegates_to: AgentDraft | None = None
     shell_line: bool = False
+
+
+def either(one: bool | None, other: bool | None) -> bool | None:
+    """Whether one of two holds, as far as that is known."""
+    return True if one or other else None if None in (one, other) else False
 
 
 class CodeReader(ABC):
@@ -138,6 +153,14 @@ class CodeReader(ABC):
             return self.agent_of(given[0], inner, hops - 1) if len(given) == 1 else None
         return None
 
+    def agents_of(self, node: ast.AST, scope: Scope) -> list[AgentDraft]:
+        """The agents that an expression may stand for: a name may be bound to several, one after another."""
+        one = self.agent_of(node, scope)
+        if one is not None or not isinstance(node, ast.Name):
+            return [] if one is None else [one]
+        known = (self.agent_of(value, at) for value, at in self.project.assigned(node.id, scope))
+        return [*dict.fromkeys(each for each in known if each is not None)]
+
     def set_model(self, agent: AgentDraft, node: ast.expr | None, scope: Scope) -> None:
         """Note the model of an agent: a name, or an object that is made with one."""
         if node is None:
@@ -192,7 +215,7 @@ class CodeReader(ABC):
         inner = argument(call, "function") or argument(call, "func") or (call.args[0] if call.args else None)
         if name in ("Tool", "StructuredTool", "from_function", "function_tool", "tool") and inner is not None:
             tool = self.find_tool(agent, inner, scope)
-            return None if tool is None else replace(tool, gated=tool.gated or self.asks_first(call, scope))
+            return None if tool is None else replace(tool, gated=either(tool.gated, self.asks_first(call, scope)))
         if not name:
             self.miss(agent, scope.module.place(call), "which tool this makes is only known when the program runs")
             return None
@@ -206,8 +229,8 @@ class CodeReader(ABC):
             return FoundTool(name, place, ((HOSTED_TOOLS[name], why),), sandboxed=name in SANDBOXED_TOOLS)
         return FoundTool(name, place, ((effects_of_name(name), _BY_NAME),))
 
-    def asks_first(self, call: ast.Call, scope: Scope) -> bool:
-        """Whether a call declares that a person is asked before the tool is called."""
+    def asks_first(self, call: ast.Call, scope: Scope) -> bool | None:
+        """Whether a call declares that a person is asked before the tool is called; None if that is not known."""
         given = argument(call, "requires_approval") or argument(call, "needs_approval")
         if given is None:
             return False
@@ -219,6 +242,7 @@ class CodeReader(ABC):
         value: Any = self.project.literal(given, scope)
         if value is ...:
             self.draft.miss(scope.module.place(given), "whether a person is asked is only known when the program runs")
+            return None
         return value is True
 
     def tool_of_function(self, function: FunctionNode, scope: Scope) -> FoundTool:
@@ -226,7 +250,8 @@ class CodeReader(ABC):
 
         The name counts where the body shows no effect: a call that cannot be followed may have one.
         """
-        gated, shell_line, writes = False, False, False
+        gated: bool | None = False
+        shell_line, writes = False, False
         names: list[str] = []
         for call, inner in self._calls_below(function, scope):
             name = self.call_name(call, inner)
@@ -236,7 +261,7 @@ class CodeReader(ABC):
             shell_line = shell_line or self._is_shell_line(name, call, inner)
         for decorator in function.decorator_list:
             if isinstance(decorator, ast.Call):
-                gated = gated or self.asks_first(decorator, scope)
+                gated = either(gated, self.asks_first(decorator, scope))
         effects = effects_of_calls(names, writes_files=writes)
         claims = [(effects, "seen in its body")] if effects.has_any else []
         if not effects.acts:
@@ -294,7 +319,11 @@ class CodeReader(ABC):
             agent.use("O6", tool.place, f"the agent {tool.delegates_to.name!r} is one of its tools")
             agent.use("O17", tool.place, "an agent that is a tool begins with a context of its own")
         for effects, why in tool.claims:
-            agent.add_tool_effects(tool.name, effects, tool.place, gate="V1" if tool.gated else "none", why=why)
+            if tool.gated is None:
+                # No gate is seen, so that none counts; but there may be one.
+                effects, why = replace(effects, certain=False), f"{why}; whether a person is asked is not known"
+            gate = "V1" if tool.gated else "none"
+            agent.add_tool_effects(tool.name, effects, tool.place, gate=gate, why=why, sandboxed=tool.sandboxed)
         if tool.gated:
             agent.use("V1", tool.place, f"a person is asked before {safe_name(tool.name)!r} is called")
         for effects, _ in tool.claims:
@@ -327,6 +356,10 @@ class CodeReader(ABC):
                     target.add_leg("untrusted_content", place, what, certain=certain)
                     changed = True
 
+    def loops_over_tools(self, agent: AgentDraft) -> bool:
+        """Whether the model may be called more than once in a run: it has tools, or may have some."""
+        return bool(self.tools.get(agent.name)) or agent.name in self.incomplete
+
     def describe_repeats(self, agent: AgentDraft, call: ast.Call, scope: Scope) -> None:
         """Describe the loop of the program in which an agent is run."""
         for above in scope.module.ancestors(call):
@@ -334,12 +367,24 @@ class CodeReader(ABC):
                 return
             place = scope.module.place(above)
             if isinstance(above, ast.While) and isinstance(above.test, ast.Constant) and above.test.value:
-                if not _asks_user(above):
+                if not self._asks_user(above, scope) and not _counts_rounds(above):
                     name = f"while at line {place.line}"
                     leaves = any(isinstance(each, ast.Break | ast.Return) for each in nodes_in(above))
                     exit = "the code leaves it" if leaves else None
                     agent.add_loop(name, place, "the agent is run in a loop that counts nothing", exit=exit)
                 return
+
+    def _asks_user(self, loop: ast.While, scope: Scope) -> bool:
+        """Whether a loop waits for a line of a person in each round, as a chat does."""
+        for call in (each for each in nodes_in(loop) if isinstance(each, ast.Call)):
+            if self.call_name(call, scope) in _PROMPTS:
+                return True
+            called = self.project.resolve(call.func, scope)
+            if not isinstance(called, Defined) or not isinstance(called.node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            if any(self.call_name(*each) in _PROMPTS for each in self._calls_below(called.node, called.scope)):
+                return True
+        return False
 
     def describe_parallel(self, calls: Iterable[tuple[ast.Call, Scope, AgentDraft]]) -> None:
         """Describe the runs of agents that `asyncio.gather` or a task group starts side by side."""
@@ -371,9 +416,9 @@ class CodeReader(ABC):
         return value if is_number and 0 < value < 1e15 else None
 
 
-def _asks_user(loop: ast.While) -> bool:
-    """Whether a loop waits for a line of a person in each round, as a chat does."""
-    return any(
-        isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == "input"
-        for each in nodes_in(loop)
-    )
+def _counts_rounds(loop: ast.While) -> bool:
+    """Whether a loop counts up or down and compares that number."""
+    steps = (each.target for each in nodes_in(loop) if isinstance(each, ast.AugAssign))
+    counters = {each.id for each in steps if isinstance(each, ast.Name)}
+    compared = (part for each in nodes_in(loop) if isinstance(each, ast.Compare) for part in ast.walk(each))
+    return any(isinstance(part, ast.Name) and part.id in counters for part in compared)

@@ -72,4 +72,6 @@ class AgentGraph:
             self.agent.use("O8", place, what, certain=False)
         if "run" not in self.agent.describe().get("loops", {}):
             what = "edges lead back to an earlier node"
-            self.agent.add_loop("graph", place, what, exit="a branch leaves the cycle")
+            # Where no run is seen, its limits are not, either.
+            seen = "V9" in self.agent.visible
+            self.agent.add_loop("graph", place, what, certain=seen, exit="a branch leaves the cycle")

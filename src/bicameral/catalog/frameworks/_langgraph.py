@@ -9,7 +9,16 @@ from typing import Any, cast
 
 from bicameral.catalog.frameworks._code_reader import CodeReader
 from bicameral.catalog.frameworks._graphs import END, START, AgentGraph
-from bicameral.catalog.frameworks._modules import Defined, External, FunctionNode, Project, Scope, argument, nodes_in
+from bicameral.catalog.frameworks._modules import (
+    Defined,
+    External,
+    FunctionNode,
+    Project,
+    Scope,
+    argument,
+    hides_arguments,
+    nodes_in,
+)
 from bicameral.catalog.frameworks._recovery import AgentDraft, ArchitectureDraft, safe_name
 from bicameral.errors import Place
 
@@ -421,8 +430,7 @@ class LangGraphReader(CodeReader):
         runs: list[tuple[ast.Call, Scope, AgentDraft]] = []
         for call, scope in self.project.calls():
             if isinstance(call.func, ast.Attribute) and call.func.attr in _RUNS:
-                agent = self.agent_of(call.func.value, scope)
-                if agent is not None:
+                for agent in self.agents_of(call.func.value, scope):
                     seen.add(agent.name)
                     runs.append((call, scope, agent))
                     self._read_limit(agent, argument(call, "config", 1), None, call, scope)
@@ -439,25 +447,33 @@ class LangGraphReader(CodeReader):
         self, agent: AgentDraft, config: ast.expr | None, direct: ast.expr | None, call: ast.Call, scope: Scope
     ) -> None:
         place = scope.module.place(call)
-        steps = self.number(direct, scope)
-        if config is not None and steps is None:
+        at = scope
+        if config is not None and direct is None:
             found = self.project.resolve(config, scope)
             if isinstance(found, Defined) and isinstance(found.node, ast.Dict):
-                steps = self.number(_dictionary_value(found.node, "recursion_limit"), found.scope)
+                direct, at = _dictionary_value(found.node, "recursion_limit"), found.scope
+                hidden = None in found.node.keys
             elif isinstance(found, Defined) and isinstance(found.node, ast.Call):
-                steps = self.number(argument(found.node, "recursion_limit"), found.scope)
+                direct, at = argument(found.node, "recursion_limit"), found.scope
+                hidden = hides_arguments(found.node)
             else:
+                hidden = True
+            if hidden and direct is None:
                 self.miss(agent, place, "the configuration of this run is only known when the program runs")
                 return
+        steps = self.number(direct, at)
         if steps is not None:
             agent.visible.add("V9")
             seconds = self.time_limit(call, scope)
             agent.add_loop("run", place, "recursion_limit is given", steps=steps, seconds=seconds, exit=_EXIT)
             agent.use("V9", place, "recursion_limit is given")
-        elif not agent.uses("V9"):
+        elif direct is not None:
+            agent.use("V9", place, "recursion_limit is given")
+            self.miss(agent, place, "the recursion_limit is only known when the program runs")
+        elif not agent.uses("V9") and getattr(call.func, "attr", "") in _RUNS:
             agent.visible.add("V9")
             what = "no recursion_limit: the default depends on the release, 25 in 0.x and 10,007 in 1.2"
-            agent.add_loop("run", place, what, seconds=self.time_limit(call, scope), exit=_EXIT)
+            agent.add_loop("run", place, what, certain=False, seconds=self.time_limit(call, scope), exit=_EXIT)
 
 
 _EXIT = "the graph reaches its end"

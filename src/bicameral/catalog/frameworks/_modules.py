@@ -24,6 +24,8 @@ MAX_HOPS = 30
 """Names that are followed one after another."""
 MAX_ITEMS = 1_000
 """Items of a list, and parts that it is made of."""
+MAX_ASSIGNED = 20
+"""Values of one name that are looked at."""
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "venv", "env", "build", "dist"})
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
@@ -79,6 +81,10 @@ class Module:
     is_package: bool
     scope: Scope = field(init=False)
     calls: list[tuple[ast.Call, Scope]] = field(default_factory=list[tuple[ast.Call, "Scope"]])
+    methods: dict[tuple[str, str], list[tuple[ast.Call, Scope]]] = field(
+        default_factory=dict[tuple[str, str], list[tuple[ast.Call, "Scope"]]]
+    )
+    """The calls of methods of a name, by the name and the method."""
     functions: list[tuple[FunctionNode, Scope]] = field(default_factory=list[tuple[FunctionNode, "Scope"]])
     parents: dict[int, ast.AST] = field(default_factory=dict[int, ast.AST])
     scopes: dict[int, Scope] = field(default_factory=dict[int, "Scope"])
@@ -122,6 +128,8 @@ def _index_module(module: Module) -> None:
                         inner.bind(each.arg, Opaque(each.annotation))
         elif isinstance(node, ast.Call):
             module.calls.append((node, scope))
+            if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+                module.methods.setdefault((node.func.value.id, node.func.attr), []).append((node, scope))
         outside = {id(each) for each in getattr(node, "decorator_list", ())}
         children = list(ast.iter_child_nodes(node))
         for child in children:
@@ -451,6 +459,15 @@ class Project:
             return (named[0].annotation, inner) if len(named) == 1 else None
         return None
 
+    def assigned(self, name: str, scope: Scope) -> list[tuple[ast.expr, Scope]]:
+        """The expressions that a name is bound to in the nearest scope that binds it."""
+        each: Scope | None = scope
+        while each is not None and name not in each.bindings:
+            each = each.parent
+        if each is None:
+            return []
+        return [(bound, each) for bound in each.bindings[name] if isinstance(bound, ast.expr)][:MAX_ASSIGNED]
+
     def literal(self, node: ast.AST, scope: Scope) -> Any:
         """The value of a constant, a list or a mapping of them; `Ellipsis` if it cannot be told."""
         found = self.resolve(node, scope)
@@ -464,6 +481,7 @@ class Project:
     def items(self, node: ast.AST, scope: Scope) -> Iterator[tuple[ast.expr, Scope] | Place]:
         """The items of a list with their scopes, and the place of each part that cannot be told."""
         waiting: list[tuple[ast.AST, Scope]] = [(node, scope)]
+        grown: set[str] = set()
         for _ in range(MAX_ITEMS):
             if not waiting:
                 return
@@ -471,6 +489,10 @@ class Project:
             if isinstance(node, _Item):
                 yield node.value, scope
                 continue
+            if isinstance(node, ast.Name) and node.id not in grown:
+                # Once, since a list may be added to itself.
+                grown.add(node.id)
+                waiting.extend(self._appended(node.id, scope))
             match found := self.resolve(node, scope):
                 case Defined(node=ast.List(elts=elements) | ast.Tuple(elts=elements) | ast.Set(elts=elements)):
                     inner = (
@@ -484,6 +506,18 @@ class Project:
                 case _:
                     yield scope.module.place(node)
         yield scope.module.place(node)
+
+    def _appended(self, name: str, scope: Scope) -> Iterator[tuple[ast.AST, Scope]]:
+        """What is appended to a list in the scope that binds its name, or added to it."""
+        owner: Scope | None = scope
+        while owner is not None and name not in owner.bindings:
+            owner = owner.parent
+        for call, at in scope.module.methods.get((name, "append"), ()):
+            if at is owner and call.args:
+                yield _Item(call.args[0]), at
+        for call, at in scope.module.methods.get((name, "extend"), ()):
+            if at is owner and call.args:
+                yield call.args[0], at
 
 
 class _Item(ast.AST):

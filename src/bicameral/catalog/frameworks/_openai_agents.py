@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from bicameral.catalog.frameworks._code_reader import CodeReader, FoundTool
-from bicameral.catalog.frameworks._modules import Defined, FunctionNode, Scope, argument
+from bicameral.catalog.frameworks._code_reader import CodeReader, FoundTool, either
+from bicameral.catalog.frameworks._modules import Defined, FunctionNode, Module, Scope, argument
 from bicameral.catalog.frameworks._recovery import AgentDraft
+from bicameral.catalog.frameworks._tool_effects import ToolEffects
 from bicameral.errors import Place
 
 _RUNNERS = frozenset(
@@ -16,6 +18,9 @@ _RUNNERS = frozenset(
 )
 _DEFAULT_TURNS = 10
 """`max_turns` where nobody sets it."""
+_SANDBOX_AGENTS = frozenset(f"agents.{module}SandboxAgent" for module in ("", "sandbox.", "sandbox.sandbox_agent."))
+"""Agents with tools of their own (a shell, files, patches) that work in a sandbox."""
+_SANDBOX_SHELL = ((ToolEffects(runs_commands=True, certain=True), "the SDK gives it a shell in a sandbox"),)
 _GUARDS = (("input_guardrails", "input"), ("output_guardrails", "output"))
 _TOOL_GUARDS = (("tool_input_guardrails", "call"), ("tool_output_guardrails", "result"))
 
@@ -25,7 +30,7 @@ class OpenAIAgentsReader(CodeReader):
 
     framework = "the OpenAI Agents SDK"
     packages = frozenset({"agents"})
-    agent_calls = frozenset({"agents.Agent", "agents.agent.Agent", "agents.SandboxAgent"})
+    agent_calls = frozenset({"agents.Agent", "agents.agent.Agent", *_SANDBOX_AGENTS})
 
     def read(self) -> None:
         self.find_agents()
@@ -39,8 +44,7 @@ class OpenAIAgentsReader(CodeReader):
                 handoffs.setdefault(agent.name, set()).add(other.name)
         self._read_later_handoffs(handoffs)
         self._describe_handoffs(handoffs)
-        self._read_runs(handoffs)
-        self._read_tracing()
+        self._read_settings(self._read_runs(handoffs))
         for agent in self.agents.values():
             self.describe_tools(agent)
             call, scope = self.made[agent.name]
@@ -56,6 +60,8 @@ class OpenAIAgentsReader(CodeReader):
     def _read_arguments(self, agent: AgentDraft, call: ast.Call, scope: Scope) -> None:
         self.set_model(agent, argument(call, "model"), scope)
         self.add_tools(agent, argument(call, "tools"), scope)
+        if self.call_name(call, scope) in _SANDBOX_AGENTS:
+            self.add_tool(agent, FoundTool("shell", agent.place, _SANDBOX_SHELL, sandboxed=True))
         for name, point in _GUARDS:
             if (given := argument(call, name)) is not None and self.project.literal(given, scope) != []:
                 agent.add_guard(point, scope.module.place(given), f"{name} are given")
@@ -77,11 +83,41 @@ class OpenAIAgentsReader(CodeReader):
                 gated = self.asks_first(call, scope)
                 name = name if isinstance(name, str) else other.name
                 return FoundTool(name, place, gated=gated, delegates_to=other)
-        if self.call_name(call, scope).endswith(".HostedMCPTool"):
+        name = self.call_name(call, scope)
+        if name in ("agents.FunctionTool", "agents.CustomTool"):
+            return self._tool_of_handler(agent, call, scope)
+        if name == "agents.ShellTool" and self._runs_in_container(call, scope):
+            return replace(self.tool_by_name("ShellTool", place), sandboxed=True)
+        if name.endswith(".HostedMCPTool"):
             agent.use("I3", place, "tools of an MCP server that the provider calls")
             self.miss(agent, place, "the tools of an MCP server are not in the code")
             return None
         return super().tool_of_call(agent, call, scope)
+
+    def _tool_of_handler(self, agent: AgentDraft, call: ast.Call, scope: Scope) -> FoundTool | None:
+        """A tool that is made of a name and of the function that is called for it."""
+        place = scope.module.place(call)
+        given, handler = argument(call, "name", 0), argument(call, "on_invoke_tool")
+        name: Any = self.project.literal(given, scope) if given is not None else None
+        tool = self.find_tool(agent, handler, scope) if handler is not None else None
+        if not isinstance(name, str):
+            return tool
+        # It is known to the model by this name, and not by that of its handler.
+        claims = [each for each in (tool.claims if tool else ()) if each[0].certain]
+        claims += self.tool_by_name(name, place).claims
+        gated = either(self.asks_first(call, scope), tool.gated if tool is not None else False)
+        return FoundTool(name, place, tuple(claims), gated, shell_line=tool is not None and tool.shell_line)
+
+    def _runs_in_container(self, call: ast.Call, scope: Scope) -> bool:
+        """Whether the commands of a `ShellTool` run on the provider's machines, where they reach no network."""
+        environment = argument(call, "environment")
+        found = self.project.resolve(environment, scope) if environment is not None else None
+        if not isinstance(found, Defined):
+            return False
+        kind, network = _setting(found.node, "type"), _setting(found.node, "network_policy")
+        allowed: Any = self.project.literal(network, found.scope) if network is not None else None
+        hosted: Any = self.project.literal(kind, found.scope) if kind is not None else None
+        return hosted in ("container_auto", "container_reference") and allowed in (None, {"type": "disabled"})
 
     def _read_handoffs(self, agent: AgentDraft, node: ast.expr | None, scope: Scope) -> list[AgentDraft]:
         found: list[AgentDraft] = []
@@ -136,19 +172,20 @@ class OpenAIAgentsReader(CodeReader):
             if any(name in handoffs.get(other, ()) for other in others):
                 agent.use("O10", agent.place, "agents hand over to each other in both directions")
 
-    def _read_runs(self, handoffs: Mapping[str, set[str]]) -> None:
+    def _read_runs(self, handoffs: Mapping[str, set[str]]) -> Sequence[tuple[ast.Call, Scope, AgentDraft]]:
+        """Read the limits of each run; the runs."""
         runs: list[tuple[ast.Call, Scope, AgentDraft]] = []
         for call, scope in self.project.calls():
             if self.call_name(call, scope) not in _RUNNERS:
                 continue
             start = argument(call, "starting_agent", 0)
-            agent = self.agent_of(start, scope) if start is not None else None
-            if agent is None:
+            agents = self.agents_of(start, scope) if start is not None else []
+            if not agents:
                 self.draft.miss(scope.module.place(call), "which agent is run here cannot be followed")
-            else:
-                runs.append((call, scope, agent))
+            runs += ((call, scope, agent) for agent in agents)
         for call, scope, agent in runs:
-            self._read_turns(agent, call, scope)
+            if self.loops_over_tools(agent) or agent.name in handoffs:
+                self._read_turns(agent, call, scope)
             self.describe_repeats(agent, call, scope)
         self.describe_parallel(runs)
         started = [agent.name for _, _, agent in runs]
@@ -163,6 +200,7 @@ class OpenAIAgentsReader(CodeReader):
                     agent.use("V9", agent.place, "it runs within the turns of the agent that calls it", certain=False)
                 else:
                     agent.visible.add("V9")
+        return runs
 
     def _reached(self, started: Iterable[str], handoffs: Mapping[str, set[str]]) -> set[str]:
         """The agents that these can reach, by handoffs and as tools."""
@@ -197,27 +235,38 @@ class OpenAIAgentsReader(CodeReader):
         else:
             self.miss(agent, place, "max_turns is only known when the program runs")
 
-    def _read_tracing(self) -> None:
-        """The SDK traces every run, unless that is switched off."""
-        off: Place | None = None
-        for call, scope in self.project.calls():
-            name = self.call_name(call, scope)
-            switch = None
-            if name.endswith("set_tracing_disabled") and name.startswith("agents."):
-                switch = argument(call, "disabled", 0)
-            elif name in ("agents.RunConfig", "agents.run.RunConfig"):
-                switch = argument(call, "tracing_disabled")
-                for guard, point in (*_GUARDS, *_TOOL_GUARDS):
-                    if argument(call, guard) is not None:
-                        for agent in self.agents.values():
-                            agent.add_guard(point, scope.module.place(call), f"{guard} are given", certain=False)
-            if switch is not None and self.project.literal(switch, scope) is True:
-                off = scope.module.place(call)
+    def _read_settings(self, runs: Sequence[tuple[ast.Call, Scope, AgentDraft]]) -> None:
+        """Guards and tracing of a `RunConfig`, which holds for one run. The SDK traces every run otherwise."""
+        untraced = {name for module in self.project.modules.values() for name in self._untraced_in(module, runs)}
+        for call, scope, agent in runs:
+            given = argument(call, "run_config")
+            found = self.project.resolve(given, scope) if given is not None else None
+            if not isinstance(found, Defined):
+                continue
+            place = found.place
+            for guard, point in (*_GUARDS, *_TOOL_GUARDS):
+                if _setting(found.node, guard) is not None:
+                    agent.add_guard(point, place, f"{guard} are given to the run")
+            switch = _setting(found.node, "tracing_disabled")
+            if switch is not None and self.project.literal(switch, found.scope) is True:
+                untraced.add(agent.name)
         for agent in self.agents.values():
-            if off is None:
-                agent.use("V14", agent.place, "the SDK traces every run", certain=False)
-            else:
+            if agent.name in untraced:
                 agent.visible.add("V14")
+            else:
+                agent.use("V14", agent.place, "the SDK traces every run", certain=False)
+
+    def _untraced_in(self, module: Module, runs: Sequence[tuple[ast.Call, Scope, AgentDraft]]) -> set[str]:
+        """The agents of a program that switches tracing off: those that are made or run in the same file."""
+        for call, scope in module.calls:
+            name = self.call_name(call, scope)
+            switch = argument(call, "disabled", 0)
+            if not name.startswith("agents.") or not name.endswith("set_tracing_disabled") or switch is None:
+                continue
+            if self.project.literal(switch, scope) is True:
+                made = {name for name, (_, at) in self.made.items() if at.module is module}
+                return made | {agent.name for _, at, agent in runs if at.module is module}
+        return set()
 
     def tool_names(self, function: FunctionNode, scope: Scope) -> Sequence[str]:
         for decorator in function.decorator_list:
@@ -226,3 +275,13 @@ class OpenAIAgentsReader(CodeReader):
             if isinstance(name, str) and name:
                 return name, function.name
         return super().tool_names(function, scope)
+
+
+def _setting(node: ast.AST, name: str) -> ast.expr | None:
+    """A setting of a `RunConfig(…)`, or of the mapping that stands for one."""
+    if isinstance(node, ast.Call):
+        return argument(node, name)
+    if not isinstance(node, ast.Dict):
+        return None
+    pairs = zip(node.keys, node.values, strict=True)
+    return next((value for key, value in pairs if isinstance(key, ast.Constant) and key.value == name), None)

@@ -234,9 +234,7 @@ class PydanticAIReader(CodeReader):
                     agent.use("V10", place, "runs are saved step by step, and go on after a crash")
                     agent.use("V12", place, "the framework keeps the state of a run", certain=False)
             elif isinstance(call.func, ast.Attribute) and call.func.attr in _RUNS:
-                agent = self.agent_of(call.func.value, scope)
-                if agent is not None:
-                    runs.append((call, scope, agent))
+                runs += ((call, scope, agent) for agent in self.agents_of(call.func.value, scope))
         for call, scope, agent in runs:
             if self.call_name(*self.made[agent.name]) not in _GRAPHS:
                 self._read_limits(agent, call, scope)
@@ -250,6 +248,9 @@ class PydanticAIReader(CodeReader):
 
     def _read_limits(self, agent: AgentDraft, call: ast.Call, scope: Scope) -> None:
         """The limits of one run; where several runs differ, the last one that lacks something counts."""
+        if not self.loops_over_tools(agent):
+            # Its model is called once, and again only where the output does not fit, which pydantic-ai limits.
+            return
         place = scope.module.place(call)
         given = argument(call, "usage_limits")
         seconds = self.time_limit(call, scope)
@@ -278,5 +279,7 @@ class PydanticAIReader(CodeReader):
             )
             agent.use("V9", place, "usage_limits are given")
         else:
-            agent.add_loop("run", place, "usage_limits are given", tokens=tokens, seconds=seconds, exit=exit)
+            what = "usage_limits are given"
+            agent.add_loop("run", place, what, certain=False, tokens=tokens, seconds=seconds, exit=exit)
+            agent.use("V9", place, what)
             self.miss(agent, found.place, "the request limit is only known when the program runs")

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 from bicameral.catalog.facts import IDS
 from bicameral.catalog.facts._records import json_fields
 from bicameral.catalog.frameworks._tool_effects import ToolEffects
-from bicameral.catalog.lint import LintFinding, LintReport, lint
+from bicameral.catalog.lint import SEVERITIES, LintFinding, LintReport, LintSeverity, lint, rules
 from bicameral.catalog.stacks import Stack, StackPath, dotted_path
 from bicameral.catalog.stacks._reader import read_description
 from bicameral.display import make_visible
@@ -155,7 +155,9 @@ _CANNOT_SHOW: Mapping[SourceKind, tuple[str, ...]] = {
 def lint_recovered(recovered: RecoveredStack) -> LintReport:
     """The findings of the linter in a recovered stack, each with its basis and its evidence.
 
-    A missing pattern that a source of this kind would not show is no error, but a warning: it may be there.
+    The rules are made for a stack that its author describes as a whole. Code and traces of another framework do not
+    name their patterns, so only what endangers somebody is an error there: an action without a gate, untrusted text
+    that reaches one, a loop without an end. What the catalogue would add is a note.
     """
     report = lint(recovered.stack)
     found: dict[str, list[Evidence]] = {}
@@ -165,15 +167,24 @@ def lint_recovered(recovered: RecoveredStack) -> LintReport:
         if section.endswith(".legs"):
             # Rules speak of the legs as a whole.
             found.setdefault(section, []).append(each)
-    judged = sorted(
-        (_judge_finding(recovered, each, found) for each in report.findings),
-        key=lambda each: ("error", "warning", "note").index(each.severity),
-    )
-    return replace(report, findings=tuple(judged))
+    judged = [_judge_finding(recovered, each, found) for each in report.findings if not _is_told_by_action(each)]
+    return replace(report, findings=tuple(sorted(judged, key=_recovered_order)))
 
 
-_RESTS_ON = {"L6": "legs.untrusted_content", "V5": "legs.untrusted_content", "V1": "actions"}
+def _recovered_order(finding: LintFinding) -> tuple[int, bool, str, int]:
+    """The most severe first, and then file by file."""
+    return SEVERITIES.index(finding.severity), finding.undecided, finding.place.file or "", finding.place.line or 0
+
+
+_RESTS_ON = {"L6": "legs.untrusted_content", "V5": "legs.untrusted_content", "V1": "actions", "V9": "loops"}
 """What else a rule, or the lack of a pattern, rests on in the same agent."""
+_SAFEGUARDS = frozenset({"V1", "V4", "V6", "V8", "V9"})
+"""The patterns whose lack endangers somebody."""
+
+
+def _is_told_by_action(finding: LintFinding) -> bool:
+    """Whether a finding says of an agent (V1 is missing) what others say of each of its actions."""
+    return finding.wants == ("V1",) and finding.path.endswith("patterns")
 
 
 def _judge_finding(
@@ -188,13 +199,54 @@ def _judge_finding(
     others = [each for each in (_evidence_below(found, f"{agent}.{section}") for section in sections) if each]
     shown = [*near, *(each for group in others for each in group)]
     lines = tuple(dict.fromkeys(f"{each.basis}: {each.what}" for each in shown))[:MAX_EVIDENCE]
-    if missing and not recovered.is_visible(missing, finding.path):
+    finding = replace(finding, severity=_recovered_severity(finding, missing), evidence=lines)
+    seen = bool(near) and all(map(_is_certain, near))
+    # The bounds of a worker, and of a loop that is inferred, are those of V9.
+    bounds = any(each.endswith("loops") or (".loops." in each and not seen) for each in finding.wants)
+    hidden = missing or ({"V9"} if bounds else set[str]())
+    if hidden and not recovered.is_visible(hidden, finding.path):
         message = f"{finding.message} (or the {recovered.source} does not show it)"
-        severity = "warning" if finding.severity == "error" else finding.severity
-        return replace(finding, severity=severity, message=message, basis="inferred", evidence=lines)
-    certain = bool(near) and all(each.certain for each in near)
-    certain = certain and all(any(each.certain for each in group) for group in others)
-    return replace(finding, basis="seen" if certain else "inferred", evidence=lines)
+        # Of limits that are not seen it is told what could not be followed.
+        mildest = "warning" if hidden & (_SAFEGUARDS - {"V6", "V9"}) else "note"
+        severity = max(finding.severity, mildest, key=SEVERITIES.index)
+        return replace(finding, severity=severity, message=message, basis="inferred")
+    certain = seen and all(any(map(_is_certain, group)) for group in others)
+    guessed = not any(map(_is_certain, shown)) or any(not any(map(_is_certain, group)) for group in others)
+    doubtful = "V9" in finding.patterns or (recovered.source == "code" and guessed)
+    if not certain and finding.severity == "error" and doubtful:
+        # A limit that the release of a framework decides may be there. That an agent reads untrusted text, or all that
+        # a finding rests on, may not be a guess from a name; but of a trace names are all there is.
+        return replace(finding, severity="warning", basis="inferred")
+    return replace(finding, basis="seen" if certain else "inferred")
+
+
+def _recovered_severity(finding: LintFinding, missing: set[str]) -> LintSeverity:
+    """How severe a finding is in code that was not written after the catalogue."""
+    if missing:
+        mildest: LintSeverity = "error" if missing & _SAFEGUARDS else "warning"
+    elif _is_advice(finding.rule):
+        mildest = "note"
+    elif "A3" in finding.rules and not any(each.endswith(".steps") for each in finding.wants):
+        # Its steps are limited, so that it ends. Frameworks have no cap on money or time that could be set.
+        mildest = "note"
+    elif "guards" in finding.wants:
+        mildest = "warning"
+    elif finding.wants and not any(".loops." in each or each.endswith("loops") for each in finding.wants):
+        # What it asks for is a declaration, which code does not have.
+        mildest = "note"
+    else:
+        mildest = "error"
+    return max(finding.severity, mildest, key=SEVERITIES.index)
+
+
+def _is_advice(rule: str) -> bool:
+    """Whether a rule only says that another pattern would do."""
+    known = rules().get(rule)
+    return known is not None and all(check.kind == "prefer" for check in known.checks)
+
+
+def _is_certain(evidence: Evidence) -> bool:
+    return evidence.certain
 
 
 def _nearest_evidence(found: Mapping[str, Sequence[Evidence]], path: str) -> Sequence[Evidence]:
@@ -208,7 +260,7 @@ def _evidence_below(found: Mapping[str, Sequence[Evidence]], path: str) -> list[
     return [each for at, group in found.items() if at == path or at.startswith(f"{path}.") for each in group]
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class AgentDraft:
     """An agent of which a reader collects parts."""
 
@@ -279,8 +331,12 @@ class AgentDraft:
         self._sections["tools"] = {"count": count}
         self._note(("tools",), place, what, certain)
 
-    def add_tool_effects(self, name: str, effects: ToolEffects, place: Place, *, gate: str, why: str) -> None:
-        """Note the legs and the action that a tool brings."""
+    def add_tool_effects(
+        self, name: str, effects: ToolEffects, place: Place, *, gate: str, why: str, sandboxed: bool = False
+    ) -> None:
+        """Note the legs and the action that a tool brings; what it only does in a sandbox is no action."""
+        if sandboxed:
+            effects = replace(effects, runs_code=False, runs_commands=False)
         shown = key_name(name)
         what = f"tool {shown!r} {effects.describe()}; {why}"
         for leg, has in effects.legs.items():
