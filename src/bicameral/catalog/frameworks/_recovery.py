@@ -15,7 +15,8 @@ from typing import Any, Literal, TypeAlias
 from bicameral.catalog.facts import IDS
 from bicameral.catalog.facts._records import json_fields
 from bicameral.catalog.frameworks._tool_effects import ToolEffects
-from bicameral.catalog.lint import SEVERITIES, LintFinding, LintReport, LintSeverity, lint, rules
+from bicameral.catalog.lint import LintFinding, LintReport, LintSeverity, lint, rules
+from bicameral.catalog.lint._rules import severity_rank
 from bicameral.catalog.stacks import Stack, StackPath, dotted_path
 from bicameral.catalog.stacks._reader import read_description
 from bicameral.display import make_visible
@@ -173,7 +174,7 @@ def lint_recovered(recovered: RecoveredStack) -> LintReport:
 
 def _recovered_order(finding: LintFinding) -> tuple[int, bool, str, int]:
     """The most severe first, and then file by file."""
-    return SEVERITIES.index(finding.severity), finding.undecided, finding.place.file or "", finding.place.line or 0
+    return severity_rank(finding.severity), finding.undecided, finding.place.file or "", finding.place.line or 0
 
 
 _RESTS_ON = {"L6": "legs.untrusted_content", "V5": "legs.untrusted_content", "V1": "actions", "V9": "loops"}
@@ -208,7 +209,7 @@ def _judge_finding(
         message = f"{finding.message} (or the {recovered.source} does not show it)"
         # Of limits that are not seen it is told what could not be followed.
         mildest = "warning" if hidden & (_SAFEGUARDS - {"V6", "V9"}) else "note"
-        severity = max(finding.severity, mildest, key=SEVERITIES.index)
+        severity = max(finding.severity, mildest, key=severity_rank)
         return replace(finding, severity=severity, message=message, basis="inferred")
     certain = seen and all(any(map(_is_certain, group)) for group in others)
     guessed = not any(map(_is_certain, shown)) or any(not any(map(_is_certain, group)) for group in others)
@@ -236,7 +237,7 @@ def _recovered_severity(finding: LintFinding, missing: set[str]) -> LintSeverity
         mildest = "note"
     else:
         mildest = "error"
-    return max(finding.severity, mildest, key=SEVERITIES.index)
+    return max(finding.severity, mildest, key=severity_rank)
 
 
 def _is_advice(rule: str) -> bool:
