@@ -1,12 +1,14 @@
-"""The user's folders for configuration, caches and state (XDG), and a cache of small texts in a folder."""
+"""The user's folders for configuration, caches and state (XDG), private files and locks, and a cache of small texts."""
 
 from __future__ import annotations
 
 import os
 import stat
+import sys
 import tempfile
-from collections.abc import Iterable, Iterator, MutableMapping
-from contextlib import suppress
+import time
+from collections.abc import Generator, Iterable, Iterator, MutableMapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -87,6 +89,55 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+_POLL_SECONDS = 0.02
+_LOCK_RANGE = 1 << 20
+
+
+@contextmanager
+def file_lock(path: Path, *, shared: bool = False, seconds: float | None = None) -> Generator[None]:
+    """Hold a lock on a file of its own, between processes; the operating system frees that of a killed process.
+
+    Args:
+        path: The file. It is made if need be, and stays: otherwise two waiters could hold locks on two files.
+        shared: Whether others may hold it too, as readers.
+        seconds: After these a TimeoutError is raised; by default the wait has no end.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        until = None if seconds is None else time.monotonic() + seconds
+        # Polled, so that Ctrl-C ends the wait.
+        while not _try_lock(handle, shared=shared):
+            if until is not None and time.monotonic() >= until:
+                raise TimeoutError
+            time.sleep(_POLL_SECONDS)
+        yield
+    finally:
+        # Closing the file releases the lock.
+        os.close(handle)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(handle: int, *, shared: bool) -> bool:
+        # `msvcrt` has no shared locks: a reader locks one random byte of a range, and a writer the whole range.
+        os.lseek(handle, int.from_bytes(os.urandom(4)) % _LOCK_RANGE if shared else 0, os.SEEK_SET)
+        with suppress(OSError):
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1 if shared else _LOCK_RANGE)
+            return True
+        return False
+
+else:
+    import fcntl
+
+    def _try_lock(handle: int, *, shared: bool) -> bool:
+        with suppress(BlockingIOError):
+            fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            return True
+        return False
 
 
 class FolderCache(MutableMapping[str, str]):

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from filelock import FileLock
 
 from bicameral import Agent, ScriptedProvider
+from bicameral.cache import file_lock
 from bicameral.config import Config
 from bicameral.toolboxes import find
 from bicameral.toolboxes._find_background import BackgroundWork
@@ -117,7 +117,7 @@ def test_another_process_that_computes_is_waited_for_by_nobody_and_its_work_is_t
     folder = tmp_path / "index"
     index = make(home, folder, Wheels())
     folder.mkdir()
-    with FileLock(folder / "background"):
+    with file_lock(folder / "background"):
         assert index.refresh().without_meaning == 37
         wait(index)
         assert index.refresh().without_meaning == 34, "a question still computes a few itself"

@@ -25,6 +25,7 @@ import sqlalchemy.orm  # pyright: ignore[reportUnusedImport]
 from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError, TimeoutError as PoolTimeout
 
+from bicameral.cache import file_lock
 from bicameral.errors import DurableError
 from bicameral.postgres import (
     CONNECT_OPTIONS,
@@ -231,10 +232,7 @@ class Database:
     def migration_lock(self) -> Generator[None]:
         """Held while tables are created or migrated: only one process at a time may."""
         if self.file is not None:
-            import fcntl
-
-            with open(f"{self.file}.lock", "a") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            with file_lock(Path(f"{self.file}.lock")):
                 yield
             return
         with _as_durable_error(), self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as held:

@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from threading import RLock
 
+from bicameral.cache import file_lock
 from bicameral.errors import Place, RecordError
 from bicameral.journal import EventRow, NumberTaken
 from bicameral.records._ledger import Ledger
-from bicameral.records._locks import file_lock
 from bicameral.sqlite import connect, ensure_tables, execute_script, fault_text, scrub, sqlite_fault, transaction
 
 APPLICATION = 0x42495245

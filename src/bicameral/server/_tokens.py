@@ -9,19 +9,18 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import os
 import re
 import secrets
 import time
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bicameral.cache import write_private_file
+from bicameral.cache import file_lock, write_private_file
 from bicameral.errors import Place, ServerError, nearest_name
 
 PREFIX = "bic_"
@@ -132,20 +131,12 @@ class TokenFile:
         """Lock reading and writing together: otherwise a concurrent writer could bring back a removed token."""
         if self.file is None:
             raise ServerError("server.bad-tokens", "these tokens are kept in no file")
-        try:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            lock = os.open(self.file.with_name(f".{self.file.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise _token_file_error(self.file, f"cannot be written: {error.strerror or error}") from None
-        try:
-            # Windows has no such lock: there, concurrent changes may be lost.
-            with suppress(ImportError):
-                import fcntl
-
-                fcntl.flock(lock, fcntl.LOCK_EX)
+        with ExitStack() as held:
+            try:
+                held.enter_context(file_lock(self.file.with_name(f".{self.file.name}.lock")))
+            except OSError as error:
+                raise _token_file_error(self.file, f"cannot be written: {error.strerror or error}") from None
             yield
-        finally:
-            os.close(lock)
 
     def _stored_tokens(self) -> tuple[AccessToken, ...]:
         return () if self.file is None or _file_state(self.file) is None else _load_tokens(self.file)

@@ -14,17 +14,17 @@ import heapq
 import shutil
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from bicameral.cache import write_private_file
+from bicameral.cache import file_lock, write_private_file
 from bicameral.errors import RetrievalError
 from bicameral.retrieval import Chunk, Chunking, DocumentIndex, Embedder, TextDocument, estimate_tokens, split_document
 from bicameral.toolboxes._find_background import BackgroundWork
@@ -32,9 +32,6 @@ from bicameral.toolboxes._find_sources import MISSED, Candidate, Discovery, Item
 from bicameral.toolboxes._find_vectors import Hit, PartialEmbedder, documents_without_vectors, without_distant
 from bicameral.toolboxes._find_words import WordSearch, count_words, query_words
 from bicameral.toolboxes._mailbox import mail_ids
-
-if TYPE_CHECKING:
-    from filelock import FileLock
 
 SearchedBy = Literal["words", "words and meaning"]
 
@@ -157,7 +154,7 @@ class FindIndex:
         self._pending: dict[str, TextDocument] = {}
         self._unsaved = 0
         self._words: WordSearch | None = None
-        self._background_lock: FileLock | None = None
+        self._background_lock: ExitStack | None = None
         self.background = BackgroundWork(self) if background and embedder is not None else None
         # One look at a time in this process: two would read the same files twice.
         self._lock = RLock()
@@ -243,19 +240,12 @@ class FindIndex:
         if self._folder is None:
             yield
             return
-        # A dependency of huggingface-hub, which is one of ours.
-        from filelock import FileLock, Timeout
-
-        lock = None
-        with suppress(OSError, Timeout):
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            lock = FileLock(self._folder / "lock", timeout=_LOCK_SECONDS)
-            lock.acquire()
-        try:
+        with ExitStack() as held:
+            # Without the lock two processes may do the same work; a TimeoutError is an OSError.
+            with suppress(OSError):
+                self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                held.enter_context(file_lock(self._folder / "lock", seconds=_LOCK_SECONDS))
             yield
-        finally:
-            if lock is not None:
-                lock.release()
 
     def _load(self) -> dict[str, ReadSource]:
         """What is stored; nothing if the file is missing or damaged, so that everything is read again."""
@@ -423,21 +413,19 @@ class FindIndex:
             if self._unsaved:
                 self._save_vectors()
         if self._background_lock is not None:
-            self._background_lock.release()
+            self._background_lock.close()
             self._background_lock = None
 
     def _begin_background(self) -> bool:
         """Whether this process is the one that computes in the background: two would do the same work twice."""
         if self._folder is None or self._background_lock is not None:
             return True
-        from filelock import FileLock, Timeout
-
-        lock = FileLock(self._folder / "background", timeout=0)
-        try:
-            lock.acquire()
-        except (Timeout, OSError):
-            return False
-        self._background_lock = lock
+        with ExitStack() as held:
+            try:
+                held.enter_context(file_lock(self._folder / "background", seconds=0))
+            except OSError:
+                return False
+            self._background_lock = held.pop_all()
         return True
 
     def close(self) -> None:
