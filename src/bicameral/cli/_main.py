@@ -161,7 +161,7 @@ def _report_lost_output(error: OSError, code: int) -> int:
     Not the code of a failure: whoever repeats a failed command would repeat its effects.
     """
     why, name = error.strerror or str(error), "cli.output-lost"
-    fix = "A run is recorded all the same: `bicameral runs show last` has what it did and its answer."
+    fix = "If it made a run, that is recorded: `bicameral runs show last` has what it did and its answer."
     Output().say(f"error: standard output could not be written: {why}. {fix} [{name}]")
     return OUTPUT_LOST if code == OK else code
 
