@@ -165,6 +165,7 @@ Runner.run_sync(helper, "Sum it up.", max_turns=3)
         ('ShellTool(environment={"type": "container_auto"})', False),
         ('ShellTool(environment={"type": "container_auto", "network_policy": {"type": "disabled"}})', False),
         ('ShellTool(environment={"type": "container_auto", "network_policy": {"type": "allowlist"}})', True),
+        ('ShellTool(environment={"type": "container_auto", **settings})', True),
         ("CodeInterpreterTool(tool_config={})", False),
     ],
 )
@@ -172,6 +173,13 @@ def test_commands_in_a_container_without_a_network_are_no_action(tmp_path: Path,
     report = lint_program(tmp_path, CONTAINER.format(shell=shell))
     assert bool(findings(report, "L6")) is acts
     assert bool(findings(report, "LAW2")) is acts
+
+
+def test_a_container_that_another_program_made_may_reach_the_network(tmp_path: Path) -> None:
+    shell = 'ShellTool(environment={"type": "container_reference", "container_id": "c"})'
+    (finding,) = findings(lint_program(tmp_path, CONTAINER.format(shell=shell)), "LAW2")
+    assert (finding.severity, finding.basis) == ("warning", "inferred")
+    assert "whose network is not known" in finding.evidence[0]
 
 
 def test_an_action_is_one_finding_and_not_one_more_for_its_agent(tmp_path: Path) -> None:
@@ -258,6 +266,7 @@ Runner.run_sync(coder, "Repair it.", max_turns=9)
     (agent,) = read_code(tmp_path).stack.agents
     assert {"I4", "V8", "R4"} <= agent.patterns
     assert not findings(report, "L6")
+    assert any("which sandbox" in each.what for each in read_code(tmp_path).unresolved)
 
 
 def test_findings_are_listed_file_by_file(tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ class OpenAIAgentsReader(CodeReader):
         self.add_tools(agent, argument(call, "tools"), scope)
         if self.call_name(call, scope) in _SANDBOX_AGENTS:
             self.add_tool(agent, FoundTool("shell", agent.place, _SANDBOX_SHELL, sandboxed=True))
+            self.draft.miss(agent.place, "which sandbox the shell of this agent works in is chosen for each run")
         for name, point in _GUARDS:
             if (given := argument(call, name)) is not None and self.project.literal(given, scope) != []:
                 agent.add_guard(point, scope.module.place(given), f"{name} are given")
@@ -86,8 +87,13 @@ class OpenAIAgentsReader(CodeReader):
         name = self.call_name(call, scope)
         if name in ("agents.FunctionTool", "agents.CustomTool"):
             return self._tool_of_handler(agent, call, scope)
-        if name == "agents.ShellTool" and self._runs_in_container(call, scope):
-            return replace(self.tool_by_name("ShellTool", place), sandboxed=True)
+        if name == "agents.ShellTool" and (kind := self._container(call, scope)) is not None:
+            tool = self.tool_by_name("ShellTool", place)
+            if kind == "container_auto":
+                return replace(tool, sandboxed=True)
+            # Another program made that container, and may have let it reach the network.
+            why = "in a container whose network is not known"
+            return replace(tool, claims=tuple((replace(effects, certain=False), why) for effects, _ in tool.claims))
         if name.endswith(".HostedMCPTool"):
             agent.use("I3", place, "tools of an MCP server that the provider calls")
             self.miss(agent, place, "the tools of an MCP server are not in the code")
@@ -108,16 +114,17 @@ class OpenAIAgentsReader(CodeReader):
         gated = either(self.asks_first(call, scope), tool.gated if tool is not None else False)
         return FoundTool(name, place, tuple(claims), gated, shell_line=tool is not None and tool.shell_line)
 
-    def _runs_in_container(self, call: ast.Call, scope: Scope) -> bool:
-        """Whether the commands of a `ShellTool` run on the provider's machines, where they reach no network."""
+    def _container(self, call: ast.Call, scope: Scope) -> str | None:
+        """The kind of the provider's container in which the commands of a `ShellTool` run without a known network."""
         environment = argument(call, "environment")
         found = self.project.resolve(environment, scope) if environment is not None else None
-        if not isinstance(found, Defined):
-            return False
+        if not isinstance(found, Defined) or not isinstance(found.node, ast.Dict) or None in found.node.keys:
+            return None
         kind, network = _setting(found.node, "type"), _setting(found.node, "network_policy")
         allowed: Any = self.project.literal(network, found.scope) if network is not None else None
         hosted: Any = self.project.literal(kind, found.scope) if kind is not None else None
-        return hosted in ("container_auto", "container_reference") and allowed in (None, {"type": "disabled"})
+        known = hosted in ("container_auto", "container_reference") and allowed in (None, {"type": "disabled"})
+        return hosted if known else None
 
     def _read_handoffs(self, agent: AgentDraft, node: ast.expr | None, scope: Scope) -> list[AgentDraft]:
         found: list[AgentDraft] = []
