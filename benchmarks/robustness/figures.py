@@ -7,12 +7,13 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from ..planning.figures import share, wilson
 from ..shards import result_lines
 from .cases import CASES
 from .runner import Result
+from .variants import Kind
 
 WORST = 10
 
@@ -64,10 +65,15 @@ def summarise(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def _by_request(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
-    """Results by request and wording in the order of the cases, however shards wrote them."""
+    """Results by request and wording in the order of the cases and of their wordings, however shards wrote them."""
     found: dict[str, dict[str, Result]] = {}
     order = {case.id: place for place, case in enumerate(CASES)}
-    for each in sorted(results, key=lambda each: order.get(each.id, len(order))):
+    kinds = get_args(Kind)
+
+    def place_of(each: Result) -> tuple[int, int, str]:
+        return order.get(each.id, len(order)), kinds.index(each.kind), each.wording
+
+    for each in sorted(results, key=place_of):
         found.setdefault(each.id, {})[each.wording] = each
     return found
 
