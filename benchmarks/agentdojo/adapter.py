@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -208,14 +209,14 @@ class TaskPipeline(Pipeline):
         self._tamper = tamper
         self._asked = asked
 
+    @abstractmethod
     def work(self, request: str, world: World, approver: Approver | None) -> None:
         """Do what is asked for, with the tools of the world."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def answer(self) -> str:
         """What the user reads in the end; nothing if the work did not come to an answer."""
-        raise NotImplementedError
 
     def query(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,

@@ -340,10 +340,6 @@ CHECKS: Mapping[str, Check] = {
 }
 
 
-OPEN: dict[tuple[str, str], str] = {}
-"""What is known to fail. When it no longer does, the test says so."""
-
-
 @pytest.fixture(autouse=True)
 def fixed_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two runs that are compared draw the same marks; their ids, which are shorter, differ."""
@@ -355,13 +351,7 @@ def fixed_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secrets, "token_hex", fixed)
 
 
-def _cases() -> Iterator[Any]:
-    for check, id in itertools.product(CHECKS, IMPLEMENTED):
-        known = OPEN.get((check, id))
-        yield pytest.param(check, id, marks=[pytest.mark.xfail(reason=known, strict=True)] if known else [])
-
-
-@pytest.mark.parametrize(("check", "id"), list(_cases()))
+@pytest.mark.parametrize(("check", "id"), list(itertools.product(CHECKS, IMPLEMENTED)))
 def test_no_adversary_gets_anything_of_a_pattern(check: str, id: str, stage: Stage) -> None:
     CHECKS[check](example_of(id), stage)
 

@@ -81,7 +81,7 @@ def translate_file_errors(path: Path) -> Generator[None]:
             "models.file-missing",
             f"the weights file {path.name!r} is not there",
             place=Place(file=str(path)),
-            fix="Run `bicameral models pull` to get it, or check the path.",
+            fix="Check the path. Weights that `bicameral models list` names are fetched by `bicameral models pull`.",
         ) from None
     except OSError as error:
         raise ModelError(
