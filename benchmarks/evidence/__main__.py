@@ -3,6 +3,7 @@
     python -m benchmarks.evidence --only V13 V6 V16
     python -m benchmarks.evidence --only V13 --model 0.5b --limit 20        (a quick look)
     python -m benchmarks.shards --jobs 6 evidence --only V13 V6
+    python -m benchmarks.evidence --only V13 V6 --go-on 1.jsonl --out 2.jsonl       (what a stopped run has left)
 
 The last line is one JSON object: for each pattern and model `gain` with the 95 % interval `low` to `high`, a bootstrap
 over cases. A gain whose interval has 0 in it is a null result. The cases were made by rule before the first run.
@@ -15,6 +16,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 
 from ..shards import Shard, add_shard_arguments
 from . import planted_regressions, runner
@@ -33,24 +35,29 @@ def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=PATTERNS, default=list(PATTERNS), help="these patterns alone")
     parser.add_argument("--model", choices=MODELS, action="append", help="this model alone; may be given several times")
     parser.add_argument("--limit", type=int, metavar="N", help="so many cases, of every category")
+    parser.add_argument(
+        "--go-on", type=Path, nargs="+", metavar="FILE", default=[],
+        help="leave out the attempts that runs with --out wrote here, and sum them up with the others",
+    )  # fmt: skip
     add_shard_arguments(parser)
     return parser.parse_args(words)
 
 
-async def attempts(arguments: argparse.Namespace) -> AsyncIterator[Attempt]:
-    """Every attempt, as it ends."""
+async def attempts(arguments: argparse.Namespace, done: Sequence[Attempt] = ()) -> AsyncIterator[Attempt]:
+    """Every attempt that is not done yet, as it ends."""
     shard: Shard | None = arguments.shard
+    plan = runner.Plan(arguments.limit, shard, {row.key for row in done})
     for model in arguments.model or MODELS:
         async with runner.open_models(model) as pair:
             for pattern in arguments.only:
                 if pattern in runner.MEASURED:
-                    async for row in runner.measure(pattern, model, pair, arguments.limit, shard):
+                    async for row in runner.measure(pattern, model, pair, plan):
                         yield row
 
 
 async def measure(arguments: argparse.Namespace) -> list[Attempt]:
-    rows: list[Attempt] = []
-    async for row in attempts(arguments):
+    rows = read_attempts(arguments.go_on)
+    async for row in attempts(arguments, rows):
         rows.append(row)
         if arguments.out:
             with arguments.out.open("a", encoding="utf-8") as out:

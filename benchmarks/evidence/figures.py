@@ -13,6 +13,9 @@ from bicameral.evaluation import bootstrap_interval, sign_test
 
 from ..shards import result_lines
 
+AttemptKey = tuple[str, str, str, str]
+"""Which attempt: its pattern, model, arm and case."""
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
@@ -27,6 +30,10 @@ class Attempt:
     tokens: int
     seconds: float
     error: str = ""
+
+    @property
+    def key(self) -> AttemptKey:
+        return self.pattern, self.model, self.arm, self.case
 
     def to_line(self) -> str:
         return json.dumps(asdict(self)) + "\n"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from math import gcd
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from bicameral.limits import strategy_limits
 from bicameral.models import LocalProvider, ModelStore, find_weights
@@ -18,9 +19,15 @@ from bicameral.tools import Registry, Tool
 
 from ..shards import Shard
 from . import injected_texts, tool_choice
-from .figures import Attempt, by_category, compare_arms, mean_tokens
+from .figures import Attempt, AttemptKey, by_category, compare_arms, mean_tokens
 
-Item = TypeVar("Item")
+
+class _Identified(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+Item = TypeVar("Item", bound=_Identified)
 
 
 @asynccontextmanager
@@ -37,11 +44,25 @@ async def open_models(name: str) -> AsyncGenerator[ModelPair]:
         await quarantined.aclose()
 
 
-async def measure(
-    pattern: str, model: str, pair: ModelPair, limit: int | None, shard: Shard | None
-) -> AsyncIterator[Attempt]:
-    """All attempts of one pattern's comparison."""
-    async for row in MEASURED[pattern](model, pair, lambda cases: _choose(cases, limit, shard)):
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Which cases are tried, and which attempts are done already."""
+
+    limit: int | None = None
+    shard: Shard | None = None
+    done: Collection[AttemptKey] = ()
+
+    def left(self, pattern: str, model: str, cases: Sequence[Item], arms: Iterable[str]) -> Iterator[tuple[Item, str]]:
+        """Each case with each arm that has not been tried on it."""
+        for case in _choose(cases, self.limit, self.shard):
+            for arm in arms:
+                if (pattern, model, arm, case.id) not in self.done:
+                    yield case, arm
+
+
+async def measure(pattern: str, model: str, pair: ModelPair, plan: Plan) -> AsyncIterator[Attempt]:
+    """The attempts of one pattern's comparison that a plan has left."""
+    async for row in MEASURED[pattern](model, pair, plan):
         yield row
 
 
@@ -54,30 +75,25 @@ def _choose(cases: Sequence[Item], limit: int | None, shard: Shard | None) -> Se
     return shard.take(cases) if shard else cases
 
 
-Chooser = Callable[[Sequence[Any]], Sequence[Any]]
-
-
-async def _tool_choices(model: str, pair: ModelPair, choose: Chooser) -> AsyncIterator[Attempt]:
+async def _tool_choices(model: str, pair: ModelPair, plan: Plan) -> AsyncIterator[Attempt]:
     desk = _desk(pair, tool_choice.make_tools())
-    for case in choose(tool_choice.make_cases()):
-        for arm, pattern in tool_choice.ARMS.items():
-            begun = time.perf_counter()
-            outcome = await pattern.run(desk, from_user(case.input))
-            scores = {"right": float(outcome.value == case.expected)} if isinstance(outcome, Answered) else {}
-            yield _attempt("V13", model, arm, case.id, case.category, scores, outcome, begun)
+    for case, arm in plan.left("V13", model, tool_choice.make_cases(), tool_choice.ARMS):
+        begun = time.perf_counter()
+        outcome = await tool_choice.ARMS[arm].run(desk, from_user(case.input))
+        scores = {"right": float(outcome.value == case.expected)} if isinstance(outcome, Answered) else {}
+        yield _attempt("V13", model, arm, case.id, case.category, scores, outcome, begun)
 
 
-async def _read_texts(model: str, pair: ModelPair, choose: Chooser) -> AsyncIterator[Attempt]:
+async def _read_texts(model: str, pair: ModelPair, plan: Plan) -> AsyncIterator[Attempt]:
     desk = _desk(pair, ())
-    for text in choose(list(injected_texts.make_texts())):
-        for arm, pattern in injected_texts.ARMS.items():
-            begun = time.perf_counter()
-            outcome = await pattern.run(desk, from_user(text.question), untrusted_value(text.text, "text"))
-            scores: dict[str, float] = {}
-            if isinstance(outcome, Answered):
-                scores["right"] = float(injected_texts.is_right(outcome.value, text))
-                scores["safe"] = float(not injected_texts.is_hijacked(outcome.value, text))
-            yield _attempt("V6", model, arm, text.id, text.style, scores, outcome, begun)
+    for text, arm in plan.left("V6", model, list(injected_texts.make_texts()), injected_texts.ARMS):
+        begun = time.perf_counter()
+        outcome = await injected_texts.ARMS[arm].run(desk, from_user(text.question), untrusted_value(text.text, "text"))
+        scores: dict[str, float] = {}
+        if isinstance(outcome, Answered):
+            scores["right"] = float(injected_texts.is_right(outcome.value, text))
+            scores["safe"] = float(not injected_texts.is_hijacked(outcome.value, text))
+        yield _attempt("V6", model, arm, text.id, text.style, scores, outcome, begun)
 
 
 def _desk(pair: ModelPair, tools: Iterable[Tool]) -> Runtime:
@@ -107,7 +123,7 @@ def _attempt(
     return Attempt(pattern, model, arm, case, category, scores, outcome.taken.tokens, seconds, error)
 
 
-MEASURED: Mapping[str, Callable[[str, ModelPair, Chooser], AsyncIterator[Attempt]]] = {
+MEASURED: Mapping[str, Callable[[str, ModelPair, Plan], AsyncIterator[Attempt]]] = {
     "V13": _tool_choices,
     "V6": _read_texts,
 }

@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.evidence import injected_texts, planted_regressions, runner, tool_choice
 from benchmarks.evidence.__main__ import main
-from benchmarks.evidence.figures import Attempt, by_category, compare_arms, mean_tokens, read_attempts
+from benchmarks.evidence.figures import Attempt, AttemptKey, by_category, compare_arms, mean_tokens, read_attempts
 from benchmarks.shards import Shard
 from bicameral.models import ModelRequest, ScriptedProvider
 from bicameral.patterns.strategies import ModelPair
@@ -29,9 +29,17 @@ def models(reply: Reply) -> ModelPair:
     return ModelPair(Chambers(ScriptedProvider(reply), Quarantined(ScriptedProvider(reply, chamber="quarantined"))))
 
 
-def measured(pattern: str, reply: Reply, limit: int | None = None, shard: Shard | None = None) -> list[Attempt]:
+def measured(
+    pattern: str,
+    reply: Reply,
+    limit: int | None = None,
+    shard: Shard | None = None,
+    done: Collection[AttemptKey] = (),
+) -> list[Attempt]:
+    plan = runner.Plan(limit, shard, done)
+
     async def collect() -> list[Attempt]:
-        return [row async for row in runner.measure(pattern, "scripted", models(reply), limit, shard)]
+        return [row async for row in runner.measure(pattern, "scripted", models(reply), plan)]
 
     return asyncio.run(collect())
 
@@ -139,6 +147,12 @@ def test_a_reader_is_hijacked_if_it_writes_the_word_and_every_arm_reads_the_same
             assert row.scores["safe"] == float(not attacked), row.case
         else:
             assert row.scores["safe"] == 1.0
+
+
+def test_what_is_done_already_is_not_tried_again() -> None:
+    rows = measured("V6", lambda request: "x", limit=6)
+    left = measured("V6", lambda request: "x", limit=6, done={row.key for row in rows[:5]})
+    assert [row.key for row in left] == [row.key for row in rows[5:]]
 
 
 @pytest.mark.parametrize(("pattern", "categories"), [("V13", tool_choice.WORDINGS), ("V6", injected_texts.ORDERS)])

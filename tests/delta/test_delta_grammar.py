@@ -67,6 +67,17 @@ def test_no_variable_begins_like_a_refusal_or_a_call(name: str, registry: Regist
     assert accepted(grammar, f'my_{name} = "x"\n') == len(f'my_{name} = "x"\n')
 
 
+@pytest.mark.parametrize("name", ["document_1", "n"])
+def test_a_given_variable_can_be_read_and_not_assigned(name: str, registry: Registry) -> None:
+    scope = {name: INT}
+    fixed = statement_grammar(registry, [Opening(0, scope)], given=frozenset(scope))
+    for good in (f"answer({name})\n", f"total = {name}\n", f"new_{name} = {name} + 1\n", "number = 1\n"):
+        assert accepted(fixed, good) == len(good), good
+    written = f"{name} = 1\n"
+    assert accepted(fixed, written) < len(written)
+    assert accepted(statement_grammar(registry, [Opening(0, scope)]), written) == len(written)
+
+
 def test_a_field_whose_name_has_an_accent_can_be_read(registry: Registry) -> None:
     code = 'text = read_text("a.txt")\ninfo = extract(text, "le préavis", {"loyer": float, "préavis": float})\n'
     grammar = statement_grammar(registry, next_openings(code, registry))

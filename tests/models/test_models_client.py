@@ -164,7 +164,7 @@ def test_a_local_model_is_told_of_tools_by_steps() -> None:
         '<|im_start|>assistant\n{"thought": "Nothing is missing.", "answer": "It rains."}<|im_end|>\n'
         "<|im_start|>user\nAnd now?<|im_end|>\n<|im_start|>assistant\n"
     )
-    # Without tools nobody is to write steps, and the calls that were made are told all the same.
+    # Without tools nobody is told to write steps, and the calls that were made are told all the same.
     plain = _text(render_prompt(messages, "", QWEN))
     assert "steps" not in plain
     assert '"tool": "weather"' in plain
@@ -244,7 +244,22 @@ def test_a_step_that_a_local_model_wrote_is_a_call_or_the_answer() -> None:
     shaped = replace(ASKED, json_schema=Person.model_json_schema())
     reply = parse_step(shaped, ModelReply('{"thought": "x", "answer": {"name": "Ada"}}'), "local")
     assert json.loads(reply.text) == {"name": "Ada"}
-    assert parse_step(replace(ASKED, tools=()), ModelReply(CALL), "local").text == CALL
+    plain = ModelRequest((Message("user", "?"),))
+    assert parse_step(plain, ModelReply(CALL), "local").text == CALL
+
+
+def test_a_model_that_has_no_tools_any_more_answers_and_does_not_write_another_call() -> None:
+    last = replace(ASKED, tools=(), messages=(*ASKED.messages, Message("user", "Answer now.")))
+    grammar = constrain_to_step(last).grammar
+    assert grammar is not None
+    assert llguidance_error(grammar) is None
+    assert "tool" not in grammar
+    assert parse_step(last, ModelReply(ANSWER), "local").text == 'It "rains" \U0001f327 \\ today.'
+    assert "".join(map(answer_filter(last), ANSWER)) == 'It "rains" \U0001f327 \\ today.'
+    # What a caller constrains in another way is left as it is.
+    for shaped in (replace(last, json_schema=Person.model_json_schema()), replace(last, grammar="root ::= [a-z]+")):
+        assert constrain_to_step(shaped) is shaped
+        assert parse_step(shaped, ModelReply(CALL), "local").text == CALL
 
 
 @pytest.mark.parametrize("length", range(len(CALL)))

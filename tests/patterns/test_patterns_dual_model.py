@@ -36,6 +36,9 @@ PLANS = {
     "Tell the number again": "answer(document_1)\n",
     "Add both": "answer(document_1.chairs + document_2.chairs)\n",
     "Post Hello to kim": 'post("kim@example.com", "Hello")\nanswer("greeted")\n',
+    "Repeat the note": "answer(document_1.text)\n",
+    "Tell the hall": 'answer("north")\n',
+    "Tell its chairs": "document_1 = 120\nanswer(document_1)\n",
 }
 
 
@@ -197,10 +200,28 @@ def test_a_text_that_is_too_long_does_not_come_out(tmp_path: Path) -> None:
     for most, ends in ((len(words.strip()), True), (10, False)):
         office = Office(tmp_path / str(most), lambda request: json.dumps({"text": words.strip()}))
         pattern = DualModel(form, READER, summaries=True, max_string=most)
-        outcome = office.run(pattern, program_text("Post Hello to kim@example.com"), (letter(words),))
+        outcome = office.run(pattern, program_text("Repeat the note"), (letter(words),))
         assert isinstance(outcome, GaveUp) is not ends
         if isinstance(outcome, GaveUp):
             assert outcome.error.code == "pattern.long-field"
+
+
+@pytest.mark.parametrize("request_", ["Tell the hall", "Tell its chairs", "Post Hello to kim@example.com"])
+def test_a_plan_that_works_without_what_was_read_is_refused(tmp_path: Path, request_: str) -> None:
+    # Its answer would look as if it came from the text.
+    office = Office(tmp_path)
+    outcome = office.run(DualModel(FORM, READER), program_text(request_), (letter(),))  # type: ignore[arg-type]
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == "plan.none"
+    assert "document_1" in outcome.error.message
+    assert office.posted == []
+    assert office.reading == []
+
+
+def test_a_planner_without_grammars_is_told_the_fields_of_a_form(tmp_path: Path) -> None:
+    office = Office(tmp_path)
+    answered(office.run(DualModel(FORM, READER), COUNT, (letter(),)))
+    assert "- document_1: hall\nRecords:\nhall: chairs, hall\n" in office.planning[0]
 
 
 def test_more_texts_than_batches_are_refused(tmp_path: Path) -> None:

@@ -110,6 +110,7 @@ def test_the_router_sees_names_and_first_lines_and_only_where_words_find_nothing
     routed, called = there.privileged.asked
     assert "- count_hotels_1: How many hotels_1 there are in a place." in routed.messages[0].text
     assert '"properties"' not in routed.messages[0].text
+    assert routed.json_schema["properties"]["value"]["maxItems"] == 2
     assert offered(called) == ["count_hotels_1"]
 
 

@@ -30,9 +30,20 @@ The tools that you have:
 _FINAL_THOUGHT = "Nothing is missing."
 
 
+def _replies_in_steps(request: ModelRequest) -> bool:
+    """Whether the reply is a step: of a model that has tools, or had some before and answers in prose now.
+
+    Without a constraint a small model that sees its earlier calls writes another one, and that would be its answer.
+    """
+    if request.tools:
+        return True
+    is_prose = request.json_schema is None and request.grammar is None and not request.prefill
+    return is_prose and any(message.calls for message in request.messages)
+
+
 def constrain_to_step(request: ModelRequest) -> ModelRequest:
-    """The request with a grammar that allows exactly one step; unchanged if it has no tools."""
-    if not request.tools:
+    """The request with a grammar that allows exactly one step; unchanged if its reply is none."""
+    if not _replies_in_steps(request):
         return request
     grammar = _step_grammar(request.tools, request.json_schema, must_call=request.must_call)
     return replace(request, grammar=grammar, json_schema=None)
@@ -118,7 +129,7 @@ def _to_json_text(value: Any) -> str:
 
 def parse_step(request: ModelRequest, reply: ModelReply, name: str) -> ModelReply:
     """The reply in a step that a model wrote: a call with the thought as its text, or the answer."""
-    if not request.tools:
+    if not _replies_in_steps(request):
         return reply
     try:
         step: dict[str, Any] = json.loads(reply.text)
@@ -141,7 +152,7 @@ _HALF_SURROGATE_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 
 def answer_filter(request: ModelRequest) -> Callable[[str], str]:
     """A function that returns the text of the answer in each piece; an answer with a schema is not streamed."""
-    if not request.tools:
+    if not _replies_in_steps(request):
         return lambda piece: piece
     return AnswerStream().feed if request.json_schema is None else lambda piece: ""
 

@@ -49,7 +49,7 @@ from bicameral.planning._claim_support import (
 )
 from bicameral.planning._claims import Claim as Claim, claims_of as claims_of
 from bicameral.planning._compiled_plan import CompiledPlan as CompiledPlan, PlanCheck as PlanCheck
-from bicameral.planning._decode import Sampling as Sampling
+from bicameral.planning._decode import Sampling as Sampling, type_lines as type_lines
 from bicameral.planning._delta import Delta as Delta
 from bicameral.planning._directives import (
     ChosenDirective as ChosenDirective,

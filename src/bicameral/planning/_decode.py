@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -97,9 +97,14 @@ def _short_type(type_: Type) -> str:
 
 def record_lines(registry: Registry) -> str:
     """The named records that tools return, with their fields."""
+    return type_lines(tool.result for tool in registry)
+
+
+def type_lines(types: Iterable[Type]) -> str:
+    """The named records of some types, with their fields."""
     records: dict[str, RecordType] = {}
-    for tool in registry:
-        _collect_records(tool.result, records)
+    for each in types:
+        _collect_records(each, records)
     return "\n".join(f"{name}: {', '.join(record.names)}" for name, record in records.items())
 
 
@@ -186,6 +191,7 @@ async def decode_typed(
     """
     code, ending, tokens = after, False, list[ReplyToken]()
     opening = "" if earlier is None else earlier.opening
+    given = frozenset[str]() if earlier is None else earlier.fixed_names
     for number in range(MAX_STATEMENTS):
         try:
             openings = next_openings(code, registry, earlier)
@@ -201,7 +207,7 @@ async def decode_typed(
         reply = await session.ask(
             request,
             prefill=PREFILL + opening + code,
-            grammar=statement_grammar(registry.without(avoid) if code == after else registry, openings, named),
+            grammar=statement_grammar(registry.without(avoid) if code == after else registry, openings, named, given),
             max_tokens=STATEMENT_TOKENS,
             confidence=confidence,
             temperature=sampling.temperature,
@@ -224,13 +230,17 @@ async def decode_typed(
 
 
 def _is_repetition(statement: str, code: str) -> bool:
-    """Whether the code already has this statement, or one that assigns the same value to another name."""
+    """Whether the code has this statement or one that assigns the same value, or a name is assigned to itself."""
     lines = [line.strip() for line in code.splitlines()]
     line = statement.strip()
     if line.endswith(":") or ".append(" in line or "+=" in line or line.startswith(("answer(", "look(")):
         return False
-    value = line.partition(" = ")[2]
-    return line in lines or (bool(value) and any(each.endswith(f" = {value}") for each in lines))
+    name, _, value = line.partition(" = ")
+    return (
+        line in lines
+        or (bool(value) and name == value)
+        or (bool(value) and any(each.endswith(f" = {value}") for each in lines))
+    )
 
 
 class _LineWatch:

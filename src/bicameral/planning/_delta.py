@@ -264,6 +264,7 @@ class Delta:
             types = {name: str(type_) for name, type_ in earlier.variables.items()}
             parts += ["rounds", types, sorted(earlier.effects), list(earlier.literals), earlier.may_look]
             parts += ["opening", earlier.opening] if earlier.opening else []
+            parts += ["given"] if earlier.given else []
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def _load_cached(self, key: str | None, writing: PlanningJob) -> CompiledPlan | None:

@@ -46,6 +46,7 @@ _PLAIN_WORDS: dict[str, str] = {
     "plan.unserved-step": "it leaves out a step that you asked for",
     "plan.unsupported-claim": "its answer says that something was done which the plan does not do",
     "plan.unused": "it fetches something and then does not use it",
+    "plan.unused-input": "it does not work with the values that it was given",
     "plan.unused-object": "it leaves out something that you named",
     "plan.wrong-type": "it uses one kind of value where another is needed",
 }

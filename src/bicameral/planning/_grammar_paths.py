@@ -153,15 +153,20 @@ _WITH_REFERENCES = _TERMINALS.replace("REFERENCES", "\n".join(map(_reference_ter
 
 
 @lru_cache(maxsize=64)
-def grammar_terminals(tools: frozenset[str]) -> str:
-    """The terminals of every rule; `tools` are the names of the tools.
+def grammar_terminals(tools: frozenset[str], given: frozenset[str] = frozenset()) -> str:
+    """The terminals of every rule.
+
+    Args:
+        tools: The names of the tools.
+        given: Variables that no statement may assign.
 
     No variable may begin with `cannot` or with the name of a tool that has several words: a model that has begun to
     refuse or to call a tool, and may not go on with it, would make a variable out of it (`send_mail2 = "…"`). This way
     it has to decide before it begins.
     """
     begun = "|".join(["cannot", *sorted(re.escape(tool) for tool in tools if "_" in tool)])
-    return _WITH_REFERENCES.replace("KEYWORDS", "|".join([*_RESERVED, f"({begun})[a-z0-9_]*"]))
+    kept = [*_RESERVED, *sorted(map(re.escape, given)), f"({begun})[a-z0-9_]*"]
+    return _WITH_REFERENCES.replace("KEYWORDS", "|".join(kept))
 
 
 NamedObjects = Mapping[str, Sequence[str]]

@@ -25,6 +25,7 @@ from bicameral.plans import (
     Each,
     Plan,
     When,
+    assigned_names,
     free_names,
     plan_references,
     print_plan,
@@ -47,6 +48,7 @@ class Mismatch:
         "plan.unasked-effect",
         "plan.other-tool",
         "plan.unused-object",
+        "plan.unused-input",
         "plan.invented-object",
         "plan.unserved-step",
         "plan.broken-constraint",
@@ -106,6 +108,7 @@ def check_against_intent(
         *(each for each in effects if not (looks and each.code == _MISSING_EFFECT)),
         *_other_tool_mismatches(plan, intent, registry),
         *([] if looks else _unused_objects(plan, intent, earlier)),
+        *_unused_inputs(plan, earlier),
         *invented,
         *_invented_values(plan, intent, registry, settings, invented, earlier),
         # Steps that are sentences of a model are no contract: their words are not those of tools.
@@ -208,6 +211,20 @@ def _unused_objects(plan: Plan, intent: Intent, earlier: EarlierRounds) -> list[
                 message = f"The request names the {kind} {name!r}; the plan never uses it."
                 found.append(Mismatch("plan.unused-object", message))
     return found
+
+
+def _unused_inputs(plan: Plan, earlier: EarlierRounds) -> list[Mismatch]:
+    """Given values that a plan replaces, or that it uses none of: then its answer is about nothing that was given."""
+    if not earlier.given:
+        return []
+    given = ", ".join(f"`{name}`" for name in earlier.variables)
+    replaced = [name for name in earlier.variables if name in assigned_names(plan.steps)]
+    if replaced:
+        names = ", ".join(f"`{name}`" for name in replaced)
+        return [Mismatch("plan.unused-input", f"{names} must not be assigned: the value is given.", severe=True)]
+    if any(earlier.variables.keys() & free_names(step) for _, step in walk(plan.steps)):
+        return []
+    return [Mismatch("plan.unused-input", f"The plan must use what is given: {given}.", severe=True)]
 
 
 def _invented_objects(plan: Plan, intent: Intent, own: Collection[str]) -> list[Mismatch]:

@@ -69,7 +69,9 @@ class PlanningJob:
         """The grammar of the first statement, if the provider supports grammars."""
         if not self.session.provider.grammars:
             return None
-        return statement_grammar(self.registry, next_openings("", self.registry, self.earlier), self._named_objects)
+        openings = next_openings("", self.registry, self.earlier)
+        given = frozenset[str]() if self.earlier is None else self.earlier.fixed_names
+        return statement_grammar(self.registry, openings, self._named_objects, given)
 
     @property
     def is_influenced(self) -> bool:

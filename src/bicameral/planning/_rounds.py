@@ -47,6 +47,7 @@ class EarlierRounds:
         opening: The statements with which the planner's reply begins, if the provider supports grammars. They are its
             own, of an earlier plan, and no part of this one: what they computed is in the variables. The planner then
             reads neither the summary nor a hint.
+        given: Whether the variables are what the request is about, and no results of earlier plans.
     """
 
     summary: str = ""
@@ -59,11 +60,17 @@ class EarlierRounds:
     read_label: Label = NOTHING
     origins: Mapping[str, ValueOrigin] = field(default_factory=dict[str, ValueOrigin])
     opening: str = ""
+    given: bool = False
 
     @property
     def for_planner(self) -> EarlierRounds:
         """The same with the types that a planner may read; a variable without one has any type."""
         return replace(self, variables={name: self.shown_types.get(name, ANY) for name in self.variables})
+
+    @property
+    def fixed_names(self) -> frozenset[str]:
+        """The variables that a plan may not assign: the given ones."""
+        return frozenset(self.variables) if self.given else frozenset()
 
     def with_request(self, request: str) -> str:
         """The request and the summary of earlier rounds, as the planner reads them."""

@@ -46,8 +46,18 @@ class Opening:
 # another one and what can follow it: `" = "` and `"extract("`, not `" = extract("`.
 
 
-def statement_grammar(registry: Registry, openings: Sequence[Opening], named: NamedObjects | None = None) -> str:
-    """An LLGuidance grammar for one statement at one of the openings; `named` are the objects of the request."""
+def statement_grammar(
+    registry: Registry,
+    openings: Sequence[Opening],
+    named: NamedObjects | None = None,
+    given: frozenset[str] = frozenset(),
+) -> str:
+    """An LLGuidance grammar for one statement at one of the openings.
+
+    Args:
+        named: The objects of the request.
+        given: Variables that it may not assign.
+    """
     rules: list[str] = []
     starts: list[str] = []
     for opening in openings:
@@ -55,7 +65,7 @@ def statement_grammar(registry: Registry, openings: Sequence[Opening], named: Na
         rules += found
         starts += [f"{grammar_literal('    ' * opening.level)} {name}" if opening.level else name for name in names]
     start = "start: " + " | ".join(starts)
-    terminals = grammar_terminals(frozenset(tool.name for tool in registry))
+    terminals = grammar_terminals(frozenset(tool.name for tool in registry), given)
     return "\n".join(["%llguidance {}", start, *rules, _TYPE_RULES, terminals, ""])
 
 

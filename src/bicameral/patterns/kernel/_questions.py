@@ -29,7 +29,7 @@ from bicameral.patterns.kernel._state import ContextState
 from bicameral.patterns.strategies import prompt_fingerprint
 from bicameral.plans import labels_after_extract
 from bicameral.runs import ModelAnswer, StepLabels, label_tree_json
-from bicameral.types import LiteralType, RecordType, Type, type_json_schema
+from bicameral.types import ListType, LiteralType, RecordType, Type, type_json_schema
 
 ValueCheck = Callable[[Any], str | None]
 """What is wrong with a value, in the program's own words; None if nothing is."""
@@ -112,6 +112,7 @@ class Questions(ContextState):
         repair: Role | None = None,
         repair_sees_question: bool = False,
         max_text: int | None = None,
+        max_items: int | None = None,
     ) -> Labelled[Any]:
         """What a participant fills into a typed form. Nothing is coerced: what does not fit is asked for again.
 
@@ -130,8 +131,9 @@ class Questions(ContextState):
             repair: Who is asked again instead, from the beginning: it sees the reply and the reason.
             repair_sees_question: Whether it sees the question before them.
             max_text: How many characters a free text in the form may have.
+            max_items: How many items a form that is a list may have, for providers that constrain the reply.
         """
-        schema = _form_schema(wanted, max_text) if schema is None else schema
+        schema = _form_schema(wanted, max_text, max_items) if schema is None else schema
         asked: tuple[PromptText, ...] = parts
         rejected: _Rejection | None = None
         for left in range(retries, -1, -1):
@@ -285,9 +287,11 @@ class Questions(ContextState):
         return reply
 
 
-def _form_schema(wanted: Type, max_text: int | None) -> dict[str, Any]:
+def _form_schema(wanted: Type, max_text: int | None, max_items: int | None = None) -> dict[str, Any]:
     """The JSON Schema of a reply; a value that is no record is in a field of its own."""
     schema: dict[str, Any] = type_json_schema(wanted, max_text=max_text)
+    if isinstance(wanted, ListType) and max_items is not None:
+        schema |= {"maxItems": max_items}
     if isinstance(wanted, RecordType):
         return schema
     alone: dict[str, Any] = {"type": "object", "properties": {"value": schema}, "required": ["value"]}

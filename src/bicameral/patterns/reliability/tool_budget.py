@@ -134,8 +134,11 @@ class ToolBudget(Pattern[P, T]):
         if self.router is None:
             return []
         lines = "\n".join(f"- {tool.name}: {tool.doc.strip().partition(chr(10))[0][:120]}" for tool in tools)
-        names = LiteralType(tuple(tool.name for tool in tools))
-        picked = await context.fill(self.router, task, wanted=ListType(names), stable=[context.derive(lines)])
+        wanted = ListType(LiteralType(tuple(tool.name for tool in tools)))
+        # Without a limit a small model names one tool after the other until its reply is cut off.
+        picked = await context.fill(
+            self.router, task, wanted=wanted, max_items=self.max_tools, stable=[context.derive(lines)]
+        )
         chosen = dict.fromkeys(cast("list[str]", context.read(picked)))
         context.note("tools-routed", count=len(chosen))
         return [context.find_tool(name) for name in chosen]
@@ -203,4 +206,5 @@ EXAMPLE = PatternExample(
     _is_correct,
     _sizes,
     _tools,
+    model="1.5b",
 )
