@@ -7,6 +7,7 @@ what is measured is whether the calls and tokens of a composition were foreseen,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, LiteralString, TypedDict
@@ -34,13 +35,20 @@ class ComposedCase:
     """A composition, its task, and what is known of its sizes beforehand.
 
     Args:
+        says: What a right answer has in it, digits without separators.
         sizes: By the place of each pattern; that of the outermost is empty.
     """
 
     name: str
     make: Callable[[], Pattern[..., Any]]
     task: LiteralString
+    says: Sequence[str]
     sizes: Mapping[str, Sizes] = field(default_factory=dict[str, Sizes])
+
+    def is_right(self, answer: object) -> bool:
+        """Whether an answer says everything that it has to."""
+        told = re.sub(r"(?<=\d)[,. ](?=\d{3}\b)", "", str(answer)).lower()
+        return all(text.lower() in told for text in self.says)
 
     @property
     def depth(self) -> int:
@@ -193,42 +201,49 @@ COMPOSITIONS: Sequence[ComposedCase] = (
         "lookup, then a form",
         lambda: ReWOO() | OutputTemplate.of(Count),
         _CITY,
+        ("Ghent", "270473"),
         {"": {"input": _CITY}, "steps[0]": _REWOO, "steps[1]": _COUNT},
     ),
     ComposedCase(
         "three questions at once, then a form",
         lambda: _mail_parts() | OutputTemplate.of(Ticket),
         _MAIL,
+        ("bug", "Ada Young"),
         {"": {"input": _MAIL}, **_below("steps[0]", _MAIL_SIZES), "steps[1]": _TICKET},
     ),
     ComposedCase(
         "a topic by examples, then three questions",
         lambda: FewShot(_POOL) | _mail_parts(),
         _MAIL,
+        ("Monday",),
         {"": {"input": _MAIL}, "steps[0]": _EXAMPLES, **_below("steps[1]", _MAIL_SIZES)},
     ),
     ComposedCase(
         "a loop and a question at once",
         lambda: Parallelization.sections({"customer": ReAct(max_steps=4), "language": _LANGUAGE}),
         _ORDER,
+        ("Ada Young", "English"),
         {"": {"input": _ORDER}, "parts.customer": _REACT, "parts.language": _WORD},
     ),
     ComposedCase(
         "a loop, then a question",
         lambda: ReAct(max_steps=4) | Parallelization.sections({"language": _LANGUAGE}),
         _ORDER,
+        ("English",),
         {"": {"input": _ORDER}, "steps[0]": _REACT, "steps[1].parts.language": _WORD},
     ),
     ComposedCase(
         "a guarded lookup",
         lambda: _guarded(ReWOO()),
         _CITY,
+        ("270473",),
         {"": {"input": _CITY}, "inner": _REWOO},
     ),
     ComposedCase(
         "guarded workers",
         lambda: _guarded(_orchestrated(_WORKERS)),
         _HOURS,
+        ("Sunday", "Monday"),
         {
             "inner": {**_ORCHESTRATION, "input": _HOURS},
             "inner.workers[0].by": _SENTENCE,
@@ -239,12 +254,14 @@ COMPOSITIONS: Sequence[ComposedCase] = (
         "a guarded chain of a lookup and a form",
         lambda: _guarded(ReWOO() | OutputTemplate.of(Count)),
         _CITY,
+        ("Ghent", "270473"),
         {"inner": {"input": _CITY}, "inner.steps[0]": _REWOO, "inner.steps[1]": _COUNT},
     ),
     ComposedCase(
         "a lookup and a question at once, then a form",
         lambda: Parallelization.sections({"people": ReWOO(), "language": _LANGUAGE}) | OutputTemplate.of(Count),
         _CITY,
+        ("Ghent", "270473"),
         {
             "": {"input": _CITY},
             "steps[0].parts.people": _REWOO,
@@ -256,6 +273,7 @@ COMPOSITIONS: Sequence[ComposedCase] = (
         "a chain and a question at once",
         lambda: Parallelization.sections({"count": ReWOO() | OutputTemplate.of(Count), "language": _LANGUAGE}),
         _CITY,
+        ("270473", "English"),
         {
             "": {"input": _CITY},
             "parts.count.steps[0]": _REWOO,
@@ -267,6 +285,7 @@ COMPOSITIONS: Sequence[ComposedCase] = (
         "workers that are patterns",
         lambda: _orchestrated(_NESTED_WORKERS),
         _HOURS,
+        ("Sunday", "Monday"),
         {
             "": {**_ORCHESTRATION, "input": _HOURS},
             "workers[0].by.parts.day": _SENTENCE,
@@ -277,6 +296,7 @@ COMPOSITIONS: Sequence[ComposedCase] = (
         "workers that are patterns, then a form",
         lambda: _orchestrated(_NESTED_WORKERS) | OutputTemplate.of(Days),
         _HOURS,
+        ("Sunday", "Monday"),
         {
             "": {"input": _HOURS},
             "steps[0]": _ORCHESTRATION,
@@ -289,30 +309,35 @@ COMPOSITIONS: Sequence[ComposedCase] = (
         "guarded parts at once",
         lambda: Parallelization.sections({"people": _guarded(ReWOO()), "topic": _guarded(FewShot(_POOL))}),
         _CITY,
+        ("270473", "question"),
         {"": {"input": _CITY}, "parts.people.inner": _REWOO, "parts.topic.inner": _EXAMPLES},
     ),
     ComposedCase(
         "a guarded loop at once with examples",
         lambda: _guarded(Parallelization.sections({"customer": ReAct(max_steps=4), "topic": FewShot(_POOL)})),
         _ORDER,
+        ("Ada Young", "question"),
         {"inner": {"input": _ORDER}, "inner.parts.customer": _REACT, "inner.parts.topic": _EXAMPLES},
     ),
     ComposedCase(
         "a lookup within a budget of tools, then a form",
         lambda: ToolBudget(ReWOO()) | OutputTemplate.of(Count),
         _CITY,
+        ("Ghent", "270473"),
         {"": {"input": _CITY}, "steps[0].inner": _REWOO, "steps[1]": _COUNT},
     ),
     ComposedCase(
         "shielded questions at once, then a validated form",
         lambda: InjectionShield(_mail_parts()) | SchemaValidation.of(Ticket, FailExit()),
         _MAIL,
+        ("bug", "Ada Young"),
         {"": {"input": _MAIL}, **_below("steps[0].inner", _SHIELDED_MAIL_SIZES), "steps[1]": _VALIDATED_TICKET},
     ),
     ComposedCase(
         "a guarded lookup with a fixed answer behind it",
         lambda: GracefulDegradation(_guarded(ReWOO()), ("models",), {"models": _NO_ANSWER}, _NO_ANSWER),
         _CITY,
+        ("270473",),
         {"": {"input": _CITY}, "main.inner": _REWOO},
     ),
 )

@@ -24,14 +24,15 @@ def chambers(reply: Reply) -> Chambers:
 
 
 def row(name: str, *, calls: int = 10, tokens: int = 1_000, ok: bool = True, replayed: bool = True) -> Row:
-    return Row(name, ok, calls, 10.0, tokens, 1_000.0, 0.5, "", replayed, 2)
+    return Row(name, ok, calls, 10.0, tokens, 1_000.0, 0.5, "", replayed, depth=2)
 
 
 def test_errors_are_shares_of_what_was_counted_and_those_of_compositions_stand_apart() -> None:
     found = summarize(
-        [row("R4", calls=8), row("R5", ok=False, replayed=False)], [row("a", calls=20, tokens=800), row("b")]
+        [row("R4", calls=8), row("R5", ok=False, replayed=False)], [row("a", calls=20, tokens=800), row("b", ok=False)]
     )
-    assert (found["patterns"], found["outcomes_ok"], found["composed"], found["composed_ok"]) == (2, 1, 2, 2)
+    assert (found["patterns"], found["outcomes_ok"]) == (2, 1)
+    assert (found["composed"], found["composed_answered"], found["composed_right"]) == (2, 2, 1)
     # Ten were foreseen where twenty came, and ten where ten came.
     assert found["call_error"] == 0.25
     assert found["token_error"] == 0.125
@@ -55,6 +56,15 @@ def test_what_a_model_writes_changes_what_is_counted_and_not_what_was_foreseen()
     assert short.tokens_expected == long.tokens_expected
     assert short.replayed
     assert long.replayed
+
+
+def test_a_composition_is_right_if_its_answer_says_all_that_it_has_to() -> None:
+    (case,) = [each for each in COMPOSITIONS if each.name == "lookup, then a form"]
+    assert case.is_right({"city": "Ghent", "people": 270473})
+    assert case.is_right("In ghent 270,473 live.")
+    assert not case.is_right({"city": "Ghent", "people": 27_0474})
+    assert not case.is_right("270 473 people")
+    assert all(each.says for each in COMPOSITIONS)
 
 
 @pytest.fixture
@@ -85,8 +95,8 @@ def test_the_last_line_is_one_object_with_every_figure(capsys: pytest.CaptureFix
         "invariants_held",
     } <= set(found)
     assert (found["patterns"], found["composed"], len(found["rows"])) == (0, 3, 3)
-    # A word is no form: two of the three give up, which is a failure, and replays as one.
-    assert found["composed_ok"] == 1
+    # A word is no form: two of the three give up, which is a failure, and replays as one. The third is not right.
+    assert (found["composed_answered"], found["composed_right"]) == (1, 0)
     assert found["replay_equal"] == found["replays"] == 3
     assert code == 1
     assert {name: found[name] for name in ("invariants", "invariants_held")} == measure_coverage().to_json()

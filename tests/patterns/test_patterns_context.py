@@ -762,6 +762,10 @@ def test_work_that_was_killed_in_the_middle_is_not_repeated_unasked(
     else:
         assert isinstance(outcome, GaveUp)
         assert outcome.error.code == ("run.waits" if yes is None else "run.in-doubt")
+        if yes is not None:
+            registry, policy = there.desk.registry, there.desk.policy
+            again = asyncio.run(replay_pattern(journal, "the-run", registry, policy, pattern=SaveOnce()))
+            assert again.identical, again.differences
         assert len(lines) == 1
 
 

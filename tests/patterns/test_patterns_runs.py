@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,8 +22,8 @@ from bicameral.errors import BicameralError, ModelError
 from bicameral.journal import Journal, open_journal_at
 from bicameral.labels import Labelled, program_text
 from bicameral.limits import LimitReached, strategy_limits
-from bicameral.models import ModelRequest
-from bicameral.patterns import IMPLEMENTED, GaveUp, ReWOO, example_of
+from bicameral.models import ModelRequest, ToolCall
+from bicameral.patterns import IMPLEMENTED, GaveUp, ReAct, ReWOO, example_of
 from bicameral.patterns.kernel import (
     Context,
     Pattern,
@@ -35,6 +36,7 @@ from bicameral.patterns.kernel import (
 )
 from bicameral.patterns.kernel._codec import fingerprint, from_record, to_record
 from bicameral.runs import Answers, ApprovalQuestion, Replayed, Suspend
+from bicameral.tools import Origin, Tool, tool
 
 WRITER = Role("Writer", "You write.")
 
@@ -232,6 +234,71 @@ def test_a_run_goes_on_after_its_process_was_killed(tmp_path: Path, journal: Jou
     assert outcome.taken.calls == 3
     again = replayed(journal, "the-run", there.desk, pattern=SendTwice())
     assert again.identical, again.differences
+
+
+IN_DOUBT_CHILD = textwrap.dedent(
+    """
+    import asyncio, sys
+    sys.path[:0] = sys.argv[3:]
+    from test_patterns_runs import DESK_ERRAND, stamp_twice, stamps
+    from patterns_world import table
+    from pathlib import Path
+    from bicameral.journal import open_journal_at
+    from bicameral.patterns import ReAct
+    from bicameral.patterns.kernel import PatternWork, run_pattern
+
+    desk = table(stamp_twice, tools=[stamps(Path(sys.argv[2]), dies=True)], journal=open_journal_at(sys.argv[1])).desk
+    asyncio.run(run_pattern(PatternWork(ReAct(), [DESK_ERRAND]), desk, run="the-run"))
+    """
+)
+DESK_ERRAND = from_user("Stamp the sheet.")
+
+
+def stamps(sheet: Path, *, dies: bool = False) -> Tool:
+    @tool(effect="write", purpose={"text": "carries"}, origins=Origin("system"), outbound=False)
+    def stamp(text: str) -> str:
+        """Put one more stamp on the sheet."""
+        with sheet.open("a") as out:
+            out.write(f"{text}\n")
+        if dies:
+            time.sleep(0.5)  # The journal's thread writes in batches.
+            os.kill(os.getpid(), signal.SIGKILL)
+        return "stamped"
+
+    return stamp
+
+
+def stamp_twice(request: ModelRequest) -> str | list[ToolCall]:
+    """Asks for a stamp until one is told of, as a model does that is told of a failure."""
+    told = [message.text for message in request.messages if message.speaker == "tool"]
+    return "done" if "stamped" in told else [ToolCall(f"call-{len(told)}", "stamp", {"text": "paid"})]
+
+
+@pytest.mark.parametrize("yes", [True, False])
+def test_a_model_is_not_asked_on_after_a_call_in_doubt_that_is_not_repeated(
+    tmp_path: Path, journal: Journal, yes: bool
+) -> None:
+    here, sheet = str(Path(__file__).parent), tmp_path / "sheet.txt"
+    ended = subprocess.run(
+        [sys.executable, "-c", IN_DOUBT_CHILD, str(tmp_path / "journal.db"), str(sheet), here, str(Path(here).parent)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ,
+    )
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    there = table(stamp_twice, tools=[stamps(sheet)], journal=journal, approver=Inbox(yes=yes))
+    outcome = asyncio.run(resume_pattern(journal, "the-run", there.desk, pattern=ReAct()))
+    if yes:
+        assert answered(outcome).value == "done"
+        assert sheet.read_text().splitlines() == ["paid", "paid"], "a person wanted it done again"
+    else:
+        # Told of a failure, the model would ask for the stamp once more, and it would be on the sheet twice.
+        assert isinstance(outcome, GaveUp)
+        assert outcome.error.code == "run.in-doubt"
+        assert there.privileged.asked == []
+        assert sheet.read_text().splitlines() == ["paid"]
+    assert replayed(journal, "the-run", there.desk, pattern=ReAct()).identical
 
 
 def test_another_pattern_does_not_go_on_with_the_run(journal: Journal) -> None:

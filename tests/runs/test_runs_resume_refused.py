@@ -226,6 +226,7 @@ async def test_a_call_that_may_have_happened_is_not_repeated_unasked(journal: Jo
     (question,) = person.asked
     (call,) = question.calls
     assert (call.tool, dict(call.arguments), "may have done it already" in call.why) == ("pay", {"amount": 5}, True)
+    assert (await replay(journal, "r1", registry)).identical
 
 
 async def test_nobody_there_means_that_it_is_not_repeated(journal: Journal) -> None:

@@ -70,8 +70,18 @@ def _argument_key(call: ToolCall) -> str:
 
 
 MAX_TOKENS = 2048
-FINAL_CODES = ("run.refused", "run.needs-approval", "pattern.canary-leaked", REPEATED_CODE, TOO_MANY_CODE)
-"""A person refused, nobody can approve, a reader was hijacked, errors have no end: these end the whole run."""
+FINAL_CODES = (
+    "run.refused",
+    "run.needs-approval",
+    "run.in-doubt",
+    "pattern.canary-leaked",
+    REPEATED_CODE,
+    TOO_MANY_CODE,
+)
+"""A person refused, nobody can approve, a reader was hijacked, errors have no end: these end the whole run.
+
+So does a call that may have happened and was not to be repeated: a model that is told of a failure asks for it again.
+"""
 
 
 def join_written_labels(known: dict[str, LabelTree], places: Mapping[str, LabelTree]) -> None:

@@ -94,8 +94,9 @@ _FINAL_CODES = (
     "run.no-quarantined-model",
     "run.unforeseen",
     "run.cap",
+    "run.in-doubt",
 )
-"""Failures that end a reasoning: another plan would only ask again."""
+"""Failures that end a reasoning: another plan would only ask again, or do again what may have happened."""
 _UNFINISHED_CODES = ("journal.", "run.other-code")
 """Errors that end an attempt at a resumable reasoning and not the reasoning: a later attempt may succeed."""
 

@@ -65,6 +65,7 @@ from bicameral.runs._run import (
     run_attempt,
 )
 from bicameral.runs._run_record import (
+    IN_DOUBT_CODE,
     RecordedEffectHandler,
     RunRecord,
     read_run_record,
@@ -337,7 +338,7 @@ class ResumingEffectHandler:
         result = await self.approve(ApprovalQuestion((call,)))
         if not result.permits[step, call.hash]:
             raise RunError(
-                "run.in-doubt",
+                IN_DOUBT_CODE,
                 f"the call of {name!r} may have happened, and was not to be repeated",
                 place=Place(step=step),
                 fix="Look whether it happened; a tool that can be repeated should say so (`idempotent`, `keyed`).",

@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from pydantic import ValidationError
 
@@ -52,8 +52,8 @@ from bicameral.runs._scheduler import Activity
 from bicameral.tools import CHANGING, AttachedFile, Tool
 from bicameral.types import Type, value_from_json
 
-if TYPE_CHECKING:
-    pass
+IN_DOUBT_CODE = "run.in-doubt"
+"""How a run ends at a call that may have happened and was not to be repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +325,7 @@ class RecordedEffectHandler:
         started, ended = self._started.get(step), self._ended.get(step)
         if started is not None:
             self._compare(step, started, facts if labels is None else facts | labels.start_facts())
-        if started is None and (error := self._cap_error(step)) is not None:
+        if ended is None and (error := self._cap_error(step) if started is None else self._doubt_error(step)):
             raise error
         if started is None or ended is None:
             self.in_flight.add(step)
@@ -350,6 +350,15 @@ class RecordedEffectHandler:
             return None
         error = recorded_error(end.body["error"])
         return error if error.code == RUN.reached_code else None
+
+    def _doubt_error(self, step: str) -> BicameralError | None:
+        """The error of a run that ended at this step since nobody knows whether its call happened: it has no end."""
+        end = self._end
+        if end is None or end.kind != "run-failed" or "error" not in end.body:
+            return None
+        error = recorded_error(end.body["error"])
+        at = end.step if error.place is None else error.place.step
+        return error if (error.code, at) == (IN_DOUBT_CODE, step) else None
 
     def _limit_error(self) -> BicameralError | None:
         """The error of a run that ended at a limit. A model that is not asked any more has no record of that.
