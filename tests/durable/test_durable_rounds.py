@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from durable_world import agent, config, named, prompts, worker
@@ -62,6 +62,15 @@ def kinds(runs: Runs, run: str) -> list[str]:
 
 async def open_question(runs: Runs, run: str) -> Approval:
     return await runs.approval((await runs.get(run)).waits_for[0])
+
+
+async def first_question(runs: Runs, run: str) -> Approval:
+    """The question that a run comes to wait for."""
+    end = time.monotonic() + PATIENCE
+    while not (await runs.get(run)).waits_for:
+        assert time.monotonic() < end, "it never waited for anybody"
+        await asyncio.sleep(0.02)
+    return await open_question(runs, run)
 
 
 async def ended(runs: Runs, run: str) -> RunView:
@@ -222,6 +231,37 @@ async def test_a_worker_that_was_taken_for_dead_writes_no_plan_and_does_nothing_
     assert [line["place"] for line in named(house.folder, "put")] == ["x", "y"]
     assert kinds(runs, run).count("reason-planned") == 2
     assert kinds(runs, run)[-1] == "run-finished"
+
+
+POST = 'post("kim@example.com", "hello")\nanswer("posted")\n'
+
+
+@pytest.mark.parametrize("answer", ["all", "none"])
+async def test_no_plan_is_written_after_a_call_in_doubt_that_is_not_repeated(
+    runs: Runs, house: House, answer: Literal["all", "none"]
+) -> None:
+    script(house, (LATER, POST), (FIRST, READ))
+    (house.folder / "slow").write_text("5")
+    run = await submit(runs, LETTER)
+    with worker(house.address, house.folder) as first:
+        await until(lambda: [line for line in named(house.folder, "begun") if "to" in line])
+        first.kill()
+        first.join()
+    (house.folder / "slow").write_text("0")
+    with worker(house.address, house.folder):
+        asked = await first_question(runs, run)
+        assert "may have done it already" in asked.calls[0]["why"]
+        written = len(prompts(house.folder))
+        await runs.answer(asked.id, answer)
+        view = await ended(runs, run)
+    if answer == "all":
+        assert (view.state, view.answer) == ("finished", "posted"), view
+    else:
+        # Another plan would post it again, for all that is known.
+        assert view.error is not None
+        assert (view.state, view.error["code"]) == ("failed", "run.in-doubt")
+    assert len(named(house.folder, "post")) == (answer == "all")
+    assert len(prompts(house.folder)) == written
 
 
 async def test_a_question_of_a_later_plan_waits_for_its_reply(runs: Runs, house: House) -> None:

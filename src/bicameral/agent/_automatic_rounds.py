@@ -118,7 +118,15 @@ class RequestRun:
         return await self.agent.run_checked(planned, self.options, self.output)
 
 
-_ENDED_BY_PERSON = ("reason.declined", "reason.interrupted", "run.refused", "run.needs-approval", "run.needs-answer")
+_ENDED_BY_PERSON = (
+    "reason.declined",
+    "reason.interrupted",
+    "run.refused",
+    "run.needs-approval",
+    "run.needs-answer",
+    # An effect that may have happened, and that a person does not want done again: the other plan might.
+    "run.in-doubt",
+)
 
 
 def _was_ended_by_person(reasoned: Outcome[Any]) -> bool:
