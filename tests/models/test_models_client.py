@@ -30,7 +30,7 @@ from bicameral.models import (
     UsageChunk,
 )
 from bicameral.models._completion import llguidance_error
-from bicameral.models._prompts import Vocabulary, render_prompt
+from bicameral.models._prompts import Vocabulary, render_prefix, render_prompt
 from bicameral.models._tool_calls import answer_filter, constrain_to_step, parse_step
 
 OSLO = ToolCall("c-1", "weather", {"city": "Oslo"})
@@ -164,11 +164,28 @@ def test_a_local_model_is_told_of_tools_by_steps() -> None:
         '<|im_start|>assistant\n{"thought": "Nothing is missing.", "answer": "It rains."}<|im_end|>\n'
         "<|im_start|>user\nAnd now?<|im_end|>\n<|im_start|>assistant\n"
     )
-    # Without tools nobody is told to write steps, and the calls that were made are told all the same.
+    # Without tools it sees no step that it could write once more: what was called stands with what came of it.
     plain = _text(render_prompt(messages, "", QWEN))
-    assert "steps" not in plain
-    assert '"tool": "weather"' in plain
-    assert "<|im_start|>assistant\nIt rains.<|im_end|>" in plain
+    assert plain == (
+        "<|im_start|>system\nBe brief.<|im_end|>\n"
+        '<|im_start|>user\nWeather?\n\nResult of weather({"city": "Oslo"}): rain<|im_end|>\n'
+        "<|im_start|>assistant\nIt rains.<|im_end|>\n"
+        "<|im_start|>user\nAnd now?<|im_end|>\n<|im_start|>assistant\n"
+    )
+    assert _text(render_prompt(messages[:4], "", QWEN)).endswith("rain<|im_end|>\n<|im_start|>assistant\n")
+
+
+def test_messages_that_are_told_as_one_turn_are_not_taken_for_fixed_ones() -> None:
+    messages = (
+        Message("system", "Be brief."),
+        Message("user", "Weather?"),
+        Message("assistant", "", calls=(OSLO,)),
+        Message("tool", "rain", answers="c-1"),
+        Message("user", "My secret."),
+    )
+    assert "secret" in _text(render_prompt(messages, "", QWEN))
+    assert _text(render_prefix(messages, 2, QWEN)) == "<|im_start|>system\nBe brief.<|im_end|>\n"
+    assert "Weather?" in _text(render_prefix(messages[:2], 2, QWEN))
 
 
 def test_the_arguments_of_a_tool_are_told_in_few_words() -> None:
@@ -244,22 +261,7 @@ def test_a_step_that_a_local_model_wrote_is_a_call_or_the_answer() -> None:
     shaped = replace(ASKED, json_schema=Person.model_json_schema())
     reply = parse_step(shaped, ModelReply('{"thought": "x", "answer": {"name": "Ada"}}'), "local")
     assert json.loads(reply.text) == {"name": "Ada"}
-    plain = ModelRequest((Message("user", "?"),))
-    assert parse_step(plain, ModelReply(CALL), "local").text == CALL
-
-
-def test_a_model_that_has_no_tools_any_more_answers_and_does_not_write_another_call() -> None:
-    last = replace(ASKED, tools=(), messages=(*ASKED.messages, Message("user", "Answer now.")))
-    grammar = constrain_to_step(last).grammar
-    assert grammar is not None
-    assert llguidance_error(grammar) is None
-    assert "tool" not in grammar
-    assert parse_step(last, ModelReply(ANSWER), "local").text == 'It "rains" \U0001f327 \\ today.'
-    assert "".join(map(answer_filter(last), ANSWER)) == 'It "rains" \U0001f327 \\ today.'
-    # What a caller constrains in another way is left as it is.
-    for shaped in (replace(last, json_schema=Person.model_json_schema()), replace(last, grammar="root ::= [a-z]+")):
-        assert constrain_to_step(shaped) is shaped
-        assert parse_step(shaped, ModelReply(CALL), "local").text == CALL
+    assert parse_step(replace(ASKED, tools=()), ModelReply(CALL), "local").text == CALL
 
 
 @pytest.mark.parametrize("length", range(len(CALL)))

@@ -243,6 +243,8 @@ def render_prefix(
 ) -> list[PromptPiece]:
     """The beginning of a prompt that other prompts may have, too: its fixed messages, else its system message."""
     turns = list(render_turns(messages, tools))
+    # Where several messages are one turn, the fixed ones cannot be told from those with a user's text.
+    fixed = fixed if len(turns) >= len(messages) else 0
     first = fixed or int(bool(turns) and turns[0][0] == "system")
     if vocabulary.template is not None:
         return list(_fill_template(vocabulary.template, turns, vocabulary, first)) if first else []

@@ -30,20 +30,9 @@ The tools that you have:
 _FINAL_THOUGHT = "Nothing is missing."
 
 
-def _replies_in_steps(request: ModelRequest) -> bool:
-    """Whether the reply is a step: of a model that has tools, or had some before and answers in prose now.
-
-    Without a constraint a small model that sees its earlier calls writes another one, and that would be its answer.
-    """
-    if request.tools:
-        return True
-    is_prose = request.json_schema is None and request.grammar is None and not request.prefill
-    return is_prose and any(message.calls for message in request.messages)
-
-
 def constrain_to_step(request: ModelRequest) -> ModelRequest:
-    """The request with a grammar that allows exactly one step; unchanged if its reply is none."""
-    if not _replies_in_steps(request):
+    """The request with a grammar that allows exactly one step; unchanged if it has no tools."""
+    if not request.tools:
         return request
     grammar = _step_grammar(request.tools, request.json_schema, must_call=request.must_call)
     return replace(request, grammar=grammar, json_schema=None)
@@ -77,21 +66,53 @@ def compact_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 def render_turns(messages: tuple[Message, ...], tools: tuple[ToolSchema, ...]) -> Iterator[tuple[str, str]]:
     """Each turn as the model reads it: its speaker and its text."""
-    if tools and (not messages or messages[0].speaker != "system"):
+    if tools:
+        return _step_turns(messages, tools)
+    if any(message.calls for message in messages):
+        return _prose_turns(messages)
+    return ((message.speaker, message.text) for message in messages)
+
+
+def _step_turns(messages: tuple[Message, ...], tools: tuple[ToolSchema, ...]) -> Iterator[tuple[str, str]]:
+    if not messages or messages[0].speaker != "system":
         yield "system", _system_with_tools(_SYSTEM, tools)
     for number, message in enumerate(messages):
         match message.speaker:
             case "tool":
                 yield "user", f"Result: {message.text}"
-            case "system" if tools and number == 0:
+            case "system" if number == 0:
                 yield "system", _system_with_tools(message.text, tools)
             case "assistant" if message.calls:
                 calls = ({"tool": call.name, "arguments": call.arguments} for call in message.calls)
                 yield "assistant", "\n".join(_to_json_text({"thought": message.text} | call) for call in calls)
-            case "assistant" if tools:
+            case "assistant":
                 yield "assistant", _to_json_text({"thought": _FINAL_THOUGHT, "answer": message.text})
             case _:
                 yield message.speaker, message.text
+
+
+def _prose_turns(messages: tuple[Message, ...]) -> Iterator[tuple[str, str]]:
+    """The turns for a model that has no tools any more: its calls are told with their results, as one text.
+
+    A small model that sees its own calls as steps writes another one, and that would be its answer.
+    """
+    named = {call.id: f" of {call.name}({_to_json_text(call.arguments)})" for each in messages for call in each.calls}
+    told: list[str] = []
+    for message in messages:
+        match message.speaker:
+            case "assistant" if message.calls:
+                continue
+            case "tool":
+                told.append(f"Result{named.get(message.answers or '', '')}: {message.text}")
+            case "user":
+                told.append(message.text)
+            case _:
+                if told:
+                    yield "user", "\n\n".join(told)
+                    told.clear()
+                yield message.speaker, message.text
+    if told:
+        yield "user", "\n\n".join(told)
 
 
 def _system_with_tools(system: str, tools: Iterable[ToolSchema]) -> str:
@@ -129,7 +150,7 @@ def _to_json_text(value: Any) -> str:
 
 def parse_step(request: ModelRequest, reply: ModelReply, name: str) -> ModelReply:
     """The reply in a step that a model wrote: a call with the thought as its text, or the answer."""
-    if not _replies_in_steps(request):
+    if not request.tools:
         return reply
     try:
         step: dict[str, Any] = json.loads(reply.text)
@@ -152,7 +173,7 @@ _HALF_SURROGATE_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 
 def answer_filter(request: ModelRequest) -> Callable[[str], str]:
     """A function that returns the text of the answer in each piece; an answer with a schema is not streamed."""
-    if not _replies_in_steps(request):
+    if not request.tools:
         return lambda piece: piece
     return AnswerStream().feed if request.json_schema is None else lambda piece: ""
 
