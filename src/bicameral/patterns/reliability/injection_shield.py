@@ -47,7 +47,7 @@ class InjectionShield(Pattern[P, T]):
         inner: The pattern that reads the text.
         refuse_at: The score of the screens from which a span is refused.
         clean_at: The score from which the phrases that were found are cut out of it.
-        mark: How a span is marked: fences around it, a tag on each line, or base64.
+        mark: How a span is marked: fences around it, a tag on each line, or base64, which small models cannot read.
         tools: The tools that may be called; by default those that the words of the task are about. The first trusted
             text among the arguments is the task.
 
