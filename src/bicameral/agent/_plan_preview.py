@@ -16,7 +16,7 @@ from bicameral.agent._dry_run import dry_run
 from bicameral.agent._planned_effects import note_calls, noted_turns
 from bicameral.errors import BicameralError
 from bicameral.plans import Call, Const, Plan, PlanLimits, walk
-from bicameral.runs import ChangePreview, preview_call
+from bicameral.runs import ChangePreview, can_preview, preview_call
 from bicameral.types import value_from_json
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ async def preview_plan(plan: Plan, registry: Registry, policy: Policy, limits: P
     changing = [
         (path, step)
         for path, step in walk(plan.steps)
-        if isinstance(step, Call) and (tool := registry.get(step.tool)) is not None and tool.files_only
+        if isinstance(step, Call) and (tool := registry.get(step.tool)) is not None and can_preview(tool)
     ]
     if not changing:
         return ()

@@ -38,6 +38,7 @@ from bicameral.runs._call_policy import (
 )
 from bicameral.runs._change_preview import (
     ChangePreview as ChangePreview,
+    can_preview as can_preview,
     change_preview as change_preview,
     preview_call as preview_call,
     read_preview as read_preview,

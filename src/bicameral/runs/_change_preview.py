@@ -1,7 +1,8 @@
 """Previews of calls that change files: the call is rehearsed, which changes nothing, and the difference is shown.
 
-Only tools that change nothing but files, through the folders of their toolbox, are rehearsed. A preview is for a person
-alone: it has text from the world in it, and no model reads it.
+Only tools that change nothing but files, through the folders of their toolbox, are rehearsed, and commands whose
+sandbox leaves them nothing else: they run without a network, and what they write stays in a temporary folder. A preview
+is for a person alone: it has text from the world in it, and no model reads it.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from typing import TYPE_CHECKING, Any
 from bicameral.errors import BicameralError
 from bicameral.runs._diffs import FileDiff, make_diff, moved_diff, short_path
 from bicameral.runs._effect_execution import call_with_timeout
-from bicameral.tools import FileChange, Rehearsal, Tool, report_changes
+from bicameral.tools import FileChange, Rehearsal, Tool, find_command, report_changes
 
 if TYPE_CHECKING:
     from bicameral.runs._approvals import PendingCall
     from bicameral.tools import Registry
+
+REHEARSAL_SECONDS = 10.0
+"""How long a rehearsal may take: a person waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +72,23 @@ def read_preview(call: PendingCall, registry: Registry) -> ChangePreview | None:
         return threads.submit(asyncio.run, change_preview(call, registry)).result()
 
 
+def can_preview(tool: Tool) -> bool:
+    """Whether calls of a tool can be rehearsed: all that they change are files."""
+    if not tool.changes or tool.outbound:
+        return False
+    command = find_command(tool)
+    # By its effect a command that is irreversible does more than its sandbox is known to allow.
+    return tool.files_only or (command is not None and tool.effect == "write" and command.writes_files_only)
+
+
 async def preview_call(tool: Tool, arguments: Mapping[str, Any]) -> ChangePreview | None:
     """What a call of a tool with these arguments would change; None if it does not change files, or not only files."""
-    if not (tool.files_only and tool.changes and not tool.outbound):
+    if not can_preview(tool):
         return None
     rehearsal = Rehearsal()
     try:
         with report_changes(rehearsal):
-            await call_with_timeout(tool, dict(arguments))
+            await call_with_timeout(tool, dict(arguments), REHEARSAL_SECONDS)
     except BicameralError as error:
         return ChangePreview(problem=str(error))
     except Exception as error:  # A preview must not end the run that it is for.

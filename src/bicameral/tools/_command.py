@@ -19,7 +19,7 @@ from bicameral.errors import Place, ToolError, nearest_name
 from bicameral.parsing import InvalidJson, read_json
 from bicameral.tools._argument import REQUIRED, UNDECLARED, Argument
 from bicameral.tools._call_identity import KEY_VARIABLE, call_key, program_code_hash
-from bicameral.tools._changes import report_unrecorded
+from bicameral.tools._changes import current_change_log, report_unrecorded
 from bicameral.tools._confirmed_effects import ProgramPin
 from bicameral.tools._folders import Folders
 from bicameral.tools._manifest import ArgumentSpec, Manifest, ToolSpec
@@ -227,6 +227,11 @@ class ConfinedCommand:
             name for name, each in self.spec.arguments.items() if _is_path_argument(each) and each.access != "read"
         )
 
+    @property
+    def writes_files_only(self) -> bool:
+        """Whether the sandbox lets it change nothing but files that a call names."""
+        return bool(self.written_arguments) and not self.spec.network
+
     def write_target(self, given: Mapping[str, Any]) -> WriteTarget:
         """What is known of the files that it writes. It may copy content from anything that it can read."""
         spec = self.spec
@@ -388,6 +393,10 @@ class CommandFiles:
             return real
         real = self.folders.resolve_writable(given)
         if argument.access == "write" and real.is_dir():
+            log = current_change_log()
+            if log is not None and log.rehearses:
+                # What it writes there is not held back.
+                raise ToolError("tools.cannot-rehearse", f"{self.spec.name!r} may change anything in {given!r}")
             # The sandbox lets the command write anything in this folder, so it may hold nothing protected.
             self.write.append(self.folders.resolve_writable_folder(given))
             self._open_folders.append(given)
