@@ -89,6 +89,15 @@ def test_run_needs_a_request_or_a_plan_and_not_both(world: World) -> None:
     assert world.call("run", "x", "--plan", "p.py").exit_code == 2
 
 
+def test_the_name_of_a_file_is_no_request(world: World) -> None:
+    world.write("p.py", DELETE)
+    result = world.call("run", "p.py")
+    assert result.exit_code == 2
+    assert "p.py is a file: run it as a plan with --plan p.py" in result.stderr
+    assert (world.folder / "mail.txt").exists()
+    assert world.call("run", "--plan", "p.py").exit_code == 0
+
+
 def test_a_plan_file_with_errors_is_not_run(world: World) -> None:
     world.write("p.py", 'write_text("a.txt", 3)\nanswer(1)\n')
     result = world.call("run", "--plan", "p.py")

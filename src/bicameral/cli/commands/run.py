@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -68,6 +69,11 @@ class RunOptions:
     no_input: bool = False
 
 
+def _is_file_name(request: str) -> bool:
+    """Whether a request is nothing but the name of a file that is there."""
+    return not any(map(str.isspace, request)) and os.path.isfile(request)
+
+
 @click.command(short_help="Do what a request asks for: plan it, check it, run it.")
 @click.argument("request", required=False)
 @click.option("--plan", "plan_file", metavar="FILE", help="Run this plan file instead of planning a request.")
@@ -127,6 +133,10 @@ def command(
     """
     if (request is None) == (plan_file is None):
         raise click.UsageError("Give a request, or a plan file with --plan.")
+    if request is not None and _is_file_name(request):
+        raise click.UsageError(
+            f"{request} is a file: run it as a plan with --plan {request}, or say what is to be done with it."
+        )
     if rounds is not None and (plan_file is not None or dry_run):
         raise click.UsageError("--rounds goes with a request, and without --dry-run: later plans depend on results.")
     if strategy not in (None, "compiled") and (plan_file is not None or dry_run or rounds is not None):
