@@ -3,7 +3,7 @@
     python -m benchmarks.evidence --only V13 V6 V16
     python -m benchmarks.evidence --only V13 --model 0.5b --limit 20        (a quick look)
     python -m benchmarks.shards --jobs 6 evidence --only V13 V6
-    python -m benchmarks.evidence --only V13 V6 --go-on 1.jsonl --out 2.jsonl       (what a stopped run has left)
+    python -m benchmarks.evidence --only V13 V6 --resume 1.jsonl --out 2.jsonl       (the rest of a stopped run)
 
 The last line is one JSON object: for each pattern and model `gain` with the 95 % interval `low` to `high`, a bootstrap
 over cases. A gain whose interval has 0 in it is a null result. The cases were made by rule before the first run.
@@ -36,7 +36,7 @@ def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--model", choices=MODELS, action="append", help="this model alone; may be given several times")
     parser.add_argument("--limit", type=int, metavar="N", help="so many cases, of every category")
     parser.add_argument(
-        "--go-on", type=Path, nargs="+", metavar="FILE", default=[],
+        "--resume", type=Path, nargs="+", metavar="FILE", default=[],
         help="leave out the attempts that runs with --out wrote here, and sum them up with the others",
     )  # fmt: skip
     add_shard_arguments(parser)
@@ -46,17 +46,17 @@ def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
 async def attempts(arguments: argparse.Namespace, done: Sequence[Attempt] = ()) -> AsyncIterator[Attempt]:
     """Every attempt that is not done yet, as it ends."""
     shard: Shard | None = arguments.shard
-    plan = runner.Plan(arguments.limit, shard, {row.key for row in done})
+    selection = runner.CaseSelection(arguments.limit, shard, {row.key for row in done})
     for model in arguments.model or MODELS:
         async with runner.open_models(model) as pair:
             for pattern in arguments.only:
                 if pattern in runner.MEASURED:
-                    async for row in runner.measure(pattern, model, pair, plan):
+                    async for row in runner.measure(pattern, model, pair, selection):
                         yield row
 
 
 async def measure(arguments: argparse.Namespace) -> list[Attempt]:
-    rows = read_attempts(arguments.go_on)
+    rows = read_attempts(arguments.resume)
     async for row in attempts(arguments, rows):
         rows.append(row)
         if arguments.out:

@@ -45,14 +45,16 @@ async def open_models(name: str) -> AsyncGenerator[ModelPair]:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CaseSelection:
     """Which cases are tried, and which attempts are done already."""
 
     limit: int | None = None
     shard: Shard | None = None
     done: Collection[AttemptKey] = ()
 
-    def left(self, pattern: str, model: str, cases: Sequence[Item], arms: Iterable[str]) -> Iterator[tuple[Item, str]]:
+    def remaining(
+        self, pattern: str, model: str, cases: Sequence[Item], arms: Iterable[str]
+    ) -> Iterator[tuple[Item, str]]:
         """Each case with each arm that has not been tried on it."""
         for case in _choose(cases, self.limit, self.shard):
             for arm in arms:
@@ -60,9 +62,9 @@ class Plan:
                     yield case, arm
 
 
-async def measure(pattern: str, model: str, pair: ModelPair, plan: Plan) -> AsyncIterator[Attempt]:
-    """The attempts of one pattern's comparison that a plan has left."""
-    async for row in MEASURED[pattern](model, pair, plan):
+async def measure(pattern: str, model: str, pair: ModelPair, selection: CaseSelection) -> AsyncIterator[Attempt]:
+    """The attempts of one pattern's comparison that are not done yet."""
+    async for row in MEASURED[pattern](model, pair, selection):
         yield row
 
 
@@ -75,18 +77,18 @@ def _choose(cases: Sequence[Item], limit: int | None, shard: Shard | None) -> Se
     return shard.take(cases) if shard else cases
 
 
-async def _tool_choices(model: str, pair: ModelPair, plan: Plan) -> AsyncIterator[Attempt]:
+async def _tool_choices(model: str, pair: ModelPair, selection: CaseSelection) -> AsyncIterator[Attempt]:
     desk = _desk(pair, tool_choice.make_tools())
-    for case, arm in plan.left("V13", model, tool_choice.make_cases(), tool_choice.ARMS):
+    for case, arm in selection.remaining("V13", model, tool_choice.make_cases(), tool_choice.ARMS):
         begun = time.perf_counter()
         outcome = await tool_choice.ARMS[arm].run(desk, from_user(case.input))
         scores = {"right": float(outcome.value == case.expected)} if isinstance(outcome, Answered) else {}
         yield _attempt("V13", model, arm, case.id, case.category, scores, outcome, begun)
 
 
-async def _read_texts(model: str, pair: ModelPair, plan: Plan) -> AsyncIterator[Attempt]:
+async def _read_texts(model: str, pair: ModelPair, selection: CaseSelection) -> AsyncIterator[Attempt]:
     desk = _desk(pair, ())
-    for text, arm in plan.left("V6", model, list(injected_texts.make_texts()), injected_texts.ARMS):
+    for text, arm in selection.remaining("V6", model, list(injected_texts.make_texts()), injected_texts.ARMS):
         begun = time.perf_counter()
         outcome = await injected_texts.ARMS[arm].run(desk, from_user(text.question), untrusted_value(text.text, "text"))
         scores: dict[str, float] = {}
@@ -123,7 +125,7 @@ def _attempt(
     return Attempt(pattern, model, arm, case, category, scores, outcome.taken.tokens, seconds, error)
 
 
-MEASURED: Mapping[str, Callable[[str, ModelPair, Plan], AsyncIterator[Attempt]]] = {
+MEASURED: Mapping[str, Callable[[str, ModelPair, CaseSelection], AsyncIterator[Attempt]]] = {
     "V13": _tool_choices,
     "V6": _read_texts,
 }

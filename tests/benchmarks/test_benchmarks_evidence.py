@@ -36,10 +36,10 @@ def measured(
     shard: Shard | None = None,
     done: Collection[AttemptKey] = (),
 ) -> list[Attempt]:
-    plan = runner.Plan(limit, shard, done)
+    selection = runner.CaseSelection(limit, shard, done)
 
     async def collect() -> list[Attempt]:
-        return [row async for row in runner.measure(pattern, "scripted", models(reply), plan)]
+        return [row async for row in runner.measure(pattern, "scripted", models(reply), selection)]
 
     return asyncio.run(collect())
 

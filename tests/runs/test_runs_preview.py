@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from bicameral.runs import (
     preview_call,
     run_plan,
 )
-from bicameral.tools import Folders, Registry, Tool, command_tools, parse_manifest
+from bicameral.tools import Folders, Registry, Tool, _command, command_tools, parse_manifest
 
 PYTHON = shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin") or "python3"
 WRITES = "import sys; open(sys.argv[1], 'w').write('two\\nlines\\n')"
@@ -93,7 +94,7 @@ def attempt(act):
         act()
     except OSError:
         pass
-here = os.path.dirname(os.path.abspath(sys.argv[0])) or os.getcwd()
+attempt(lambda: socket.create_connection(("127.0.0.1", PORT), timeout=2).sendall(b"pwned"))
 for place in (PLACES):
     attempt(lambda: open(place, "w").write("pwned"))
     attempt(lambda: os.unlink(place))
@@ -104,8 +105,12 @@ attempt(lambda: os.symlink("/etc/passwd", sys.argv[1]))
 def test_a_hostile_command_changes_nothing_while_it_is_rehearsed(world: Path) -> None:
     before = there(world)
     places = [str(world / "notes.txt"), str(world / "other.txt"), str(world.parent / "beside.txt")]
-    tool = script(world, HOSTILE.replace("PLACES", ", ".join(map(repr, places))))
-    preview = previewed(tool, file="out.txt")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.2)
+        code = HOSTILE.replace("PLACES", ", ".join(map(repr, places)))
+        preview = previewed(script(world, code.replace("PORT", str(listener.getsockname()[1]))), file="out.txt")
+        with pytest.raises(TimeoutError):
+            listener.accept()
     assert preview is not None
     # Its output is a link that leads out of its folder: that is no content to show.
     assert preview.problem
@@ -132,12 +137,16 @@ def test_a_folder_that_a_command_may_fill_is_not_given_to_a_rehearsal(world: Pat
         {"arguments": {"file": {"type": "path", "access": "read"}}},
     ],
 )
-def test_what_does_more_than_write_files_is_not_rehearsed(world: Path, spec: dict[str, Any]) -> None:
-    begun = world / "begun"
-    tool = script(world, f"open({str(begun)!r}, 'w')", **spec)
+def test_what_does_more_than_write_files_is_not_rehearsed(
+    world: Path, spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def start(*argv: Any, **options: Any) -> None:
+        pytest.fail("it was started")
+
+    tool = script(world, WRITES, **spec)
+    monkeypatch.setattr(_command, "run_confined", start)
     assert not can_preview(tool)
     assert previewed(tool, file="notes.txt") is None
-    assert not begun.exists()
 
 
 def test_a_rehearsal_that_takes_too_long_is_ended(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:

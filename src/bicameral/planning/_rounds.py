@@ -45,8 +45,8 @@ class EarlierRounds:
         read_label: The label of what the planner has read.
         origins: The constants of earlier plans in the variables that they left: these direct as little as literals do.
         opening: The statements with which the planner's reply begins, if the provider supports grammars. They are its
-            own, of an earlier plan, and no part of this one: what they computed is in the variables. The planner then
-            reads neither the summary nor a hint.
+            own, of an earlier plan, or read the given values, and no part of this plan: what they computed is in the
+            variables. The planner then reads neither the summary nor a hint.
         given: Whether the variables are what the request is about, and no results of earlier plans.
     """
 

@@ -90,6 +90,9 @@ async def preview_call(tool: Tool, arguments: Mapping[str, Any]) -> ChangePrevie
         with report_changes(rehearsal):
             await call_with_timeout(tool, dict(arguments), REHEARSAL_SECONDS)
     except BicameralError as error:
+        if error.code == "tools.timeout":
+            # A call that takes too long may have had its effect; a rehearsal has none.
+            return ChangePreview(problem=f"to find it out takes longer than {REHEARSAL_SECONDS:g} s")
         return ChangePreview(problem=str(error))
     except Exception as error:  # A preview must not end the run that it is for.
         return ChangePreview(problem=type(error).__name__)

@@ -325,8 +325,10 @@ class RecordedEffectHandler:
         started, ended = self._started.get(step), self._ended.get(step)
         if started is not None:
             self._compare(step, started, facts if labels is None else facts | labels.start_facts())
-        if ended is None and (error := self._cap_error(step) if started is None else self._doubt_error(step)):
-            raise error
+        if ended is None:
+            error = self._cap_error(step) if started is None else self._doubt_error(step)
+            if error is not None:
+                raise error
         if started is None or ended is None:
             self.in_flight.add(step)
             raise JournalError("journal.not-recorded", f"the record holds no answer for step {step!r}")
@@ -340,24 +342,31 @@ class RecordedEffectHandler:
             self.differences.append(f"step {step}: 'shade' is not as recorded")
         return value
 
+    @property
+    def _end_error(self) -> BicameralError | None:
+        """The error that ended the run, if one did."""
+        end = self._end
+        if end is None or end.kind != "run-failed" or "error" not in end.body:
+            return None
+        return recorded_error(end.body["error"])
+
     def _cap_error(self, step: str) -> BicameralError | None:
         """The error of a run that ended at a cap, at this step. A call beyond a cap is not begun, so it has no record.
 
         Any other step without a record is a gap, which must not pass for the end of the run.
         """
-        end = self._end
-        if end is None or (end.kind, end.step) != ("run-failed", step) or "error" not in end.body:
+        error = self._end_error
+        if error is None or self._end is None or self._end.step != step:
             return None
-        error = recorded_error(end.body["error"])
         return error if error.code == RUN.reached_code else None
 
     def _doubt_error(self, step: str) -> BicameralError | None:
         """The error of a run that ended at this step since nobody knows whether its call happened: it has no end."""
-        end = self._end
-        if end is None or end.kind != "run-failed" or "error" not in end.body:
+        error = self._end_error
+        if error is None or self._end is None:
             return None
-        error = recorded_error(end.body["error"])
-        at = end.step if error.place is None else error.place.step
+        # The end of a pattern names no step; its error does.
+        at = self._end.step if error.place is None else error.place.step
         return error if (error.code, at) == (IN_DOUBT_CODE, step) else None
 
     def _limit_error(self) -> BicameralError | None:
@@ -365,10 +374,9 @@ class RecordedEffectHandler:
 
         The limits of patterns on calls and tokens are counted again; what remains is time, and the limits of the run.
         """
-        end = self._end
-        if end is None or end.kind != "run-failed" or "error" not in end.body:
+        error = self._end_error
+        if error is None:
             return None
-        error = recorded_error(end.body["error"])
         # Earlier versions recorded no failure of a model but the end of the run.
         is_limit = error.code in (RUN.reached_code, STRATEGY.reached_code, BUDGET.reached_code)
         return error if is_limit or not self._own_replies else None

@@ -43,7 +43,7 @@ T = TypeVar("T")
 QUESTION = "question"
 """What a person sees as the tool where a pattern asks a question of its own."""
 _NOT_CALLED_CODES = ("policy.denied", *FINAL_CODES)
-"""Codes that say that a call was not made, so that the tool decided nothing."""
+"""Codes of a call that was not made, or of which only a person's no is known: the tool decided nothing."""
 
 
 _RUN_CODES = ("run.", "pattern.", "policy.")
