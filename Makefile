@@ -6,10 +6,10 @@ READY := $(VENV)/.ready
 DOJO := $(VENV)/.agentdojo
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help install agentdojo routing weights models minilm demo tmux test recordings mutants lint types check explore prices schemas docs wheel lock clean
+.PHONY: help install agentdojo routing mcp-servers weights models minilm demo tmux test recordings mutants lint types check explore prices schemas docs wheel lock clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Bicameral needs Python 3.11 or newer")'
@@ -28,6 +28,19 @@ agentdojo: $(DOJO) ## what benchmarks/agentdojo needs (46 packages, 131 MB), int
 
 routing: $(READY) ## what benchmarks/routing compares with (LiteLLM; 16 packages, 92 MB), into .venv
 	$(PIP) install --quiet --require-hashes -r requirements-routing.lock
+
+# Exact versions; their own dependencies are those that the registries have on the day. SQLite's server needs an older
+# protocol library, so that it has an environment of its own.
+MCP_SERVERS := .cache/mcp-servers
+MCP_NPM := @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-everything@2026.8.31 \
+	@modelcontextprotocol/server-memory@2026.8.31
+
+mcp-servers: $(READY) ## real MCP servers for benchmarks/mcp besides those in .venv, into .cache (124 MB; needs npm)
+	@command -v npm >/dev/null || { echo "mcp-servers needs npm"; exit 1; }
+	@mkdir -p $(MCP_SERVERS)/npm
+	npm install --no-save --no-package-lock --no-audit --no-fund --silent --prefix $(MCP_SERVERS)/npm $(MCP_NPM)
+	$(PYTHON) -m venv $(MCP_SERVERS)/sqlite
+	$(MCP_SERVERS)/sqlite/bin/python -m pip --disable-pip-version-check install --quiet mcp==1.30.0 mcp-server-sqlite==2025.4.25
 
 weights: $(READY)
 	$(BIN)/bicameral models pull --no-prepare 0.5b 1.5b
@@ -84,7 +97,7 @@ wheel: $(READY) ## the package as a wheel (93 MB: it holds the adapters) and as 
 
 lock: ## resolve the dependencies again (needs uv)
 	uv pip compile --no-strip-extras --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		--group dev --group docs --extra standard --extra telemetry --extra server --extra retrieval --extra documents pyproject.toml -o requirements.lock --quiet
+		--group dev --group docs --extra standard --extra telemetry --extra server --extra retrieval --extra documents --extra mcp --extra openapi pyproject.toml -o requirements.lock --quiet
 	uv pip compile --no-strip-extras --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--group agentdojo --constraints requirements.lock -o requirements-agentdojo.lock --quiet
 	uv pip compile --no-strip-extras --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

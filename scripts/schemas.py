@@ -15,6 +15,7 @@ from typing import Any
 
 from bicameral.config import config_schema, llm_config_schema, profile_schema
 from bicameral.evaluation import baseline_schema, suite_schema
+from bicameral.foreign import declarations_schema
 from bicameral.planning import intent_schema
 from bicameral.plans import tasks_schema
 from bicameral.tools import manifest_schema
@@ -34,6 +35,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         "profile.v1.json": profile_schema(),
         "llm-config.v1.json": llm_config_schema(),
         "tool-manifest.v1.json": manifest_schema(),
+        "foreign-tools.v1.json": declarations_schema(),
         "model-trial.v1.json": trial_schema(),
         "evaluation-suite.v1.json": suite_schema(),
         "evaluation-baseline.v1.json": baseline_schema(),

@@ -32,6 +32,13 @@ def test_there_are_enough_mutants_of_every_room() -> None:
             "quarantine",
             "trials",
             "own-models",
+            "foreign",
+            "mcp",
+            "openapi",
+            "schemas",
+            "firewall",
+            "servers",
+            "mcp-serve",
         ),
         *("tasks", "patterns", "invariants", "compositions"),
     }

@@ -100,6 +100,22 @@ def register_secret(name: str, value: str) -> str:
     return name
 
 
+KEYRING_SERVICE = "bicameral"
+"""The service under which the keyring of the operating system keeps entries for Bicameral."""
+
+
+def read_keyring_entry(entry: str) -> str | None:
+    """An entry of the keyring; None if there is none.
+
+    An ImportError if the package is missing, and the keyring's own exceptions if it is locked: their messages may hold
+    secrets, so a caller reports their class alone.
+    """
+    import keyring  # pyright: ignore[reportMissingImports]
+
+    found: object = keyring.get_password(KEYRING_SERVICE, entry)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return found if isinstance(found, str) and found.strip() else None
+
+
 def mask(text: str) -> str:
     """The text with each known secret replaced by its name."""
     if _secret_names:

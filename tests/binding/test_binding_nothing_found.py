@@ -13,7 +13,7 @@ import pytest
 from binding_world import BindingWorld
 
 from bicameral.binding import NONE_FITS, Binding, PersonChooser, Question, binding_doubts
-from bicameral.cli._values import question_text
+from bicameral.display import question_text
 from bicameral.errors import BindError
 from bicameral.types import STR, Type
 

@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from bicameral.cli import _prompts as _approving
-from bicameral.cli._call_text import calls_text
-from bicameral.cli._lines import column_width
 from bicameral.cli._output import Output
 from bicameral.cli._prompts import TerminalApprover
+from bicameral.display import column_width
 from bicameral.labels import Label, Source
-from bicameral.runs import Answers, ApprovalQuestion, Grant, PendingCall, UntrustedPart, shown_hash
+from bicameral.runs import Answers, ApprovalQuestion, Grant, PendingCall, UntrustedPart, calls_text, shown_hash
 from bicameral.tools import AttachedFile, Registry, tool
 
 BODY = Source("third_party", "search_mail", "[].body", "0")

@@ -9,9 +9,9 @@ import pytest
 from cli_world import PLAN, REQUEST, World
 
 from bicameral.cli import main
-from bicameral.cli._lines import break_line, column_width, shorten, wrap_text
 from bicameral.cli._options import DefaultGroup
 from bicameral.cli._plain_values import age_text, render_table
+from bicameral.display import break_line, column_width, shorten, wrap_text
 
 EXCEPTIONS = {
     "completion": "prints a script for a shell, which depends on no folder and is no object",

@@ -7,9 +7,7 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from bicameral.cli._lines import break_line, column_width
-from bicameral.cli._values import question_text, value_lines
-from bicameral.display import has_hidden
+from bicameral.display import break_line, column_width, has_hidden, question_text, value_lines
 
 
 @given(

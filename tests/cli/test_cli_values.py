@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from bicameral.cli._plain_values import answer_text, render_table, to_plain_json
+from bicameral.cli._plain_values import answer_text, render_table
 from bicameral.cli._prompts import parse_reply
-from bicameral.display import make_visible
+from bicameral.display import make_visible, to_plain_json
 from bicameral.types import BOOL, DATE, DATETIME, FLOAT, INT, STR, TIME, ListType, LiteralType, OptionalType, Type
 
 

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel
 
-from bicameral.config import Config, ConfigFile, config_schema, config_template, find_file, load_config
+from bicameral.config import Config, ConfigFile, config_schema, config_template, find_file, load_config, open_registry
 from bicameral.errors import ConfigError
+from bicameral.openapi import parse_document
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "config.v1.json"
 
@@ -59,10 +60,15 @@ def test_every_setting_that_init_leaves_out_is_written_as_an_example_that_is_val
     ConfigFile.model_validate(everything)
     base = written(home, config_template().replace("#:", ""))
     (base / "Maildir").mkdir()
+    (base / "mcp").mkdir()
+    (base / "mcp" / "time.toml").write_text("version = 1\n")
+    (base / "openapi").mkdir()
+    schemes = {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}}
+    document = parse_document(json.dumps({"openapi": "3.1.0", "paths": {}, "components": schemes}), "tracker.json")
+    (base / "openapi" / "tracker.json").write_text(document.to_text())
+    (base / "openapi" / "tracker.toml").write_text(f'version = 1\ndocument = "{document.digest}"\n')
     (base / "profile.yaml").write_text("agent:\n  planning_strategy: spar\n")
     (base / "llm_config.yaml").write_text("models:\n  powerful: openai/gpt-4.1\n")
-    from bicameral.config import open_registry
-
     assert "send_mail" in open_registry(load_config(base=base))
 
 

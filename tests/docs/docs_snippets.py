@@ -5,7 +5,7 @@
 | `python` | run, in order, in one namespace a page; lines `# > …` after a print are what it must print |
 | `console` | lines `$ …` are run, in the README by a real shell; lines after them are printed; `[...]` is any lines |
 | `sh` | not run, since it installs or needs weights: every command, make target and extra in it must exist |
-| `toml` | a configuration, a manifest or a part of a `pyproject.toml`, which must be valid |
+| `toml` | a configuration, a manifest, declarations or a part of a `pyproject.toml`, which must be valid |
 | `yaml` | a profile, a file of aliases, a stack or a suite of cases, which must be valid |
 """
 

@@ -36,6 +36,7 @@ from bicameral.config import ConfigFile
 from bicameral.config._llm_settings import LlmConfigFile, ProfileFile
 from bicameral.documents import parse_yaml
 from bicameral.evaluation import parse_suite
+from bicameral.foreign import parse_declarations
 from bicameral.tools import parse_manifest
 
 EVERY = [pytest.param(page, id=page.name) for page in PAGES]
@@ -147,6 +148,8 @@ def test_every_toml_snippet_is_valid(page: Path) -> None:
             content = tomllib.loads(block.text)
             if "manifest" in content:
                 parse_manifest(content)
+            elif "server" in content and "tools" in content and "mcp" not in content:
+                parse_declarations(block.text)
             elif "project" not in content:
                 ConfigFile.model_validate(content)
 

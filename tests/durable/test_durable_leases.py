@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from durable_world import agent, named, plan, tools
 
 from bicameral.agent import Agent
-from bicameral.config import Config, QuotaTable, parse_rate
+from bicameral.config import Config, QuotaTable
 from bicameral.durable import Runs, Submission
 from bicameral.durable._attempt import Attempt, AttemptBroken, AttemptWaits
 from bicameral.durable._leases import (
@@ -41,6 +41,7 @@ from bicameral.limits import ChamberUsage
 from bicameral.models import ScriptedProvider
 from bicameral.planning import Intent
 from bicameral.plans import parse
+from bicameral.rates import parse_rate
 from bicameral.runs import StartState
 from bicameral.types import STR
 from conftest import House

@@ -111,7 +111,7 @@ def test_a_mistake_says_what_was_expected() -> None:
         "team.cedar, line 1: this permit changes nothing: what no policy forbids is allowed already; expected the "
         'default that it lifts, by name. Write @overrides("directed-by-strangers"), or another of: '
         "decided-by-strangers, assembled-by-the-plan, leaves-its-readers, strangers-text-in-your-name, "
-        "strangers-text-executed. "
+        "strangers-text-executed, never-reviewed. "
         "[policy.changes-nothing]"
     )
 

@@ -17,13 +17,12 @@ from typing import Any
 
 from bicameral import Agent, ScriptedProvider, parse, print_plan
 from bicameral.agent import Endorsement, endorsement_for
-from bicameral.cli._call_text import calls_text
 from bicameral.cli._output import Output
 from bicameral.cli._prompts import TerminalAsker
 from bicameral.cli.commands.approvals import approval_text
 from bicameral.durable import Approval
 from bicameral.errors import RunError
-from bicameral.runs import Finished, PendingCall
+from bicameral.runs import Finished, PendingCall, calls_text
 from bicameral.toolboxes._mime import read_content
 from bicameral.tools import Origin, Registry, tool
 from bicameral.types import StrType

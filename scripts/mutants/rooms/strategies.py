@@ -53,7 +53,7 @@ MUTANTS = (
     Mutant(
         "strategies.quoted-value",
         TYPED,
-        "TypedConversation._parse_call",
+        "fill_call",
         "if not named:",
         "if True:",
         "an error about a type would quote the value to the privileged model",

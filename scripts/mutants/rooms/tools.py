@@ -51,7 +51,7 @@ MUTANTS = (
     Mutant(
         "sandbox.environment-of-the-parent",
         BOX,
-        "_start_process",
+        "start_process",
         "clean_env=True",
         "clean_env=False",
         "a command would see the keys in the environment",
@@ -60,7 +60,7 @@ MUTANTS = (
     Mutant(
         "sandbox.denied-paths",
         BOX,
-        "_start_process",
+        "start_process",
         "fs_denied=list(map(str, confinement.denied))",
         "fs_denied=[]",
         "a command could write protected files in a folder that it was given",
@@ -69,7 +69,7 @@ MUTANTS = (
     Mutant(
         "sandbox.metadata-calls",
         BOX,
-        "_start_process",
+        "start_process",
         "*_METADATA_CALLS,",
         "*(),",
         "a command could change modes and owners of any file of the user",
@@ -78,7 +78,7 @@ MUTANTS = (
     Mutant(
         "sandbox.network-open",
         BOX,
-        "_start_process",
+        "start_process",
         "net_allow=confinement.network",
         'net_allow=confinement.network or ("*:*",)',
         "a command could send what it reads to anybody",
@@ -87,7 +87,7 @@ MUTANTS = (
     Mutant(
         "sandbox.processes-without-end",
         BOX,
-        "_start_process",
+        "start_process",
         "max_processes=confinement.processes,",
         "max_processes=4096,",
         "a fork bomb would take the machine",
@@ -96,7 +96,7 @@ MUTANTS = (
     Mutant(
         "sandbox.memory-without-end",
         BOX,
-        "_start_process",
+        "start_process",
         "max_memory=confinement.memory,",
         "",
         "a command could take all memory",

@@ -33,6 +33,11 @@ def _injected_agent() -> MakeAgent | None:
     return cast("MakeAgent", context.obj) if context is not None and callable(context.obj) else None
 
 
+def is_agent_given() -> bool:
+    """Whether the caller of the command line brings an agent, which needs no weights."""
+    return _injected_agent() is not None
+
+
 @asynccontextmanager
 async def open_agent(config: Config) -> AsyncGenerator[Agent]:
     """The agent, closed at the end. Telemetry is exported if the OTEL_* variables say where to."""

@@ -8,10 +8,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from bicameral.cli._lines import wrap_text
 from bicameral.cli._model_stages import LOG_SECONDS, ModelStages
-from bicameral.cli._plain_values import cell_text
-from bicameral.display import make_visible
+from bicameral.display import cell_text, make_visible, wrap_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -58,6 +58,8 @@ COMMANDS = {
     "workers": "The workers that do submitted runs.",
     "approvals": "What submitted runs ask, and your answers.",
     "serve": "Serve runs over HTTP, and to clients that speak OpenAI's protocol.",
+    "mcp": "MCP servers: add and review their tools, serve as one, stand before others.",
+    "openapi": "APIs with an OpenAPI document: add and review their operations.",
     "usage": "What the models took: calls, tokens and money.",
     "estimate": "What a stack, patterns or a plan would take: calls, tokens, money, time.",
     "evaluate": "Put every case of SUITE (YAML, or JSON Lines) to an agent or a pattern, and report what was right.",

@@ -15,8 +15,7 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from bicameral.cli._lines import terminal_width, wrap_text
-from bicameral.display import escape_json, make_visible
+from bicameral.display import escape_json, make_visible, terminal_width, wrap_text
 from bicameral.errors import BicameralError, ConfigError, EvaluationError, IntentError, PolicyError, ToolError
 from bicameral.secrets import mask, mask_json
 

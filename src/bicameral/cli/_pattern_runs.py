@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from bicameral.cli._displays import ProgressDisplay, open_display
 from bicameral.cli._output import EXIT_CODES, FAILED, Output, terminal_people
-from bicameral.cli._plain_values import answer_text, to_plain_json
+from bicameral.cli._plain_values import answer_text
 from bicameral.cli._render import (
     checked_json,
     effects_before_text,
@@ -24,6 +24,7 @@ from bicameral.cli._render import (
     tokens_text,
     usage_json,
 )
+from bicameral.display import to_plain_json
 from bicameral.errors import CatalogError, nearest_name
 from bicameral.labels import user_input
 

@@ -1,6 +1,6 @@
-"""Values without any protection against imitation: as plain JSON, as text, and as tables.
+"""Values without any protection against imitation: as text, and as tables.
 
-Answers are shown so, and facts of our own. A value that a person decides on is shown by `_values`.
+Answers are shown so, and facts of our own. A value that a person decides on is shown by `bicameral.display`.
 """
 
 from __future__ import annotations
@@ -8,31 +8,15 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import Any, cast
+from typing import cast
 
-from bicameral.cli._lines import break_line, column_width, shorten, wrap_line
-from bicameral.display import make_visible
+from bicameral.display import break_line, cell_text, column_width, make_visible, shorten, wrap_line
 
 UNLIMITED = 10_000
 """The width of an output that is no terminal."""
 _MAX_CELL = 60
 _MIN_COLUMN = 8
 _MAX_WORD = 16
-
-
-def to_plain_json(value: object) -> Any:
-    """A value as plain JSON: dates as ISO text, durations as seconds."""
-    match value:
-        case dt.timedelta():
-            return value.total_seconds()
-        case dt.date() | dt.time():
-            return value.isoformat()
-        case list() | tuple():
-            return [to_plain_json(item) for item in cast("list[object]", value)]
-        case dict():
-            return {key: to_plain_json(item) for key, item in cast("dict[str, object]", value).items()}
-        case _:
-            return value
 
 
 def answer_text(value: object, width: int = UNLIMITED) -> str:
@@ -53,30 +37,6 @@ def answer_text(value: object, width: int = UNLIMITED) -> str:
             return "(no answer)"
         case _:
             return cell_text(value)
-
-
-def cell_text(value: object) -> str:
-    """One value in a line or a cell."""
-    match value:
-        case bool():
-            return "yes" if value else "no"
-        case float():
-            return f"{value:.15g}"
-        case dt.datetime():
-            return value.isoformat(" ", "minutes" if not value.second else "seconds")
-        case dt.time():
-            return value.isoformat("minutes" if not value.second else "seconds")
-        case dt.timedelta():
-            # Between two days there are no hours: `37 days`, not `37 days, 0:00:00`.
-            return str(value).removesuffix(", 0:00:00")
-        case None:
-            return ""
-        case list() | tuple():
-            return ", ".join(cell_text(item) for item in cast("list[object]", value))
-        case dict():
-            return ", ".join(f"{key}: {cell_text(item)}" for key, item in cast("dict[str, object]", value).items())
-        case _:
-            return str(value)
 
 
 def render_table(rows: Sequence[dict[str, object]], width: int = UNLIMITED) -> str:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bicameral.cli._output import FAILED, OK
-from bicameral.cli._plain_values import to_plain_json
 from bicameral.cli.commands.run import RunCommand, RunOptions
+from bicameral.display import to_plain_json
 from bicameral.errors import CatalogError
 
 if TYPE_CHECKING:

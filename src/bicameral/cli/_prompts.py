@@ -15,12 +15,10 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from bicameral import types as t
-from bicameral.cli._call_text import Preview, calls_text
-from bicameral.cli._lines import terminal_width, wrap_text
 from bicameral.cli._output import Output
-from bicameral.cli._values import question_text
+from bicameral.display import question_text, terminal_width, wrap_text
 from bicameral.errors import RunError
-from bicameral.runs import REPLACE_RULE, Answers, read_preview
+from bicameral.runs import REPLACE_RULE, Answers, CallPreview, calls_text, read_preview
 
 if TYPE_CHECKING:
     from bicameral.runs import ApprovalQuestion, Grant, PendingCall
@@ -152,7 +150,7 @@ class TerminalApprover:
         quiet: QuietContext = nullcontext,
         *,
         request: str = "",
-        preview: Preview | None = None,
+        preview: CallPreview | None = None,
     ) -> None:
         self._out, self._registry, self._quiet = out, registry, quiet
         self._request, self._preview = request, preview or self._rehearse
@@ -218,7 +216,7 @@ class TerminalApprover:
         return [] if preview is None else [f"  {line}" for line in preview.replaced]
 
     async def _reply(self, prompt: str) -> str:
-        _discard_typed_input()
+        discard_typed_input()
         return (await read_line(f"{prompt} ") or "").lower()
 
 
@@ -239,7 +237,7 @@ def _offered_grants(calls: tuple[PendingCall, ...]) -> list[Grant]:
     return [call.offer for call in calls if call.offer is not None]
 
 
-def _discard_typed_input() -> None:
+def discard_typed_input() -> None:
     """Discard what was typed before the question was shown: an approval must be of what is on the screen."""
     import termios
     from contextlib import suppress

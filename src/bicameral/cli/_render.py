@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bicameral.cli._lines import line_spans, terminal_width
 from bicameral.cli._output import Output
-from bicameral.cli._plain_values import answer_text, to_plain_json
-from bicameral.display import make_visible
+from bicameral.cli._plain_values import answer_text
+from bicameral.display import line_spans, make_visible, terminal_width, to_plain_json
 
 if TYPE_CHECKING:
     from bicameral.agent import Agent, Checked, Planned, WorstCase

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bicameral.cli._output import EXIT_CODES, FAILED, OK, Output
-from bicameral.cli._plain_values import answer_text, local_time_text, to_plain_json
+from bicameral.cli._plain_values import answer_text, local_time_text
 from bicameral.cli._render import effects_before_text, effects_done_text
+from bicameral.display import to_plain_json
 from bicameral.errors import BicameralError, DurableError, JournalError
 from bicameral.postgres import masked_address
 

@@ -10,6 +10,7 @@ from bicameral.config._acceptance import (
     Confirm as Confirm,
     UnacceptedConfig as UnacceptedConfig,
     UnacceptedConfigWarning as UnacceptedConfigWarning,
+    Widening as Widening,
     find_unaccepted as find_unaccepted,
     forget_acceptance as forget_acceptance,
     record_acceptance as record_acceptance,
@@ -25,7 +26,6 @@ from bicameral.config._config import (
     Role as Role,
     acceptance_file as acceptance_file,
     config_schema as config_schema,
-    parse_rate as parse_rate,
 )
 from bicameral.config._detection import (
     DetectedSettings as DetectedSettings,
@@ -90,6 +90,7 @@ from bicameral.config._resources import (
     config_template as config_template,
     open_cache as open_cache,
     open_journal as open_journal,
+    open_mcp_servers as open_mcp_servers,
     open_policy as open_policy,
     open_prices as open_prices,
     open_registry as open_registry,

@@ -13,12 +13,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from bicameral.cache import user_folder
 from bicameral.config._llm_settings import AgentSettings, ConfigTable, LlmSettings
 from bicameral.errors import BicameralError, ConfigError
+from bicameral.mcp import McpSettings, ServerName
+from bicameral.openapi import OpenApiSettings
 from bicameral.policy import Mode
+from bicameral.rates import Rate
 
 if TYPE_CHECKING:
     from bicameral.limits import Limits
@@ -28,27 +31,7 @@ if TYPE_CHECKING:
 Count = Annotated[int, Field(gt=0)]
 Seconds = Annotated[float, Field(gt=0)]
 
-_PERIOD_SECONDS = {"s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0}
-_RATE_PATTERN = re.compile(r"([1-9]\d{0,8})\s*/\s*([a-z]+)")
 _VARIABLE_PATTERN = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-
-
-def parse_rate(text: str) -> tuple[int, float]:
-    """The number and the period in seconds of a rate.
-
-    Example:
-        >>> parse_rate("10/min")
-        (10, 60.0)
-    """
-    found = _RATE_PATTERN.fullmatch(text.strip())
-    if found is None or found[2] not in _PERIOD_SECONDS:
-        raise ValueError("a rate is a number and a time, such as '10/min' (s, min, h, d)")
-    return int(found[1]), _PERIOD_SECONDS[found[2]]
-
-
-def _validate_rate(text: str) -> str:
-    parse_rate(text)
-    return text
 
 
 class QuotaSettings(ConfigTable):
@@ -56,7 +39,7 @@ class QuotaSettings(ConfigTable):
 
     concurrency: Count | None = None
     """How many at the same time."""
-    rate: Annotated[str, AfterValidator(_validate_rate)] | None = None
+    rate: Rate | None = None
     """How many in a time, such as `10/min`."""
 
 
@@ -324,6 +307,10 @@ class ConfigFile(ConfigTable):
     toolboxes: ToolboxSettings = ToolboxSettings()
     toolbox: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
     """Settings of single toolboxes, each in a table of its own such as `[toolbox.mail]`."""
+    mcp: dict[ServerName, McpSettings] = Field(default_factory=dict[str, McpSettings])
+    """MCP servers whose tools plans can use, each in a table of its own such as `[mcp.time]`."""
+    openapi: dict[ServerName, OpenApiSettings] = Field(default_factory=dict[str, OpenApiSettings])
+    """APIs whose operations plans can use, each in a table of its own such as `[openapi.tracker]`."""
     policy: PolicySettings = PolicySettings()
     models: ModelSettings = ModelSettings()
     quarantine: QuarantineSettings = QuarantineSettings()
@@ -467,7 +454,7 @@ def is_inside(name: str, base: Path, real: str) -> bool:
 
 
 def named_files(settings: Mapping[str, Any], source: Path, base: Path) -> Iterator[Path]:
-    """The code, policies and manifests that settings name, and the programs in the project that manifests run."""
+    """The code, policies, manifests and declarations that settings name, and the programs in the project they start."""
     start = source.parent
     for table, key in (("toolboxes", "files"), ("policy", "files")):
         inner: Any = settings.get(table)
@@ -478,6 +465,24 @@ def named_files(settings: Mapping[str, Any], source: Path, base: Path) -> Iterat
                 yield file
                 if table == "toolboxes" and file.suffix in (".toml", ".json"):
                     yield from _manifest_programs(file, (start, base))
+    for table in ("mcp", "openapi"):
+        yield from _server_files(settings.get(table), start, base)
+
+
+def _server_files(servers: object, start: Path, base: Path) -> Iterator[Path]:
+    """The declarations of servers, and the programs and scripts inside the project that start them."""
+    roots = [os.path.realpath(folder) for folder in (start, base)]
+    for server in cast("dict[str, object]", servers).values() if isinstance(servers, dict) else ():
+        facts = cast("dict[str, object]", server) if isinstance(server, dict) else {}
+        for key in ("tools", "document"):
+            if isinstance(name := facts.get(key), str) and "://" not in name:
+                yield start / os.path.expanduser(name)
+        command = facts.get("command")
+        for word in cast("list[object]", command) if isinstance(command, list | tuple) else ():
+            if isinstance(word, str) and any(is_inside(word, base, root) for root in roots):
+                file = base / os.path.expanduser(word)
+                if file.is_file():
+                    yield file
 
 
 def _manifest_programs(manifest: Path, around: tuple[Path, ...]) -> Iterator[Path]:

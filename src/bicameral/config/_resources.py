@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import os
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from bicameral.limits import Budgets, Limits, Prices
+    from bicameral.mcp import ServerTools
     from bicameral.policy import Policy
     from bicameral.runs import Journal
 
@@ -114,9 +116,10 @@ def protected_paths(config: Config) -> Iterator[ProtectedPath]:
     start = source.parent
     yield ProtectedPath(source, "the configuration")
     # The environment may name files that the configuration does not.
-    for settings in (_read_settings(source), config.model_dump(include={"toolboxes", "policy"})):
+    for settings in (_read_settings(source), config.model_dump(include={"toolboxes", "policy", "mcp", "openapi"})):
         for file in named_files(settings, source, config.base):
-            yield ProtectedPath(file, "code or a policy that the configuration names")
+            yield ProtectedPath(file, "code, a policy or declarations that the configuration names")
+            yield ProtectedPath(file.with_name(f"{file.stem}.pins.json"), "what was reviewed of a server")
     named = [(start, config.models.profile), (start, config.llm.prices)]
     for folder, name in (*named, (start, config.llm.config_path), (config.base, config.llm.config_path)):
         if name:
@@ -174,7 +177,43 @@ def open_registry(config: Config, surroundings: Surroundings | None = None) -> R
     around = replace(around, folders=around.folders.with_protected(_toolbox_paths(loaded)))
     tools = [tool for each in loaded for tool in _open_toolbox(config, each, around, origin)]
     tools += [tool for path in config.toolbox_files for tool in _open_toolbox_file(config, path, around, origin)]
+    for server in open_mcp_servers(config):
+        around.closers.append(server.connection.close)
+        tools += _open_server(server.tools, ("mcp", server.name), origin)
+    for name in config.openapi:
+        tools += _open_server(partial(_api_tools, config, name), ("openapi", name), origin)
     return mark_executor_tools(config, Registry(tools), origin.locate)
+
+
+def open_mcp_servers(config: Config) -> list[ServerTools]:
+    """The configured MCP servers with their declarations; none is started before it is used.
+
+    Example:
+        >>> [server.name for server in open_mcp_servers(Config.load())]
+        ['time']
+    """
+    if not config.mcp:
+        return []
+    from bicameral.mcp import mcp_tools
+
+    beside = config.source.parent if config.source is not None else config.base
+    return mcp_tools(config.mcp, base=config.base, beside=beside)
+
+
+def _api_tools(config: Config, name: str) -> list[Tool]:
+    """The tools of a configured API. Nothing is sent for it."""
+    from bicameral.openapi import openapi_tools
+
+    beside = config.source.parent if config.source is not None else config.base
+    return openapi_tools(name, config.openapi[name], beside)
+
+
+def _open_server(tools: Callable[[], Iterable[Tool]], keys: tuple[str, ...], origin: SettingsOrigin) -> list[Tool]:
+    try:
+        return list(tools())
+    except ToolError as error:
+        error.place = error.place or origin.locate(keys)
+        raise
 
 
 def configured_toolboxes(config: Config) -> list[ConfiguredToolbox]:

@@ -16,13 +16,11 @@ from bicameral.config._config import Config
 from bicameral.config._llm_settings import USUAL_KEY_VARIABLES, AliasSettings
 from bicameral.config._sources import Locate, SettingKeys
 from bicameral.errors import BicameralError, ConfigError, ModelError, nearest_name
+from bicameral.secrets import read_keyring_entry
 
 if TYPE_CHECKING:
     from bicameral.models import Chamber, HubFile, Key, Weights
     from bicameral.routing import AliasSpec, Selection
-
-
-KEYRING_SERVICE = "bicameral"
 
 
 def key_names(settings: AliasSettings, family: str, chamber: Chamber) -> tuple[str | None, str | None]:
@@ -61,15 +59,13 @@ def _read_keyring(entry: str) -> Key | None:
     from bicameral.models import Key
 
     try:
-        import keyring  # pyright: ignore[reportMissingImports]
+        found = read_keyring_entry(entry)
     except ImportError:
         raise ModelError(
             "models.missing-package",
             "keys from the keyring need the package 'keyring', which is not installed",
             fix="Install it with `pip install 'bicameral[keyring]'`.",
         ) from None
-    try:
-        found: object = keyring.get_password(KEYRING_SERVICE, entry)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     except Exception as error:
         # The message of a keyring may contain a secret, so only the class of the error is reported.
         raise ModelError(
@@ -77,7 +73,7 @@ def _read_keyring(entry: str) -> Key | None:
             f"the keyring gives no entry {entry!r}: {type(error).__name__}",
             fix="Unlock it, or use api_key_env.",
         ) from None
-    return Key(found, entry) if isinstance(found, str) and found.strip() else None
+    return Key(found, entry) if found else None
 
 
 EMBEDDED_ALIAS = "embedded"

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 from bicameral.config._llm_settings import LlmConfigFile, ProfileFile
 from bicameral.documents import KeyPath, YamlDocument, first_key_fault, parse_yaml
 from bicameral.errors import ConfigError, Place, nearest_name
+from bicameral.secrets import redact_secrets
 
 
 def read_text_file(file: Path, most: int, *, unreadable: str, malformed: str, fix: str) -> str:
@@ -97,7 +98,7 @@ def settings_error(
         return ConfigError("config.missing-setting", f"the setting {dotted_path(path)} is missing", place=place)
     return ConfigError(
         "config.wrong-type" if not fault.kind.startswith("value_error") else "config.wrong-value",
-        f"{dotted_path(path)} is {_short_value(fault.given)}" if path else "the settings do not fit together",
+        f"{dotted_path(path)} is {_short_value(fault.given, path)}" if path else "the settings do not fit together",
         place=place,
         expected=fault.expected or fault.pydantic_words,
     )
@@ -119,8 +120,14 @@ def dotted_path(path: tuple[str, ...]) -> str:
     return repr(".".join(path))
 
 
-def _short_value(value: Any) -> str:
-    text = repr(value)
+_SECRET_KEYS = frozenset({"secrets", "headers", "bearer", "keys"})
+"""Settings that name secrets: somebody may have written the secret itself there, which no message repeats."""
+
+
+def _short_value(value: Any, path: tuple[str, ...]) -> str:
+    if not _SECRET_KEYS.isdisjoint(path):
+        return "no name of a secret"
+    text = redact_secrets(repr(value), "…")
     return text if len(text) <= 60 else text[:57] + "…"
 
 

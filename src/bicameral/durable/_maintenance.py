@@ -18,6 +18,7 @@ from bicameral.durable._leases import (
     requeue_undelivered,
 )
 from bicameral.durable._queries import expire_questions
+from bicameral.durable._questions import delete_old_questions
 from bicameral.durable._queue import WORKFLOW, Transaction
 from bicameral.durable._views import ENDED_STATES
 from bicameral.errors import BicameralError
@@ -79,6 +80,7 @@ class Maintenance:
         await self._run(_requeue_lost_attempts)
         if (keep := self._runs.config.durable.keep) is not None:
             await self._run(_delete_old_runs, keep)
+            await self._run(delete_old_questions, keep)
             await asyncio.to_thread(self._runs.run_journal.prune, keep)
 
     async def _cancel_attempts(self, workflows: list[str]) -> None:

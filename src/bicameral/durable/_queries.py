@@ -151,7 +151,8 @@ def approval_view(row: sa.RowMapping) -> Approval:
     approved, for_run = parse_answer(answer) if calls else ([], [])
     state = "expired" if row["state"] == "open" and row["over"] else row["state"]
     return Approval(
-        **{name: row[name] for name in ("id", "run", "user", "kind", "by", "request")},
+        **{name: row[name] for name in ("id", "run", "user", "kind", "by")},
+        request=question.get("request", "") if row["request"] is None else row["request"],
         **{name: question.get(name, "") for name in ("question", "step")},
         calls=tuple(question.get("calls", ())),
         asked=to_datetime(row["asked"]),
@@ -368,7 +369,9 @@ def list_questions(tx: Transaction, user: str | None, open_only: bool, limit: in
 def _question_query(tx: Transaction) -> sa.Select[Any]:
     """Questions, with the requests of their runs and whether their time is over."""
     over = (tx.approvals.c.expires <= tx.now).label("over")
-    return sa.select(tx.approvals, tx.runs.c.request, over).join(tx.runs, tx.runs.c.run == tx.approvals.c.run)
+    # Outer: a run that was not submitted has no row, and asks all the same (`_questions`).
+    same = tx.runs.c.run == tx.approvals.c.run
+    return sa.select(tx.approvals, tx.runs.c.request, over).outerjoin(tx.runs, same)
 
 
 def answered_questions(tx: Transaction, run: str) -> Sequence[sa.RowMapping]:

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from bicameral.config import QuotaSettings, QuotaTable, parse_rate
+from bicameral.config import QuotaSettings, QuotaTable
 from bicameral.durable._database import DBOS_SCHEMA, Database
 from bicameral.errors import DurableError
 from bicameral.limits import QuotaKind
+from bicameral.rates import parse_rate
 
 if TYPE_CHECKING:
     from dbos import DBOSClient, DBOSConfig, Serializer

@@ -31,6 +31,7 @@ from bicameral.durable._queries import (
     record_cancellation,
     validate_submission,
 )
+from bicameral.durable._questions import answers_of, ask_person
 from bicameral.durable._queue import Dispatcher, Transaction
 from bicameral.durable._views import (
     RUN_STATES,
@@ -44,7 +45,7 @@ from bicameral.durable._views import (
     to_datetime,
 )
 from bicameral.errors import DurableError, JournalError
-from bicameral.runs import Event, Journal, new_run_id, open_journal_at, public_event
+from bicameral.runs import Answers, ApprovalQuestion, Event, Journal, new_run_id, open_journal_at, public_event
 
 FIRST_POLL_SECONDS, MAX_POLL_SECONDS = 0.05, 0.5
 
@@ -225,6 +226,24 @@ class Runs:
     async def approval(self, id: str, user: str | None = None) -> Approval:
         """One question, with its exact calls and all untrusted text in them."""
         return await self.dispatch.run(find_question, id, user)
+
+    async def ask(
+        self, question: ApprovalQuestion, *, run: str, user: str = "local", within: float, request: str = ""
+    ) -> Answers:
+        """Ask about calls of a run that was not submitted and goes on in this process, and wait for the answer.
+
+        The question is among the others of its user. When nobody answers it in time, the answer is no; it is withdrawn
+        when the caller is cancelled.
+
+        Args:
+            question: The calls.
+            run: The run that asks; its record is in a journal, or nowhere.
+            user: Who may see the question and answer it.
+            within: The seconds until it expires.
+            request: What the person is told of the run.
+        """
+        asked = await ask_person(self.dispatch, question, run=run, user=user, within=within, request=request)
+        return answers_of(question, asked)
 
     async def answer(
         self,

@@ -3,6 +3,9 @@
 A result that others may have written is shown as its privileged view: bounded values and counts, and `<text>` for a
 text. Its name (`$r1`, `$r1.field`, `$r1[0]`) stands for the value as an argument or within a text. A name is replaced
 once and what comes in its place is not read again, so a text that holds `$r2` brings in nothing.
+
+Where a model may still know names of an earlier conversation, such as that of a client that has connected anew, names
+have a tag (`$r1_k3f9`): a name without it, or with that of another conversation, stands for nothing.
 """
 
 from __future__ import annotations
@@ -22,6 +25,9 @@ MAX_NAMED = 20
 """Results that a sentence names; older ones keep their names and are not listed."""
 _PATH = r"(?:\.[A-Za-z_][A-Za-z0-9_]{0,60}|\[[0-9]{1,6}\])*"
 _NAME = re.compile(rf"\$(?:\{{(r[1-9][0-9]{{0,3}})({_PATH})\}}|(r[1-9][0-9]{{0,3}})({_PATH}))")
+_TAGGED = r"r[1-9][0-9]{0,6}(?:_[a-z0-9]{4})?"
+# The tag is optional here, so that a name without one is found, and refused.
+_TAGGED_NAME = re.compile(rf"\$(?:\{{({_TAGGED})({_PATH})\}}|({_TAGGED})({_PATH}))")
 _PART = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[([0-9]+)\]")
 
 
@@ -41,12 +47,31 @@ class ResultNames:
     contents: dict[str, HandleContent] = field(default_factory=dict[str, HandleContent])
     hidden: list[str] = field(default_factory=list[str])
     """The names of those that are not shown in full."""
+    tag: str = ""
+    """What the names of this conversation end with: four letters or digits, or nothing."""
+    added: int = 0
+    """How many were kept so far; those that were forgotten count, so that no name is given twice."""
 
     def add(self, value: Any, type_: Type, tree: LabelTree) -> str:
         """Keep a result, and return its name."""
-        name = f"r{len(self.contents) + 1}"
+        self.added += 1
+        name = f"r{self.added}_{self.tag}" if self.tag else f"r{self.added}"
         self.contents[name] = HandleContent(value, type_, tree)
         return name
+
+    def forget(self, name: str) -> None:
+        """Keep a result no longer; its name stands for nothing from now on."""
+        self.contents.pop(name, None)
+        if name in self.hidden:
+            self.hidden.remove(name)
+
+    def names_in(self, text: str) -> list[str]:
+        """The names in a text, whether or not they stand for something."""
+        return [_split_name(found)[0] for found in self._pattern.finditer(text)]
+
+    @property
+    def _pattern(self) -> re.Pattern[str]:
+        return _TAGGED_NAME if self.tag else _NAME
 
     def view(self, name: str) -> ResultView:
         """What a privileged model may read of a result."""
@@ -66,15 +91,15 @@ class ResultNames:
 
     def find(self, written: str) -> HandleContent | None:
         """What a name such as `$r1.body` stands for; None if it stands for nothing."""
-        found = _NAME.fullmatch(written.strip())
+        found = self._pattern.fullmatch(written.strip())
         return None if found is None else self._content(*_split_name(found))
 
     def fill(self, written: Any, read: Label) -> FilledValue:
         """What a model wrote, with the values of the names in it; each carries its own label and the model's."""
-        if not self.contents:
+        if not self.contents and not self.tag:
             return FilledValue(written, read)
         match written:
-            case str() if (found := _NAME.fullmatch(written.strip())) is not None:
+            case str() if (found := self._pattern.fullmatch(written.strip())) is not None:
                 name, path = _split_name(found)
                 content = self._content(name, path)
                 if content is None:
@@ -111,7 +136,7 @@ class ResultNames:
                 raise _no_result_error(found.group())
             return found.group()
 
-        filled = _NAME.sub(replace_name, text)
+        filled = self._pattern.sub(replace_name, text)
         return FilledValue(filled, join_all(labels), tuple(names))
 
     def _content(self, name: str, path: str) -> HandleContent | None:

@@ -9,6 +9,7 @@ it. Those turns are marked in the record (`rule_two` is false), and each call in
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
@@ -155,7 +156,7 @@ class TypedConversation(ToolConversation):
             return schemas
         schemas = tuple(self._with_names(each) for each in schemas)
         opens = (self._open_schema(),) if self.may_open and not looking else ()
-        return (*schemas, _extract_schema(), *opens)
+        return (*schemas, extract_schema(), *opens)
 
     def _with_names(self, schema: ToolSchema) -> ToolSchema:
         """A schema in which lists and records can also be given by name."""
@@ -181,7 +182,7 @@ class TypedConversation(ToolConversation):
         phase = self.turns[-1].phase
         try:
             if call.name == EXTRACT_TOOL:
-                return await self._extract(step, _parse_extraction(call, self.results), read, phase)
+                return await self._extract(step, parse_extraction(call, self.results), read, phase)
             if looking or not self.may_open:
                 text = "not made: here no step is left to the reader. Use extract_value."
                 return CallReport(text, read, "strategy.typed-only")
@@ -193,22 +194,7 @@ class TypedConversation(ToolConversation):
             return CallReport(f"error: {error}", read, error.code)
 
     def _parse_call(self, call: ToolCall, read: Label) -> ParsedCall:
-        tool, written = self._find_tool(call), read_arguments(call)
-        filled = {name: self.results.fill(value, read) for name, value in written.items()}
-        arguments = parse_arguments(tool, {name: each.value for name, each in filled.items()})
-        try:
-            tool.bind(arguments)
-        except ToolError:
-            named = [name for name, each in filled.items() if each.names]
-            if not named:
-                raise
-            # The message would quote the value, which the privileged model may not read.
-            raise ToolError(
-                "tools.wrong-type",
-                f"{tool.name} does not take what these arguments name: {', '.join(named)}",
-                fix="Use extract_value for a value of the right type.",
-            ) from None
-        return ParsedCall(tool, arguments, {name: each.tree for name, each in filled.items()})
+        return fill_call(self._find_tool(call), read_arguments(call), self.results, read)
 
     def _report_result(self, tool: Tool, value: Any, tree: LabelTree) -> CallReport:
         # The field names of a program that describes itself are untrusted text.
@@ -227,7 +213,7 @@ class TypedConversation(ToolConversation):
         # Fixed words in any case: the message of a tool, or of a policy about a value, may quote untrusted text.
         return f"error: {describe_failure(error.code)}", labels_after_call(tool, trees, None, step, read).flat
 
-    async def _extract(self, step: str, asked: _Extraction, read: Label, phase: PhaseName) -> CallReport:
+    async def _extract(self, step: str, asked: Extraction, read: Label, phase: PhaseName) -> CallReport:
         """Let the quarantined model fill one typed blank from results."""
         if self.reader is None:
             raise ToolError("tools.failed", "there is nobody to read it")
@@ -282,8 +268,29 @@ class TypedConversation(ToolConversation):
         return CallReport(f"{report.text}{done}", inner.label, name=report.name) if done else report
 
 
+def fill_call(tool: Tool, written: Mapping[str, Any], results: ResultNames, read: Label) -> ParsedCall:
+    """The call that a model means, with the values of the names that it wrote; `read` is the label of its own words."""
+    filled = {name: results.fill(value, read) for name, value in written.items()}
+    arguments = parse_arguments(tool, {name: each.value for name, each in filled.items()})
+    try:
+        tool.bind(arguments)
+    except ToolError:
+        named = [name for name, each in filled.items() if each.names]
+        if not named:
+            raise
+        # The message would quote the value, which the privileged model may not read.
+        raise ToolError(
+            "tools.wrong-type",
+            f"{tool.name} does not take what these arguments name: {', '.join(named)}",
+            fix="Use extract_value for a value of the right type.",
+        ) from None
+    return ParsedCall(tool, arguments, {name: each.tree for name, each in filled.items()})
+
+
 @dataclass(frozen=True, slots=True)
-class _Extraction:
+class Extraction:
+    """A typed blank that the quarantined model is to fill: the results it reads, what to look for, and the type."""
+
     source: HandleContent
     what: str
     wanted: Type
@@ -309,7 +316,8 @@ _NAMES_SCHEMA: dict[str, Any] = {
 }
 
 
-def _extract_schema() -> ToolSchema:
+def extract_schema() -> ToolSchema:
+    """The tool with which a model asks for a typed value of a result that it is not shown."""
     properties: dict[str, Any] = {
         "results": _NAMES_SCHEMA,
         "what": {"type": "string", "description": "what to look for"},
@@ -320,7 +328,7 @@ def _extract_schema() -> ToolSchema:
     return ToolSchema(EXTRACT_TOOL, EXTRACT_DOC, _object_schema(properties, ["results", "what", "type"]))
 
 
-def _parse_extraction(call: ToolCall, results: ResultNames) -> _Extraction:
+def parse_extraction(call: ToolCall, results: ResultNames) -> Extraction:
     """What an extraction reads and asks for; whatever a model wrote is held to the schema."""
     written = read_arguments(call)
     unknown = [name for name in written if name not in ("results", "what", "type", "choices", "many")]
@@ -334,7 +342,7 @@ def _parse_extraction(call: ToolCall, results: ResultNames) -> _Extraction:
     if rest:
         value = {name: each.value for name, each in sources.items()}
         content = HandleContent(value, ANY, join_all(each.label_tree.flat for each in sources.values()))
-    return _Extraction(content, what, ListType(wanted) if many else wanted)
+    return Extraction(content, what, ListType(wanted) if many else wanted)
 
 
 def _parse_open_step(call: ToolCall, results: ResultNames, registry: Registry) -> _OpenStep:

@@ -61,6 +61,7 @@ class CallFacts:
             request, the settings or a result.
         executed: Whether the call writes a file that other programs execute or obey; None where that is unknown.
         copied: The label of content that the call writes there without an argument, such as the file that it copies.
+        unreviewed: Whether nobody has reviewed the tool.
         replaces: The files whose content the call would replace; None where that is unknown. No policy reads it.
     """
 
@@ -79,6 +80,7 @@ class CallFacts:
     executed: bool | None = False
     copied: Label = NOTHING
     replaces: tuple[str, ...] | None = ()
+    unreviewed: bool = False
 
     @classmethod
     def of_tool(
@@ -86,7 +88,8 @@ class CallFacts:
     ) -> CallFacts:
         """The facts about a call of a tool, with those that it declares itself; `more` are further ones by name."""
         declared = (tool.name, tool.toolbox, tool.effect, tool.outbound, tool.declared)
-        return cls(*declared, arguments, pc, mode, step, **more)
+        facts: dict[str, Any] = {"unreviewed": tool.unreviewed, **more}
+        return cls(*declared, arguments, pc, mode, step, **facts)
 
     def arguments_for(self, purpose: Purpose) -> tuple[ArgumentFacts, ...]:
         """The arguments with this purpose."""

@@ -58,6 +58,10 @@ def _directed_reasons(call: CallProfile, _: KnownReceivers, __: bool) -> Iterabl
             yield f"the argument {each.name!r} comes from {_provenance_text(each.label)}{undeclared}"
 
 
+def _unreviewed_reasons(call: CallProfile, _: KnownReceivers, __: bool) -> Iterable[str]:
+    yield "nobody has reviewed this tool, and what it does is not known"
+
+
 def _assembled_reasons(call: CallProfile, _: KnownReceivers, __: bool) -> Iterable[str]:
     for name in sorted(call.assembled_names):
         yield f"the argument {name!r} is put together by the plan: the whole is neither in the request nor in a result"
@@ -119,6 +123,7 @@ def _executed_reasons(call: CallProfile, _: KnownReceivers, unsure: bool) -> Ite
 
 
 _DEFAULT_REASONS: dict[str, Callable[[CallProfile, KnownReceivers, bool], Iterable[str]]] = {
+    "never-reviewed": _unreviewed_reasons,
     "directed-by-strangers": _directed_reasons,
     "decided-by-strangers": _control_reasons,
     "assembled-by-the-plan": _assembled_reasons,

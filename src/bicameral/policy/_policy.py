@@ -102,7 +102,9 @@ def _stability(expr: pst.Expr, known: _KnownBefore) -> Stability:
             return _FACT_STABILITY.get(fact, _NONE)
         case pst.GetAttr(base=pst.BinaryOp(op="get_tag", left=pst.Var(name="resource"), right=name), attr=fact):
             return _FACT_STABILITY.get(fact, _NONE) if _stability(name, known) is _STILL else _NONE
-        case pst.GetAttr(base=pst.Var(name="resource"), attr="acts" | "outbound" | "declared" | "strict" | "assembled"):
+        case pst.GetAttr(
+            base=pst.Var(name="resource"), attr="acts" | "outbound" | "declared" | "strict" | "assembled" | "unreviewed"
+        ):
             return _STILL
         case pst.BinaryOp():
             return _binary_stability(expr, known)
@@ -215,6 +217,11 @@ class Policy:
     ) -> Policy:
         """The defaults and the policies in a text."""
         return cls(user_rules([(file, text)], registry), registry, mode=mode, me=me)
+
+    def with_registry(self, registry: Registry) -> Policy:
+        """The same policies, with the facts of calls checked against these tools."""
+        own = (rule for rule in self.rules if not rule.default)
+        return type(self)(own, registry, mode=self.mode, me=self.me)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -28,6 +28,7 @@ from bicameral.runs._approvals import (
 )
 from bicameral.runs._call_gate import CallGate as CallGate, CallPath as CallPath
 from bicameral.runs._call_policy import (
+    ActionableText as ActionableText,
     CallDecision as CallDecision,
     Decider as Decider,
     Grant as Grant,
@@ -36,6 +37,7 @@ from bicameral.runs._call_policy import (
     StepLabels as StepLabels,
     label_tree_json as label_tree_json,
 )
+from bicameral.runs._call_text import CallPreview as CallPreview, calls_text as calls_text
 from bicameral.runs._change_preview import (
     ChangePreview as ChangePreview,
     can_preview as can_preview,

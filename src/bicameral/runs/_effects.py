@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
+from copy import copy
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol, TypedDict, Unpack
@@ -72,6 +73,7 @@ from bicameral.tools import (
     report_changes,
     shown_text,
     use_call_key,
+    use_person,
 )
 from bicameral.types import Table, Type, mismatch, table_reference, to_plain, type_to_json, value_to_json
 
@@ -218,6 +220,12 @@ class LiveEffectHandler:
         self._approver = services.get("approver")
         self.activity = Activity()
 
+    def for_part(self, *, approver: Approver | None, asker: Asker | None) -> LiveEffectHandler:
+        """The same run for a part with people of its own, whose questions do not wait until all else in it is idle."""
+        part = copy(self)
+        part._approver, part._asker, part.activity = approver, asker, Activity()
+        return part
+
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any:
         if not has_quotas():
             return await self._call_tool(step, tool, bound, labels)
@@ -231,7 +239,8 @@ class LiveEffectHandler:
         # Before anything is recorded: a call beyond the caps is not begun.
         self.meter.count_tool_call()
         found: dict[str, Any] = {}
-        with tool_span(step, tool):
+        # What a tool asks while it is called, such as a foreign server, is for the same person as the run's questions.
+        with tool_span(step, tool), use_person(None if self._asker is None else self._asker.ask):
             value = await self._run_step(
                 step,
                 tool.name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Response
@@ -30,6 +31,7 @@ from bicameral.server._schemas import (
 
 if TYPE_CHECKING:
     from bicameral.agent import Agent, Checked
+    from bicameral.binding import PlanBinding
     from bicameral.plans import Plan
 
 
@@ -73,18 +75,33 @@ async def check(wanted: CheckWanted, context: CurrentContext, _: Caller) -> Safe
         return SafeJsonResponse(await _check_text(context.agent, wanted.plan))
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedText:
+    """A plan that was sent as a text: as it was written, bound to the world as it is now, and checked."""
+
+    plan: Plan
+    bound: PlanBinding
+    checked: Checked
+
+
+async def check_plan_text(agent: Agent, text: str) -> CheckedText:
+    """The check of the plan of a text; the error if it is no plan, or if only a person can say what a word means."""
+    plan, places = await asyncio.to_thread(_parse_plan_text, agent, text)
+    bound = await agent.bind(plan)
+    bound.require()
+    return CheckedText(plan, bound, await asyncio.to_thread(agent.check, bound.plan, places=bound.moved_places(places)))
+
+
 async def _check_text(agent: Agent, text: str) -> dict[str, Any]:
     from bicameral.binding import binding_doubts
     from bicameral.plans import print_plan
 
     try:
-        plan, places = await asyncio.to_thread(_parse_plan_text, agent, text)
-        bound = await agent.bind(plan)
-        bound.require()
+        found = await check_plan_text(agent, text)
     except BicameralError as error:
         return _no_plan_json(error)
-    checked = await asyncio.to_thread(agent.check, bound.plan, places=bound.moved_places(places))
-    return _checked_json(checked, bound.plan, print_plan(bound.shown_plan(plan), agent.registry)) | {
+    bound = found.bound
+    return _checked_json(found.checked, bound.plan, print_plan(bound.shown_plan(found.plan), agent.registry)) | {
         "bindings": [each.to_json() for each in bound.bindings],
         "doubts": [public_doubt_json(doubt.to_json()) for doubt in binding_doubts(bound.bindings)],
     }
@@ -115,16 +132,13 @@ async def parse_checked_plan(agent: Agent, text: str) -> Plan:
     It is checked as it is bound now, and the worker binds it anew: the world may change before it runs. A `BindError`
     if only a person can say what a word means, since a plan that nobody could check would be accepted otherwise.
     """
-    plan, places = await asyncio.to_thread(_parse_plan_text, agent, text)
-    bound = await agent.bind(plan)
-    bound.require()
-    checked = await asyncio.to_thread(agent.check, bound.plan, places=bound.moved_places(places))
-    if not checked.ok:
-        first = checked.report.errors[0]
+    found = await check_plan_text(agent, text)
+    if not found.checked.ok:
+        first = found.checked.report.errors[0]
         raise PlanError(
             first.code, first.message, place=first.place, expected=first.expected, nearest=first.nearest, fix=first.fix
         )
-    return plan
+    return found.plan
 
 
 approval_router = APIRouter(tags=["approvals"])
@@ -148,7 +162,7 @@ async def list_approvals(
 )
 async def get_approval(approval: ApprovalId, context: CurrentContext, caller: Caller) -> SafeJsonResponse:
     """A question, with each call exactly as it would be made and what strangers had a hand in."""
-    return SafeJsonResponse(approval_json(await _get_own_approval(context, approval, caller.user)))
+    return SafeJsonResponse(approval_json(await get_own_approval(context, approval, caller.user)))
 
 
 @approval_router.post(
@@ -161,7 +175,7 @@ async def answer_approval(
     approval: ApprovalId, given: AnswerGiven, context: CurrentContext, caller: Caller
 ) -> SafeJsonResponse:
     """Say which of the calls may be made. A yes holds for exactly these calls, once each, and the run goes on."""
-    await _get_own_approval(context, approval, caller.user)
+    await get_own_approval(context, approval, caller.user)
     user = caller.user
     answered = await context.runs.answer(approval, given.approve, user=user, by=user, for_run=given.for_run)
     return SafeJsonResponse(approval_json(answered))
@@ -177,13 +191,13 @@ async def reply_approval(
     approval: ApprovalId, given: ReplyGiven, context: CurrentContext, caller: Caller
 ) -> SafeJsonResponse:
     """Reply to what a plan asks; the run goes on with the value."""
-    await _get_own_approval(context, approval, caller.user)
+    await get_own_approval(context, approval, caller.user)
     return SafeJsonResponse(
         approval_json(await context.runs.reply(approval, given.value, user=caller.user, by=caller.user))
     )
 
 
-async def _get_own_approval(context: ServerContext, approval: str, user: str) -> Approval:
+async def get_own_approval(context: ServerContext, approval: str, user: str) -> Approval:
     """A question of this user by its whole id: a prefix could match another question than the client means."""
     found = await context.runs.approval(approval, user=user)
     if found.id != approval:

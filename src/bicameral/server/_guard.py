@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request, Security
 from fastapi.security import HTTPBearer
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bicameral.errors import ServerError
@@ -38,10 +40,15 @@ class SlowReader(OSError):
 
 
 class AdmissionGuard:
-    """ASGI middleware around the application: authentication, limits, and the end of tokens."""
+    """ASGI middleware around the application: authentication, limits, and the end of tokens.
 
-    def __init__(self, app: ASGIApp, context: ServerContext) -> None:
-        self._app, self._context = app, context
+    `render` makes the response for an error, in the form that the clients of the application know.
+    """
+
+    def __init__(
+        self, app: ASGIApp, context: ServerContext, render: Callable[[Exception], Response] = response_for
+    ) -> None:
+        self._app, self._context, self._render = app, context, render
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -52,14 +59,14 @@ class AdmissionGuard:
             await send({"type": "websocket.close", "code": 1008})
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = GuardedResponse(scope, send, self._context)
+        response = GuardedResponse(scope, send, self._context, self._render)
         with response.slots, suppress(SlowReader):
             try:
                 receive = await self._admit(scope, receive, response)
                 await self._app(scope, receive, response.send)
             except Exception as error:
                 if not response.has_begun:
-                    await response_for(error)(scope, receive, response.send)
+                    await self._render(error)(scope, receive, response.send)
 
     async def _admit(self, scope: Scope, receive: Receive, response: GuardedResponse) -> Receive:
         """Check the request, and return what the application reads its body from."""
@@ -92,8 +99,14 @@ class AdmissionGuard:
 class GuardedResponse:
     """One response: adds headers, counts it, stops it when its token ends, and limits how long a part may take."""
 
-    def __init__(self, scope: Scope, send: Send, context: ServerContext) -> None:
-        self._scope, self._send, self._context = scope, send, context
+    def __init__(
+        self,
+        scope: Scope,
+        send: Send,
+        context: ServerContext,
+        render: Callable[[Exception], Response] = response_for,
+    ) -> None:
+        self._scope, self._send, self._context, self._render = scope, send, context, render
         self._started = time.perf_counter()
         self.has_begun = False
         self.slots = ExitStack()
@@ -129,7 +142,7 @@ class GuardedResponse:
             closing = self._scope.get("state", {}).get("closing", b"")
             await self._send_in_time({"type": "http.response.body", "body": closing})
         else:
-            await response_for(HttpError(401, token_ended_error()))(self._scope, _receive_disconnect, self.send)
+            await self._render(HttpError(401, token_ended_error()))(self._scope, _receive_disconnect, self.send)
         self._over = True
 
     async def _send_in_time(self, message: Message) -> None:

@@ -16,6 +16,8 @@ from bicameral.errors import ServerError, require_extra
 from bicameral.server._tokens import TokenFile
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
     from bicameral.agent import Agent
     from bicameral.config import Config
     from bicameral.server._context import ServerContext
@@ -31,7 +33,7 @@ def check_may_listen(host: str, tokens: TokenFile) -> None:
     Example:
         >>> check_may_listen("127.0.0.1", TokenFile(None))
     """
-    if not tokens.all_tokens() and not _is_loopback(host):
+    if not tokens.all_tokens() and not is_loopback(host):
         raise ServerError(
             "server.no-tokens",
             f"nobody has a token, so the server does not listen on {host!r}, where others could reach it",
@@ -39,7 +41,8 @@ def check_may_listen(host: str, tokens: TokenFile) -> None:
         )
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -74,15 +77,17 @@ async def serve(
     from bicameral.server._context import ServerContext
 
     settings, stop = config.server, stop or asyncio.Event()
-    listening = _open_socket(settings.host, settings.port)
+    listening = open_socket(settings.host, settings.port)
     with contextlib.closing(listening):
         async with await Runs.open(config) as runs:
             context = ServerContext(config, runs, tokens, lambda: agent)
-            async with _run_worker(context, agent, stop, worker):
-                await _serve_http(context, listening, stop, started)
+            from bicameral.server._app import create_app
+
+            async with run_worker(context, agent, stop, worker):
+                await serve_http(context, create_app(context), listening, stop, started)
 
 
-def _open_socket(host: str, port: int) -> socket.socket:
+def open_socket(host: str, port: int) -> socket.socket:
     """The listening socket, opened first: a server that cannot listen must not start a worker."""
     try:
         family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -104,7 +109,7 @@ def _open_socket(host: str, port: int) -> socket.socket:
 
 
 @contextlib.asynccontextmanager
-async def _run_worker(context: ServerContext, agent: Agent, stop: asyncio.Event, wanted: bool) -> AsyncGenerator[None]:
+async def run_worker(context: ServerContext, agent: Agent, stop: asyncio.Event, wanted: bool) -> AsyncGenerator[None]:
     """Run a worker until the server has stopped; a worker that fails stops the server."""
     if not wanted:
         yield
@@ -121,15 +126,21 @@ async def _run_worker(context: ServerContext, agent: Agent, stop: asyncio.Event,
         await work
 
 
-async def _serve_http(
-    context: ServerContext, listening: socket.socket, stop: asyncio.Event, started: Callable[[str], None] | None
+async def serve_http(
+    context: ServerContext,
+    app: ASGIApp,
+    listening: socket.socket,
+    stop: asyncio.Event,
+    started: Callable[[str], None] | None,
+    path: str = "",
 ) -> None:
+    """Serve an application on a socket until `stop` is set; `started` gets its address with the path."""
     import uvicorn
 
-    from bicameral.server._app import HeadTimeoutProtocol, create_app
+    from bicameral.server._app import HeadTimeoutProtocol
 
     config = uvicorn.Config(
-        create_app(context),
+        app,
         http=HeadTimeoutProtocol,
         ws="none",
         lifespan="off",
@@ -149,7 +160,7 @@ async def _serve_http(
     try:
         if started is not None:
             host, port = listening.getsockname()[:2]
-            started(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+            started(f"http://[{host}]:{port}{path}" if ":" in host else f"http://{host}:{port}{path}")
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         # Watches must end first: uvicorn waits for them.

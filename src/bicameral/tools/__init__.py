@@ -14,6 +14,7 @@ from bicameral.tools._argument import (
     PURPOSES as PURPOSES,
     REFERENCE_KINDS as REFERENCE_KINDS,
     REQUIRED as REQUIRED,
+    UNDECLARED as UNDECLARED,
     Argument as Argument,
     Effect as Effect,
     Purpose as Purpose,
@@ -99,12 +100,18 @@ from bicameral.tools._tool import (
     Tool as Tool,
     executor_fault as executor_fault,
 )
+from bicameral.tools._tool_questions import (
+    AskPerson as AskPerson,
+    current_person as current_person,
+    use_person as use_person,
+)
 
 if TYPE_CHECKING:
     from bicameral.tools._command import (
         CommandFailed as CommandFailed,
         command_tools as command_tools,
         find_command as find_command,
+        program_path as program_path,
     )
     from bicameral.tools._command_interface import CommandSettings as CommandSettings, describe_tool as describe_tool
     from bicameral.tools._command_words import (
@@ -113,6 +120,11 @@ if TYPE_CHECKING:
         command_words as command_words,
         require_command as require_command,
         stdin_argument as stdin_argument,
+    )
+    from bicameral.tools._confined_process import (
+        RunningProgram as RunningProgram,
+        start_confined as start_confined,
+        start_unconfined as start_unconfined,
     )
     from bicameral.tools._confirmed_effects import (
         DescribedEffect as DescribedEffect,
@@ -123,7 +135,11 @@ if TYPE_CHECKING:
         forget_effect as forget_effect,
         record_problem as record_problem,
     )
-    from bicameral.tools._effect_proposals import EffectProposal as EffectProposal
+    from bicameral.tools._effect_proposals import (
+        EffectProposal as EffectProposal,
+        effect_of_words as effect_of_words,
+        worst_effect as worst_effect,
+    )
     from bicameral.tools._interpreter import (
         Interpreter as Interpreter,
         ProgramResult as ProgramResult,
@@ -146,11 +162,15 @@ if TYPE_CHECKING:
     )
     from bicameral.tools._manifest import (
         Manifest as Manifest,
+        OriginSpec as OriginSpec,
         manifest_schema as manifest_schema,
         parse_manifest as parse_manifest,
         read_manifest as read_manifest,
     )
+    from bicameral.tools._manifest_rules import spec_attached as spec_attached, spec_origins as spec_origins
     from bicameral.tools._sandbox import (
+        MIB as MIB,
+        PATH as PATH,
         CommandResult as CommandResult,
         Confinement as Confinement,
         confinement_problem as confinement_problem,
@@ -160,17 +180,19 @@ if TYPE_CHECKING:
 
 # Modules for commands, manifests and packages are loaded at first use, so that `import bicameral` stays fast.
 _LATER = {
-    "_command": ("CommandFailed", "find_command", "command_tools"),
+    "_command": ("CommandFailed", "command_tools", "find_command", "program_path"),
     "_command_interface": ("CommandSettings", "describe_tool"),
     "_command_words": "command_arguments command_usage command_words require_command stdin_argument".split(),
+    "_confined_process": ("RunningProgram", "start_confined", "start_unconfined"),
     "_confirmed_effects": "DescribedEffect EffectState LapsedEffectWarning confirm_effect effects_file forget_effect "
     "record_problem".split(),
-    "_effect_proposals": ("EffectProposal",),
+    "_effect_proposals": ("EffectProposal", "effect_of_words", "worst_effect"),
     "_interpreter": "Interpreter ProgramResult ProgramRights find_interpreter interpreter_tool".split(),
     "_lookup": ("LookupResult", "ToolChain", "find_tools", "lookup_names"),
     "_loading": "LoadedToolbox installed_toolboxes load_file load_installed_toolbox load_toolboxes".split(),
-    "_manifest": ("Manifest", "manifest_schema", "parse_manifest", "read_manifest"),
-    "_sandbox": ("CommandResult", "Confinement", "confinement_problem", "run_confined"),
+    "_manifest": ("Manifest", "OriginSpec", "manifest_schema", "parse_manifest", "read_manifest"),
+    "_manifest_rules": ("spec_attached", "spec_origins"),
+    "_sandbox": ("MIB", "PATH", "CommandResult", "Confinement", "confinement_problem", "run_confined"),
 }
 
 

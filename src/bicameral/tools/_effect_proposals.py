@@ -107,7 +107,7 @@ def _declared_claims(declared: Effect | None, description: Mapping[str, Any]) ->
             plain = re.sub(r"[\s_:.]+", "-", word.strip().lower())
             effect = _SAID.get(plain)
             if effect is None and key == "permissions":
-                effect = _word_effect(plain)
+                effect = effect_of_words(plain)
             # An effect or a permission that is not known may be any.
             yield effect or "irreversible", f"it declares {key}: {_quoted(word)}"
     changes = description.get("side_effects")
@@ -130,7 +130,7 @@ def _word_claims(spec: ToolSpec, description: Mapping[str, Any]) -> Iterator[tup
     """What the words of capabilities, of the name and of those that ask for it mean."""
     phrases: dict[Effect, list[str]] = {}
     for phrase in dict.fromkeys((*_texts(description.get("capabilities")), spec.name, *spec.words)):
-        if (effect := _word_effect(phrase)) is not None:
+        if (effect := effect_of_words(phrase)) is not None:
             phrases.setdefault(effect, []).append(phrase)
     for effect, named in phrases.items():
         quoted = ", ".join(map(_quoted, named[:_MOST_PHRASES])) + (" and others" if len(named) > _MOST_PHRASES else "")
@@ -146,7 +146,8 @@ _MEANINGS: Mapping[Effect, str] = {
 }
 
 
-def _word_effect(phrase: str) -> Effect | None:
+def effect_of_words(phrase: str) -> Effect | None:
+    """The most severe effect that a word of a name or a capability means; None if no word means any."""
     words = re.findall(r"[a-z]+", phrase.lower())
     found: list[Effect] = [effect for word in words if (effect := _BY_STEM.get(stem(word))) is not None]
     return worst_effect(found) if found else None

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from keyword import iskeyword
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from bicameral import types as t
 from bicameral.documents import KeyFault
@@ -187,16 +187,26 @@ def spec_result_type(spec: ToolSpec) -> t.Type:
             return t.ANY if spec.result_type is None else t.type_from_json(spec.result_type)
 
 
-def spec_origins(spec: ToolSpec) -> dict[str, Origin]:
+class FlowSpec(Protocol):
+    """A declaration in a file, of a command or of a foreign tool, as far as it says where things come from."""
+
+    @property
+    def origins(self) -> Mapping[str, OriginSpec]: ...
+
+    @property
+    def attaches(self) -> Mapping[str, OriginSpec] | Sequence[str] | None: ...
+
+
+def spec_origins(spec: FlowSpec) -> dict[str, Origin]:
     """The declared origins of the result."""
     return {part: _origin_from_spec(given) for part, given in spec.origins.items()}
 
 
-def spec_attached(spec: ToolSpec) -> AttachedOrigins | None:
+def spec_attached(spec: FlowSpec) -> AttachedOrigins | None:
     """The declared things that a call sends along by name; None if nothing is declared."""
     if spec.attaches is None:
         return None
-    if isinstance(spec.attaches, list):
+    if not isinstance(spec.attaches, Mapping):
         return attached_origins(spec.attaches)
     return {name: _origin_from_spec(each) for name, each in spec.attaches.items()}
 

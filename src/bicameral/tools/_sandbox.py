@@ -408,7 +408,7 @@ def run_confined_sync(
     started = time.monotonic()
     deadline = started + confinement.timeout
     for _ in range(_MAX_STARTS):
-        with suppress(NeverBegan), _start_process(argv, confinement) as process:
+        with suppress(NeverBegan), start_process(argv, confinement) as process:
             _limit_process(process, confinement)
             exchange = CommandExchange(process, stdin, confinement, stop=stop)
             ended, exit_code = exchange.run_to_end(deadline)
@@ -448,7 +448,8 @@ def _disk_watch(confinement: Confinement) -> Watch | None:
     return lambda: "disk" if uses_more_disk(folder, limit) else None
 
 
-def _start_process(argv: Sequence[str], confinement: Confinement) -> Process:
+def start_process(argv: Sequence[str], confinement: Confinement) -> Process:
+    """Start a program confined, with pipes; `NeverBegan` if its start failed in a way that may be tried again."""
     from sandlock import Sandbox, SandlockError, StdioMode
 
     limited = confinement.cpu is not None or confinement.disk is not None

@@ -104,6 +104,7 @@ class Tool:
         declared: False where no security fact was declared.
         self_described: Whether its name and texts come from a program that the user does not trust; no planner reads
             them.
+        unreviewed: Whether nobody has said anything of it (a tool of a server that was only named): every call asks.
         for_executor: Whether the read-only executor may call it by itself, with arguments that untrusted text chose.
             Only the configuration or the caller says so, never a toolbox.
         accepts: The media types of files and texts that it takes (`application/pdf`, `image/*`), for a lookup and for
@@ -142,6 +143,7 @@ class Tool:
     code: CodeHash | None = field(default=None, compare=False, repr=False)
     declared: bool = UNDECLARED
     self_described: bool = False
+    unreviewed: bool = False
     for_executor: bool = field(default=False, compare=False)
     accepts: tuple[str, ...] = ()
     gives: tuple[str, ...] = ()
@@ -214,6 +216,7 @@ class Tool:
             "idempotent": self.idempotent,
             **({"keyed": True} if self.keyed else {}),
             **({"self_described": True} if self.self_described else {}),
+            **({"unreviewed": True} if self.unreviewed else {}),
             "words": list(self.words),
             **{name: list(each) for name in ("accepts", "gives", "capabilities") if (each := getattr(self, name))},
             "declared": self.declared,

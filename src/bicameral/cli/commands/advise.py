@@ -12,10 +12,10 @@ import click
 
 from bicameral.cli._options import CommonOptions, common_options, completer
 from bicameral.cli._output import OK, Output
-from bicameral.cli._plain_values import cell_text
 from bicameral.cli._prompts import read_line
 from bicameral.cli._render import money_text
 from bicameral.cli.commands.estimate import TokenSpeeds, tier_rates
+from bicameral.display import cell_text
 from bicameral.errors import BicameralError, CatalogError, Place
 
 if TYPE_CHECKING:

@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._call_text import calls_text
-from bicameral.cli._lines import shorten, terminal_width
 from bicameral.cli._options import CommandFunction, CommonOptions, DefaultGroup, common_options, complete_approvals
 from bicameral.cli._output import OK
 from bicameral.cli._plain_values import local_time_text, render_table
 from bicameral.cli._run_records import current_user, has_submitted_runs, open_submitted_runs
-from bicameral.cli._values import question_text
-from bicameral.display import make_visible
+from bicameral.display import make_visible, question_text, shorten, terminal_width
 from bicameral.errors import DurableError
 
 if TYPE_CHECKING:
@@ -59,6 +56,7 @@ def approval_text(approval: Approval, *, full: bool = False) -> str:
 
 
 def _approval_calls_text(approval: Approval, *, full: bool) -> str:
+    from bicameral.runs import calls_text
     from bicameral.tools import Registry
 
     width = terminal_width()

@@ -16,9 +16,10 @@ from bicameral.cli._displays import open_display
 from bicameral.cli._failed_plans import report_failure
 from bicameral.cli._options import CommonOptions, common_options, planning_options, quarantine_option
 from bicameral.cli._output import OK, terminal_people
-from bicameral.cli._plain_values import answer_text, to_plain_json
+from bicameral.cli._plain_values import answer_text
 from bicameral.cli._render import planned_json
 from bicameral.cli.commands.run import RunCommand, RunOptions
+from bicameral.display import to_plain_json
 from bicameral.errors import BicameralError, JournalError, ToolError
 
 if TYPE_CHECKING:

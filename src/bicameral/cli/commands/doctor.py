@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bicameral.cli._lines import wrap_line
 from bicameral.cli._options import CommonOptions, common_options
 from bicameral.cli._output import FAILED, OK
 from bicameral.cli._run_records import has_submitted_runs, open_submitted_runs
 from bicameral.config import HealthCheck
+from bicameral.display import wrap_line
 from bicameral.errors import BicameralError, ConfigError, DurableError, missing_packages
 from bicameral.postgres import masked_address
 

@@ -12,9 +12,9 @@ import click
 
 from bicameral.cli._options import CommonOptions, common_options, model_option
 from bicameral.cli._output import FAILED, GATE_FAILED, INTERRUPTED, OK, TERMINATED, Output, Terminated
-from bicameral.cli._plain_values import render_table, to_plain_json
+from bicameral.cli._plain_values import render_table
 from bicameral.cli.commands.patterns import complete_pattern
-from bicameral.display import make_visible
+from bicameral.display import make_visible, to_plain_json
 from bicameral.errors import EvaluationError
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from bicameral.cli._command_agent import run_until_terminated
-from bicameral.cli._lines import break_line, terminal_width
 from bicameral.cli._options import CommonOptions, common_options, planning_options, quarantine_option
 from bicameral.cli._prompts import confirm_yes
 from bicameral.cli.commands.run import RunCommand, RunOptions
+from bicameral.display import break_line, terminal_width
 
 if TYPE_CHECKING:
     from bicameral.agent import Endorsement

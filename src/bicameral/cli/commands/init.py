@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bicameral.cli._command_agent import prepare_prompts
-from bicameral.cli._lines import terminal_width, wrap_text
 from bicameral.cli._options import CommonOptions, common_options
 from bicameral.cli._output import Output
-from bicameral.display import make_visible
+from bicameral.display import make_visible, terminal_width, wrap_text
 from bicameral.errors import BicameralError, ConfigError, Place
 
 if TYPE_CHECKING:

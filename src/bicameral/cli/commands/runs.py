@@ -10,10 +10,9 @@ import click
 
 from bicameral.cli._command_agent import fetch_missing_weights, open_agent, run_until_terminated
 from bicameral.cli._displays import open_display
-from bicameral.cli._lines import shorten
 from bicameral.cli._options import CommonOptions, DefaultGroup, PeriodType, common_options, complete_runs
 from bicameral.cli._output import FAILED, OK, Output, terminal_people
-from bicameral.cli._plain_values import UNLIMITED, age_text, answer_text, render_table, to_plain_json
+from bicameral.cli._plain_values import UNLIMITED, age_text, answer_text, render_table
 from bicameral.cli._render import outcome_json, recorded_usage_json, recorded_usage_text, say_doubts, show_outcome
 from bicameral.cli._run_records import (
     RUN_ENDS,
@@ -32,7 +31,7 @@ from bicameral.cli._run_records import (
     show_run_view,
     warn_without_workers,
 )
-from bicameral.display import make_visible
+from bicameral.display import make_visible, shorten, to_plain_json
 from bicameral.errors import DurableError, RunError
 
 if TYPE_CHECKING:

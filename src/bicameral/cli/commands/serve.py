@@ -36,23 +36,30 @@ def command(context: click.Context, chosen: CommonOptions, host: str | None, por
     """
     if context.invoked_subcommand is not None:
         return OK
-    from bicameral.server import TokenFile, check_may_listen, new_token
-
-    config = _with_address(chosen.config(), host, port)
-    tokens, text = TokenFile(config.token_file), None
-    check_may_listen(config.server.host, tokens)
-    if not tokens.all_tokens():
-        # For this process alone: it is printed once and stored nowhere.
-        token, text = new_token("local")
-        tokens = TokenFile(config.token_file, [token])
+    config = with_address(chosen.config(), host, port)
+    tokens, text = open_tokens(config)
     fetch_missing_weights(chosen.out, config, ["privileged", "quarantined"] if worker else ["privileged"])
 
     return asyncio.run(_serve(config, tokens, worker, lambda address: _say_started(chosen, address, text)))
 
 
-def _with_address(config: Config, host: str | None, port: int | None) -> Config:
+def with_address(config: Config, host: str | None, port: int | None) -> Config:
+    """The configuration with the address of the command line."""
     given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
     return config.model_copy(update={"server": config.server.model_copy(update=given)}) if given else config
+
+
+def open_tokens(config: Config) -> tuple[TokenFile, str | None]:
+    """The tokens of a server, and the text of one that was made for it because there are none."""
+    from bicameral.server import TokenFile, check_may_listen, new_token
+
+    tokens = TokenFile(config.token_file)
+    check_may_listen(config.server.host, tokens)
+    if tokens.all_tokens():
+        return tokens, None
+    # For this process alone: it is printed once and stored nowhere.
+    token, text = new_token("local")
+    return TokenFile(config.token_file, [token]), text
 
 
 def _say_started(chosen: CommonOptions, address: str, text: str | None) -> None:
@@ -84,7 +91,7 @@ def token() -> None:
 @common_options
 def add(chosen: CommonOptions, user: str, days: float | None) -> dict[str, Any]:
     """Make a token for USER and print it, once: only its hash is kept."""
-    made, text = _open_tokens(chosen).add(user, None if days is None else days * 86400)
+    made, text = _token_file(chosen).add(user, None if days is None else days * 86400)
     chosen.out.say(f"token {made.id} of {made.user}; it is shown only now")
     chosen.out.show(text)
     return {"token": text, **_token_facts(made)}
@@ -94,7 +101,7 @@ def add(chosen: CommonOptions, user: str, days: float | None) -> dict[str, Any]:
 @common_options
 def list_(chosen: CommonOptions) -> dict[str, Any]:
     """Every token: its id, whose it is, and until when it holds."""
-    found = [_token_facts(each) for each in _open_tokens(chosen).all_tokens()]
+    found = [_token_facts(each) for each in _token_file(chosen).all_tokens()]
     for each in found:
         chosen.out.show(f"{each['id']}  {each['user']}  made {each['created']}  until {each['expires'] or 'removed'}")
     if not found:
@@ -107,12 +114,12 @@ def list_(chosen: CommonOptions) -> dict[str, Any]:
 @common_options
 def remove(chosen: CommonOptions, token_id: str) -> dict[str, Any]:
     """Take a token away by its id."""
-    gone = _open_tokens(chosen).remove(token_id)
+    gone = _token_file(chosen).remove(token_id)
     chosen.out.say(f"token {gone.id} of {gone.user} holds no longer")
     return _token_facts(gone)
 
 
-def _open_tokens(chosen: CommonOptions) -> TokenFile:
+def _token_file(chosen: CommonOptions) -> TokenFile:
     from bicameral.server import TokenFile
 
     return TokenFile(chosen.config().token_file)

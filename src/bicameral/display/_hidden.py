@@ -1,11 +1,4 @@
-"""Display of untrusted text to a person: one table of hidden characters, and one way to make them visible.
-
-Untrusted text is shown in many places (answers, plans, questions, journals, alerts). In each of them a character that
-leaves no trace, changes the direction of writing or is obeyed by a terminal could make what is shown differ from what
-is used. All places use the table here. `hidden_places` finds such characters in a text, `make_visible` writes them as
-`<200b>`, and `fold_lines` shortens a long text and names its size and hash, so that its end cannot be pushed off a
-screen unnoticed.
-"""
+"""Hidden characters: one table of them, how they are found and made visible, and how long texts are folded."""
 
 from __future__ import annotations
 

@@ -3,19 +3,19 @@
 Any value that a person decides on may hold untrusted text, which could imitate our own output. So every line of a long
 value has a bar before it, lines are broken here and not by the terminal, invisible and control characters are written
 as their numbers, and long values are folded with their size. All places that show a value for a decision use
-`value_lines`; `_call_text` shows the calls that a person is asked about.
+`value_lines`; `calls_text` of `bicameral.runs` shows the calls that a person is asked about.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-from bicameral.cli._lines import break_line, column_width
-from bicameral.cli._plain_values import to_plain_json
-from bicameral.display import fold_lines, make_visible
+from bicameral.display._hidden import fold_lines, make_visible
+from bicameral.display._lines import break_line, column_width
 
 MAX_VALUE_LINES = 10_000
 """The most lines of a value, even if all of it is asked for."""
@@ -100,3 +100,42 @@ def _fold_blank_runs(pieces: Sequence[str]) -> Iterator[str]:
         blank = 0
         if piece is not None:
             yield f"│ {piece}"
+
+
+def to_plain_json(value: object) -> Any:
+    """A value as plain JSON: dates as ISO text, durations as seconds."""
+    match value:
+        case dt.timedelta():
+            return value.total_seconds()
+        case dt.date() | dt.time():
+            return value.isoformat()
+        case list() | tuple():
+            return [to_plain_json(item) for item in cast("list[object]", value)]
+        case dict():
+            return {key: to_plain_json(item) for key, item in cast("dict[str, object]", value).items()}
+        case _:
+            return value
+
+
+def cell_text(value: object) -> str:
+    """One value in a line or a cell."""
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:.15g}"
+        case dt.datetime():
+            return value.isoformat(" ", "minutes" if not value.second else "seconds")
+        case dt.time():
+            return value.isoformat("minutes" if not value.second else "seconds")
+        case dt.timedelta():
+            # Between two days there are no hours: `37 days`, not `37 days, 0:00:00`.
+            return str(value).removesuffix(", 0:00:00")
+        case None:
+            return ""
+        case list() | tuple():
+            return ", ".join(cell_text(item) for item in cast("list[object]", value))
+        case dict():
+            return ", ".join(f"{key}: {cell_text(item)}" for key, item in cast("dict[str, object]", value).items())
+        case _:
+            return str(value)

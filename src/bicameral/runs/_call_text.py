@@ -12,16 +12,25 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from bicameral.cli._lines import break_line, column_width, shorten, wrap_line
-from bicameral.cli._plain_values import cell_text
-from bicameral.cli._values import MAX_VALUE_LINES, value_lines, value_preview, visible_line, visible_name
+from bicameral.display import (
+    MAX_VALUE_LINES,
+    break_line,
+    cell_text,
+    column_width,
+    shorten,
+    value_lines,
+    value_preview,
+    visible_line,
+    visible_name,
+    wrap_line,
+)
 
 if TYPE_CHECKING:
     from bicameral.labels import Source
-    from bicameral.runs import PendingCall
+    from bicameral.runs._approvals import PendingCall
     from bicameral.tools import Registry
 
-Preview = Callable[["PendingCall"], Sequence[str]]
+CallPreview = Callable[["PendingCall"], Sequence[str]]
 """What a call would change, line by line, for the details."""
 
 SHOWS_DETAILS = "d shows them"
@@ -45,6 +54,7 @@ _PREPOSITIONS = {
 """What stands before the value of an argument with this name; others stand after their names."""
 _TITLES = ("subject", "title")
 _RULE_NOTES = {
+    "never-reviewed": "nobody has reviewed this tool",
     "directed-by-strangers": "",
     "decided-by-strangers": "",
     "strangers-text-in-your-name": "",
@@ -65,7 +75,8 @@ def calls_text(
     before: bool = False,
     request: str = "",
     how: str = SHOWS_DETAILS,
-    preview: Preview | None = None,
+    content_lines: int | None = None,
+    preview: CallPreview | None = None,
 ) -> str:
     """The calls as a person is asked about them.
 
@@ -78,6 +89,7 @@ def calls_text(
         before: The run has had no effect yet.
         request: The request of the run, in the user's words.
         how: How to see the content that was cut.
+        content_lines: The most lines of content in the first view; by default 3 of one call, and 1 of each of several.
         preview: What a call would change, for the details.
     """
     width = max(width, _MIN_WIDTH)
@@ -93,7 +105,7 @@ def calls_text(
         if whole:
             lines += ["", *_detail_lines(call, mark, width, later=later, preview=preview)]
         else:
-            most = 3 if len(calls) == 1 else 1
+            most = content_lines or (3 if len(calls) == 1 else 1)
             content = _content_names(call, registry)
             why = f" — {asked}" if asked and len(calls) == 1 else ""
             lines += ["", *_brief_lines(call, content, mark, why, width, most, later=later, how=how)]
@@ -307,7 +319,9 @@ def _sources_text(sources: Sequence[Source]) -> str:
 # The details
 
 
-def _detail_lines(call: PendingCall, mark: str, width: int, *, later: bool, preview: Preview | None) -> Iterator[str]:
+def _detail_lines(
+    call: PendingCall, mark: str, width: int, *, later: bool, preview: CallPreview | None
+) -> Iterator[str]:
     """Everything that would be sent, and what the answer is bound to."""
     does = ", ".join(filter(None, (_EFFECT_WORDS.get(call.effect, ""), "later" if later else "")))
     times = f" × {call.times}" if call.times > 1 else ""

@@ -1,0 +1,304 @@
+"""Foreign tools as tools of plans: with what a person declared, or else with the worst case.
+
+The server's own texts never get into a `Tool`. Names and choices do, but only plain ones, since they were reviewed with
+the declaration; an undeclared tool is `self_described`, so that no model reads of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from keyword import iskeyword
+from typing import Any, cast
+
+from bicameral.display import make_visible
+from bicameral.errors import Place, ToolError
+from bicameral.foreign._declarations import ArgumentDeclaration, ToolDeclaration
+from bicameral.foreign._listing import ForeignTool
+from bicameral.foreign._schema_check import SchemaValidator
+from bicameral.foreign._schema_types import fields_from_schema, json_arguments, select_fields, type_from_schema
+from bicameral.foreign._schemas import schema_problem, without_unusable_patterns
+from bicameral.tools import REQUIRED, UNDECLARED, Argument, AttachedOrigins, Tool, spec_attached, spec_origins
+from bicameral.types import (
+    ANY,
+    STR,
+    DictType,
+    ListType,
+    LiteralType,
+    OptionalType,
+    RecordType,
+    StrType,
+    Type,
+    optional_type,
+    type_from_json,
+)
+
+MAX_ERROR = 500
+"""Characters of a server's error message that are shown."""
+_PLAIN_CHOICE = re.compile(r"[\w.:/+-][\w .:/+-]{0,59}", re.ASCII)
+_MOST_CHOICES = 50
+_MAX_NAME = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignResult:
+    """What a server returned: its text, and its structured value if there is one."""
+
+    text: str
+    structured: Any = None
+    has_structured: bool = False
+    is_error: bool = False
+
+
+ForeignCall = Callable[[Mapping[str, Any]], Awaitable[ForeignResult]]
+"""Calls the tool at its server, with the server's own names of the arguments."""
+
+
+def plain_name(text: str) -> str:
+    """A name as a Python identifier: `get-user.v2` becomes `get_user_v2`. Empty if nothing is left."""
+    name = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")[:_MAX_NAME]
+    name = f"n{name}" if name[:1].isdigit() else name
+    return f"{name}_" if iskeyword(name) else name
+
+
+def tool_name(server: str, foreign: ForeignTool, declaration: ToolDeclaration | None) -> str:
+    """The name of a foreign tool in plans."""
+    return (declaration.name if declaration is not None else None) or f"{plain_name(server)}_{plain_name(foreign.name)}"
+
+
+def foreign_tool(
+    foreign: ForeignTool,
+    declaration: ToolDeclaration | None,
+    call: ForeignCall,
+    *,
+    server: str,
+    kind: str = "mcp",
+    timeout: float = 30.0,
+    file: str | None = None,
+) -> Tool:
+    """A tool of plans that calls a foreign one.
+
+    Args:
+        foreign: The tool as it was reviewed; without a declaration, as it is listed.
+        declaration: What a person declared of it. Without it the worst case is assumed: every call asks.
+        call: Calls it at its server.
+        server: The name of the server in the configuration.
+        kind: Begins the name of its toolbox, so that no server can pass for a toolbox of another name.
+        timeout: Seconds that a call may take if the declaration does not say it.
+        file: The declaration file, for errors.
+    """
+    pin = foreign.pin
+    output = foreign.output_schema
+    foreign = replace(
+        foreign,
+        input_schema=without_unusable_patterns(foreign.input_schema),
+        output_schema=None if output is None else without_unusable_patterns(output),
+    )
+    # The schema is part of what was reviewed, and still made by a stranger: it is bounded before anything walks it.
+    for what, schema in (("input", foreign.input_schema), ("output", foreign.output_schema)):
+        if schema is not None and (problem := schema_problem(schema)):
+            raise ToolError(
+                "foreign.bad-schema",
+                f"the {what} schema of {foreign.name!r} of {server!r} cannot be used: {problem}",
+                fix="Its author has to mend it. Until then the other tools of this server work without it.",
+            )
+    declared = declaration or ToolDeclaration()
+    arguments = _make_arguments(foreign, declared)
+    runner = _ForeignRunner(foreign, declared, call, server, {each.tool: each.foreign for each in arguments})
+    effect = declared.effect
+    try:
+        return Tool(
+            name=tool_name(server, foreign, declaration),
+            doc=declared.doc,
+            arguments=tuple(each.argument for each in arguments),
+            result=runner.result_type,
+            effect=effect,
+            run=runner.run,
+            timeout=declared.timeout or timeout,
+            idempotent=effect == "read" if declared.idempotent is None else declared.idempotent,
+            keyed=declared.keyed,
+            toolbox=f"{kind}:{server}",
+            version=pin.removeprefix("sha256:")[:16],
+            words=tuple(declared.words),
+            origins=spec_origins(declared),
+            # Whoever answers learns what is asked, unless a person says that nobody else does.
+            outbound=True if declared.outbound is None else declared.outbound,
+            receivers=UNDECLARED if declared.receivers is None else _renamed(declared.receivers, arguments),
+            attaches=_renamed_keys(spec_attached(declared), arguments),
+            code=lambda: pin,
+            declared=declaration is not None,
+            self_described=declaration is None,
+            unreviewed=declaration is None or not declared.reviewed,
+        )
+    except ToolError as error:
+        error.place = error.place or (None if file is None else Place(file))
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class _ForeignArgument:
+    """An argument of a tool, and the server's own name of it."""
+
+    foreign: str
+    argument: Argument
+
+    @property
+    def tool(self) -> str:
+        return self.argument.name
+
+
+def _make_arguments(foreign: ForeignTool, declared: ToolDeclaration) -> list[_ForeignArgument]:
+    type_ = type_from_schema(foreign.input_schema)
+    required = foreign.input_schema.get("required")
+    needed = set(cast("list[Any]", required)) if isinstance(required, list) else set[Any]()
+    if not isinstance(type_, RecordType):
+        if foreign.input_schema.get("properties") in (None, {}):
+            return []
+        raise ToolError(
+            "foreign.bad-schema",
+            f"the arguments of {foreign.name!r} are no plain object, so that they have no names",
+            expected="an object with properties",
+        )
+    unknown = next((name for name in declared.arguments if name not in type_.names), None)
+    if unknown is not None:
+        raise ToolError(
+            "foreign.bad-declaration",
+            f"{foreign.name!r} has no argument {unknown!r}",
+            expected=", ".join(type_.names) or "no arguments",
+        )
+    arguments: list[_ForeignArgument] = []
+    used: set[str] = set()
+    for number, each in enumerate(type_.fields, 1):
+        said = declared.arguments.get(each.name, ArgumentDeclaration())
+        name = plain_name(each.name) or f"argument_{number}"
+        while name in used:
+            name += "_"
+        used.add(name)
+        argument = Argument(
+            name,
+            _argument_type(each.type, said, optional=each.name not in needed),
+            said.doc,
+            REQUIRED if each.name in needed else None,
+            said.purpose or UNDECLARED,
+            refers=said.refers,
+        )
+        arguments.append(_ForeignArgument(each.name, argument))
+    return arguments
+
+
+def _argument_type(type_: Type, said: ArgumentDeclaration, *, optional: bool) -> Type:
+    type_ = _plain_choices(type_)
+    if said.format is not None and isinstance(type_, StrType):
+        type_ = StrType(said.format)
+    return optional_type(type_) if optional else type_
+
+
+def _plain_choices(type_: Type) -> Type:
+    """The type with only such choices as cannot hold a sentence for the model that reads the tool's arguments."""
+    match type_:
+        case LiteralType(values=values):
+            plain = len(values) <= _MOST_CHOICES and all(map(_PLAIN_CHOICE.fullmatch, values))
+            return type_ if plain else STR
+        case OptionalType(item=item):
+            return optional_type(_plain_choices(item))
+        case ListType(item=item):
+            return ListType(_plain_choices(item))
+        case DictType(value=value):
+            return DictType(_plain_choices(value))
+        case RecordType(fields=fields) if all(each.name == plain_name(each.name) for each in fields):
+            return RecordType(tuple(replace(each, type=_plain_choices(each.type)) for each in fields))
+        case RecordType():
+            return DictType(ANY)
+        case _:
+            return type_
+
+
+def _renamed(names: Iterable[str], arguments: Iterable[_ForeignArgument]) -> tuple[str, ...]:
+    ours = {each.foreign: each.tool for each in arguments}
+    return tuple(ours.get(name, name) for name in names)
+
+
+def _renamed_keys(attached: AttachedOrigins | None, arguments: Iterable[_ForeignArgument]) -> AttachedOrigins:
+    """What a call sends along, by our names of the arguments."""
+    if attached is None:
+        return UNDECLARED
+    ours = {each.foreign: each.tool for each in arguments}
+    return {ours.get(part, part): origin for part, origin in attached.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class _ForeignRunner:
+    """Calls a foreign tool with checked arguments, and reads its result as it is declared."""
+
+    foreign: ForeignTool
+    declared: ToolDeclaration
+    call: ForeignCall
+    server: str
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    async def run(self, arguments: Mapping[str, Any]) -> object:
+        # None stands for an argument that is left out: the server's own default counts.
+        given = {self.names[name]: json_arguments(value) for name, value in arguments.items() if value is not None}
+        if problem := self._arguments_validator.problem(given):
+            raise ToolError(
+                "foreign.bad-argument", f"{self.foreign.name!r} of {self.server!r} cannot take this: {problem}"
+            )
+        result = await self.call(given)
+        if result.is_error:
+            shown = make_visible(" ".join(result.text.split()))[:MAX_ERROR]
+            raise ToolError("foreign.tool-failed", f"{self.foreign.name!r} of {self.server!r} says: {shown}")
+        return self._read(result)
+
+    def _read(self, result: ForeignResult) -> object:
+        match self._kind:
+            case "text":
+                return result.text
+            case "json":
+                return self._parse_json(result.text)
+            case _:
+                if not result.has_structured:
+                    raise self._bad_output("it gave no structured result, although it has an output schema")
+                if self._result_validator is not None and (
+                    problem := self._result_validator.problem(result.structured)
+                ):
+                    raise self._bad_output(problem)
+                return select_fields(result.structured, self.result_type)
+
+    def _parse_json(self, text: str) -> Any:
+        from bicameral.parsing import InvalidJson, read_json
+
+        try:
+            return read_json(text, what="the result")
+        except InvalidJson as error:
+            raise self._bad_output(f"its text is no JSON: {error.why}") from None
+
+    def _bad_output(self, problem: str) -> ToolError:
+        return ToolError("foreign.bad-output", f"{self.foreign.name!r} of {self.server!r}: {problem}")
+
+    @property
+    def _kind(self) -> str:
+        return self.declared.result or ("structured" if self.foreign.output_schema is not None else "text")
+
+    @cached_property
+    def result_type(self) -> Type:
+        """The type of the result, by the declaration and the output schema."""
+        if self._kind == "text":
+            return STR
+        if self._kind == "json":
+            try:
+                return ANY if self.declared.result_type is None else type_from_json(self.declared.result_type)
+            except ValueError as error:
+                raise ToolError("foreign.bad-declaration", f"result_type of {self.foreign.name!r}: {error}") from None
+        schema = self.foreign.output_schema
+        return ANY if schema is None else _plain_choices(fields_from_schema(schema))
+
+    @cached_property
+    def _arguments_validator(self) -> SchemaValidator:
+        return SchemaValidator(self.foreign.input_schema)
+
+    @cached_property
+    def _result_validator(self) -> SchemaValidator | None:
+        schema = self.foreign.output_schema
+        return None if schema is None else SchemaValidator(schema)

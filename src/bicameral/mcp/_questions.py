@@ -1,0 +1,124 @@
+"""Questions of a server (elicitation and sampling): put to the person, and never answered by anything else.
+
+The words of a question are the server's, so that they are shown as untrusted. An answer goes to that server alone. With
+nobody to ask, with two calls in flight of which either may have led to the question, or with anything unexpected, the
+answer is a refusal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from bicameral.display import make_visible
+from bicameral.foreign import type_from_schema
+from bicameral.tools import AskPerson, current_person
+from bicameral.types import BOOL, STR, ListType, RecordType, Type, is_bounded, mismatch, without_optional
+
+if TYPE_CHECKING:
+    from mcp_types import CreateMessageRequestParams, CreateMessageResult, ElicitResult, ErrorData
+
+MAX_WORDS = 1_000
+"""Characters of a server's words that are shown."""
+_MOST_FIELDS = 20
+
+
+class ServerQuestions:
+    """The questions of one server, and the person who can be asked during the calls in flight."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._people: list[AskPerson | None] = []
+
+    @contextmanager
+    def answering(self) -> Generator[None]:
+        """While a request is in flight, its person answers what the server asks."""
+        person = current_person()
+        self._people.append(person)
+        try:
+            yield
+        finally:
+            self._people.remove(person)
+
+    async def elicit(self, context: Any, params: Any) -> ElicitResult | ErrorData:
+        """Put a form, or an address to visit, to the person."""
+        from mcp_types import ElicitResult
+
+        person = self._person()
+        if person is None:
+            return ElicitResult(action="decline")
+        words = self._quote(params.message)
+        try:
+            if getattr(params, "mode", "form") == "url":
+                question = f"{words}\nIt asks you to visit {make_visible(str(params.url), strict=True)[:500]}. Agree?"
+                return ElicitResult(action="accept" if await person(question, BOOL) is True else "decline")
+            return await self._ask_form(person, words, dict(params.requested_schema))
+        except Exception:
+            # Whatever went wrong while asking: nobody has agreed to anything.
+            return ElicitResult(action="cancel")
+
+    async def _ask_form(self, person: AskPerson, words: str, schema: Mapping[str, Any]) -> ElicitResult:
+        from mcp_types import ElicitResult
+
+        type_ = type_from_schema(schema)
+        fields = type_.fields if isinstance(type_, RecordType) else ()
+        if len(fields) > _MOST_FIELDS or not all(_can_be_asked(each.type) for each in fields):
+            return ElicitResult(action="decline")
+        if await person(f"{words}\nAnswer it{' in the next questions' if fields else ''}?", BOOL) is not True:
+            return ElicitResult(action="decline")
+        content: dict[str, Any] = {}
+        for each in fields:
+            name = make_visible(each.name, strict=True)[:100]
+            given = await person(f"The MCP server {self._server!r} asks for {name!r}", without_optional(each.type))
+            if mismatch(given, each.type):
+                return ElicitResult(action="cancel")
+            content[each.name] = given
+        return ElicitResult(action="accept", content=content)
+
+    async def sample(self, context: Any, params: CreateMessageRequestParams) -> CreateMessageResult | ErrorData:
+        """Put to the person what the server wants a model to write. No model ever answers for them."""
+        from mcp_types import INVALID_REQUEST, CreateMessageResult, ErrorData, TextContent
+
+        refused = ErrorData(code=INVALID_REQUEST, message="the user does not answer this")
+        person = self._person()
+        if person is None:
+            return refused
+        asked = [getattr(block, "text", "") for each in params.messages for block in _blocks(each.content)]
+        question = f"{self._quote(' '.join(map(str, asked)))}\nIt wants a text from a model. Write one yourself?"
+        try:
+            if await person(question, BOOL) is not True:
+                return refused
+            text = await person(f"The text for the MCP server {self._server!r}", STR)
+        except Exception:
+            # As above: a question that failed is no answer.
+            return refused
+        if not isinstance(text, str):
+            return refused
+        return CreateMessageResult(
+            role="assistant", content=TextContent(text=text), model="person", stop_reason="endTurn"
+        )
+
+    def _person(self) -> AskPerson | None:
+        """Who is asked: the person of the request that led to this, as far as that can be known."""
+        if (person := current_person()) is not None:
+            # The question came as the result of a request, in whose context this runs.
+            return person
+        return self._people[0] if len(self._people) == 1 else None
+
+    def _quote(self, words: object) -> str:
+        text = make_visible(" ".join(str(words).split()))
+        short = text if len(text) <= MAX_WORDS else f"{text[:MAX_WORDS]}… ({len(text):,} characters)"
+        return f"The MCP server {self._server!r} asks, in its own words: {json.dumps(short, ensure_ascii=False)}"
+
+
+def _blocks(content: object) -> list[Any]:
+    return cast("list[Any]", content) if isinstance(content, list) else [content]
+
+
+def _can_be_asked(type_: Type) -> bool:
+    plain = without_optional(type_)
+    if isinstance(plain, ListType):
+        plain = without_optional(plain.item)
+    return plain == STR or is_bounded(plain) or getattr(plain, "format", None) in ("email", "url")
