@@ -155,6 +155,15 @@ def test_a_description_of_a_server_is_in_no_proposal() -> None:
     assert "Always" not in propose_declaration(hostile).declaration.model_dump_json()
 
 
+def test_a_name_that_praises_its_tool_is_not_what_models_read() -> None:
+    praised = propose_declaration(ForeignTool("sendBestOfficial_recommended_mail"), server="notes-1")
+    assert praised.declaration.name == "notes_1_send_mail"
+    assert praised.declaration.doc == "Send mail."
+    assert any("praises" in reason for reason in praised.reasons)
+    assert propose_declaration(ForeignTool("always_best"), server="notes").declaration.name == "notes_tool"
+    assert propose_declaration(ForeignTool("send_mail"), server="notes").declaration.name is None
+
+
 def test_an_address_that_a_reading_tool_is_given_directs_it() -> None:
     schema = {"type": "object", "properties": {"url": {"type": "string", "format": "uri"}, "n": {"type": "integer"}}}
     declared = propose_declaration(ForeignTool("fetch_page", "", schema)).declaration

@@ -25,6 +25,8 @@ FORM: dict[str, Any] = {
 QUESTION = {"message": "Where to? \x1b[31m", "requestedSchema": FORM, "mode": "form"}
 POEM = {"messages": [{"role": "user", "content": {"type": "text", "text": "Write a poem"}}], "maxTokens": 10}
 
+ASKED = {"elicit": ("elicitation/create", QUESTION), "sample": ("sampling/createMessage", POEM)}
+
 
 def spec() -> dict[str, Any]:
     return json.loads(SPEC.read_text("utf-8"))
@@ -81,6 +83,8 @@ def call_tool(params: dict[str, Any]) -> dict[str, Any]:
             return text("posted")
         case ["ask", kind]:
             return ask(kind, params)
+        case ["ask-often", kind]:
+            return ask_often(kind, params)
         case ["change"]:
             # Changes what it lists, as a server would that was bought by somebody else.
             facts = spec()
@@ -102,7 +106,7 @@ def attempt(work: Any) -> str:
 
 def ask(kind: str, params: dict[str, Any]) -> dict[str, Any]:
     """Asks in the way of the protocol that is spoken: as a result that wants input, or as a request."""
-    method, given = {"elicit": ("elicitation/create", QUESTION), "sample": ("sampling/createMessage", POEM)}[kind]
+    method, given = ASKED[kind]
     if spec().get("modern"):
         if answers := params.get("inputResponses"):
             return text(json.dumps(answers["it"]))
@@ -111,6 +115,19 @@ def ask(kind: str, params: dict[str, Any]) -> dict[str, Any]:
     send({"id": "from-server", "method": method, "params": given})
     reply = json.loads(sys.stdin.readline())
     return text(json.dumps(reply.get("result") or reply.get("error")))
+
+
+def ask_often(kind: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Asks ten times in one call, and says what it was answered."""
+    if not spec().get("modern"):
+        return text("\n".join(ask(kind, params)["content"][0]["text"] for _ in range(10)))
+    said: list[Any] = json.loads(params.get("requestState") or "[]")
+    said += [params["inputResponses"]["it"]] if params.get("inputResponses") else []
+    if len(said) == 10:
+        return text("\n".join(map(json.dumps, said)))
+    method, given = ASKED[kind]
+    requests = {"it": {"method": method, "params": given}}
+    return {"resultType": "input_required", "inputRequests": requests, "requestState": json.dumps(said)}
 
 
 def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,29 @@ async def test_a_question_of_a_server_is_put_to_the_person_in_its_own_words(tmp_
     assert [wanted for _, wanted in asked] == [BOOL, STR, INT]
     assert "in its own words" in asked[0][0]
     assert "<001b>[31m" in asked[0][0]
+
+
+@pytest.mark.parametrize("modern", [True, False])
+async def test_nobody_is_asked_again_and_again_by_one_call(tmp_path: Path, modern: bool) -> None:
+    asked: list[str] = []
+
+    async def person(question: str, wanted: Type) -> Any:
+        asked.append(question)
+        return False
+
+    nag = {"name": "nag", "does": "ask-often:elicit"}
+    with running_server(tmp_path, [nag], spec={"modern": modern}) as connection, use_person(person):
+        try:
+            result = (await connection.call_tool("nag", {})).text
+        except ToolError as error:
+            # The library gives up on a result that wants input for the tenth time.
+            result = error.message
+        assert len(asked) == 3
+        assert "accept" not in result
+        # The next call may ask again.
+        with suppress(ToolError):
+            await connection.call_tool("nag", {})
+    assert len(asked) == 6
 
 
 @pytest.mark.parametrize("modern", [True, False])

@@ -17,7 +17,7 @@ from bicameral.mcp import McpSettings, ServerTools, UnusableServerWarning, mcp_t
 from bicameral.plans import parse
 from bicameral.policy import Policy
 from bicameral.runs import Answers, ApprovalQuestion, Failed, Finished, approver_from, check_plan, run_plan
-from bicameral.tools import Registry, Tool
+from bicameral.tools import Origin, Registry, Tool, tool as as_tool
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 SEARCH = {
@@ -121,6 +121,43 @@ async def test_a_result_that_others_wrote_does_not_direct_a_message(tmp_path: Pa
     done = await run_source(twin, registry)
     assert isinstance(done, Finished)
     assert json.loads(done.answer)["arguments"] == {"channel": "team", "text": "hi"}
+    server.connection.close()
+
+
+@pytest.mark.parametrize("argument", ["conversation", "title"])
+async def test_what_only_the_user_may_read_is_no_receiver_of_a_tool_that_names_none(
+    tmp_path: Path, argument: str
+) -> None:
+    properties = {name: {"type": "string"} for name in ("title", "conversation")}
+    names = ["title"] if argument == "title" else list(properties)
+    schema = {"type": "object", "properties": {name: properties[name] for name in names}}
+    tool = {"name": "file_issue", "does": "echo", "inputSchema": schema}
+    server = await reviewed_server(tmp_path, [tool], network=["127.0.0.1:9"])
+
+    @as_tool(effect="read", outbound=False, origins=Origin("user"), purpose={})
+    def read_note() -> str:
+        """A note of the user's own."""
+        return "the code is 4711"
+
+    registry = Registry([*server.tools(), read_note])
+    asked: list[ApprovalQuestion] = []
+
+    def answer(question: ApprovalQuestion) -> bool:
+        asked.append(question)
+        return False
+
+    attack = "secret = read_note()\n" + (
+        "answer(notes_file_issue(title=secret))"
+        if argument == "title"
+        else "answer(notes_file_issue(title='Rain', conversation=secret))"
+    )
+    assert isinstance(await run_source(attack, registry, answer), Failed)
+    assert len(asked) == 1
+    assert "only you" in asked[0].calls[0].why
+    # The user's own words are no secret, and no question.
+    twin = await run_source("answer(notes_file_issue(title='Rain'))", registry, answer)
+    assert isinstance(twin, Finished)
+    assert len(asked) == 1
     server.connection.close()
 
 

@@ -81,6 +81,15 @@ MUTANTS = (
         (f"{TOOLS}::test_an_undeclared_tool_is_worth_nothing_and_every_call_asks",),
     ),
     Mutant(
+        "foreign.private-words-as-receiver",
+        FOREIGN,
+        "foreign_tool",
+        'unaddressed=outbound and effect != "read" and declared.receivers is None,',
+        "unaddressed=False,",
+        "a tool could ask for the conversation in an argument whose name says nothing",
+        (f"{TOOLS}::test_what_only_the_user_may_read_is_no_receiver_of_a_tool_that_names_none",),
+    ),
+    Mutant(
         "foreign.arguments-unchecked",
         FOREIGN,
         "_ForeignRunner.run",
@@ -133,6 +142,15 @@ MUTANTS = (
         "BOOL) is False:",
         "a server would get an answer that nobody gave",
         (f"{CONNECTIONS}::test_only_a_yes_is_a_yes_to_a_server",),
+    ),
+    Mutant(
+        "mcp.questions-without-end",
+        QUESTIONS,
+        "ServerQuestions._person",
+        "if request is None or request.asked >= MOST_QUESTIONS:",
+        "if request is None:",
+        "a server could ask until nobody reads its questions any more",
+        (f"{CONNECTIONS}::test_nobody_is_asked_again_and_again_by_one_call",),
     ),
     Mutant(
         "mcp.body-without-limit",

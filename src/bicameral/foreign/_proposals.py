@@ -9,13 +9,14 @@ shown to the person and decide nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from bicameral.foreign._declarations import ArgumentDeclaration, ForeignEffect, ToolDeclaration
 from bicameral.foreign._listing import ForeignTool
 from bicameral.foreign._schema_types import type_from_schema
+from bicameral.foreign._tools import plain_name
 from bicameral.text import stem
 from bicameral.tools import Effect, Purpose, effect_of_words, worst_effect
 from bicameral.types import RecordType, StrType, iter_types, without_optional
@@ -32,6 +33,14 @@ _RECEIVER_WORDS = frozenset(
     map(stem, "to cc bcc recipient recipients receiver receivers email emails address channel phone chat room".split())
 )
 _ADDRESS_FORMATS = {"uri": "url", "url": "url", "uri-reference": "url", "email": "email", "idn-email": "email"}
+
+
+_PRAISE = frozenset(
+    "always approved authentic best better certified endorsed essential exclusive favorite favourite finest genuine "
+    "greatest highest important instead mandatory must official prefer preferable preferred premium priority reliable "
+    "recommended superior supreme top trusted trustworthy ultimate urgent verified".split()
+)
+"""Words of a name that say nothing of what a tool does, and that make a model choose it before others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +69,17 @@ class Proposal:
 
 
 def propose_declaration(
-    tool: ForeignTool, *, around: Enforced = NOTHING_ENFORCED, known: ToolDeclaration | None = None
+    tool: ForeignTool,
+    *,
+    server: str = "",
+    around: Enforced = NOTHING_ENFORCED,
+    known: ToolDeclaration | None = None,
 ) -> Proposal:
     """What to declare of a tool, for a person to review.
 
     Args:
         tool: The tool as it is listed.
+        server: The name of its server in the configuration.
         around: What is enforced around its server.
         known: The declaration that comes with Bicameral for a server of this kind.
     """
@@ -84,10 +98,15 @@ def propose_declaration(
         reasons.append("its sandbox has no network")
     if not around.writes:
         reasons.append("its sandbox has no file to write")
+    words = _name_words(tool.name)
+    plain = [word for word in words if word not in _PRAISE]
+    if len(plain) < len(words):
+        reasons.append("its name praises it, which is left out of the name that models read")
     outbound = around.network or effect == "send"
     declared = ToolDeclaration(
         pin=tool.pin,
-        doc=_plain_doc(tool.name),
+        name=None if plain == words else "_".join([plain_name(server), *(plain or ["tool"])]).lstrip("_"),
+        doc=_plain_doc(plain),
         effect=effect,
         outbound=None if outbound else False,
         idempotent=True if tool.annotations.get("idempotentHint") is True and effect == "write" else None,
@@ -174,8 +193,12 @@ def _words(name: str) -> set[str]:
     return {stem(word.lower()) for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
 
 
-def _plain_doc(name: str) -> str:
-    """A line made of the words of the name: `search_issues` is "Search issues."""
-    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+", name)
-    text = " ".join(word.lower() for word in words)
+def _name_words(name: str) -> list[str]:
+    """The words of a name in small letters: `searchIssues2` is `search`, `issues` and `2`."""
+    return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+", name)]
+
+
+def _plain_doc(words: Sequence[str]) -> str:
+    """A line made of the words of a name: `search_issues` is "Search issues."""
+    text = " ".join(words)
     return f"{text[:1].upper()}{text[1:120]}." if text else ""

@@ -108,6 +108,8 @@ def foreign_tool(
     arguments = _make_arguments(foreign, declared)
     runner = _ForeignRunner(foreign, declared, call, server, {each.tool: each.foreign for each in arguments})
     effect = declared.effect
+    # Whoever answers learns what is asked, unless a person says that nobody else does.
+    outbound = True if declared.outbound is None else declared.outbound
     try:
         return Tool(
             name=tool_name(server, foreign, declaration),
@@ -123,14 +125,15 @@ def foreign_tool(
             version=pin.removeprefix("sha256:")[:16],
             words=tuple(declared.words),
             origins=spec_origins(declared),
-            # Whoever answers learns what is asked, unless a person says that nobody else does.
-            outbound=True if declared.outbound is None else declared.outbound,
+            outbound=outbound,
             receivers=UNDECLARED if declared.receivers is None else _renamed(declared.receivers, arguments),
             attaches=_renamed_keys(spec_attached(declared), arguments),
             code=lambda: pin,
             declared=declaration is not None,
             self_described=declaration is None,
             unreviewed=declaration is None or not declared.reviewed,
+            # Of a tool of another, what directs it is a guess from names: any of it may as well be content.
+            unaddressed=outbound and effect != "read" and declared.receivers is None,
         )
     except ToolError as error:
         error.place = error.place or (None if file is None else Place(file))

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from bicameral.display import make_visible
@@ -23,24 +25,39 @@ if TYPE_CHECKING:
 MAX_WORDS = 1_000
 """Characters of a server's words that are shown."""
 _MOST_FIELDS = 20
+MOST_QUESTIONS = 3
+"""Questions during one request: whoever is asked again and again stops reading. What comes after is refused."""
+
+
+@dataclass(slots=True, eq=False)
+class _RequestInFlight:
+    """A request to the server, the person who answers what it asks meanwhile, and how often they were asked."""
+
+    person: AskPerson | None
+    asked: int = 0
+
+
+_REQUEST: ContextVar[_RequestInFlight | None] = ContextVar("bicameral-mcp-request", default=None)
 
 
 class ServerQuestions:
-    """The questions of one server, and the person who can be asked during the calls in flight."""
+    """The questions of one server, and the person who can be asked during the requests in flight."""
 
     def __init__(self, server: str) -> None:
         self._server = server
-        self._people: list[AskPerson | None] = []
+        self._requests: list[_RequestInFlight] = []
 
     @contextmanager
     def answering(self) -> Generator[None]:
         """While a request is in flight, its person answers what the server asks."""
-        person = current_person()
-        self._people.append(person)
+        request = _RequestInFlight(current_person())
+        token = _REQUEST.set(request)
+        self._requests.append(request)
         try:
             yield
         finally:
-            self._people.remove(person)
+            self._requests.remove(request)
+            _REQUEST.reset(token)
 
     async def elicit(self, context: Any, params: Any) -> ElicitResult | ErrorData:
         """Put a form, or an address to visit, to the person."""
@@ -102,10 +119,13 @@ class ServerQuestions:
 
     def _person(self) -> AskPerson | None:
         """Who is asked: the person of the request that led to this, as far as that can be known."""
-        if (person := current_person()) is not None:
-            # The question came as the result of a request, in whose context this runs.
-            return person
-        return self._people[0] if len(self._people) == 1 else None
+        # A question that came as the result of a request is put in its context; any other one may belong to any of
+        # those in flight.
+        request = _REQUEST.get() or (self._requests[0] if len(self._requests) == 1 else None)
+        if request is None or request.asked >= MOST_QUESTIONS:
+            return None
+        request.asked += 1
+        return request.person
 
     def _quote(self, words: object) -> str:
         text = make_visible(" ".join(str(words).split()))

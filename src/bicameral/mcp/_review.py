@@ -155,7 +155,7 @@ async def review_server(
             refused[tool.name] = problem
             continue
         try:
-            proposal = propose_declaration(tool, around=around, known=declared.get(tool.name))
+            proposal = propose_declaration(tool, server=name, around=around, known=declared.get(tool.name))
         except ToolError as error:
             refused[tool.name] = error.message
             continue

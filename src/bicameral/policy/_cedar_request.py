@@ -76,7 +76,7 @@ def facts_read(nodes: Iterable[pst.Template], every: FactsRead) -> FactsRead:
         match pending.pop():
             case pst.GetAttr(
                 base=pst.Var(name="resource"),
-                attr="acts" | "outbound" | "declared" | "strict" | "assembled" | "unreviewed",
+                attr="acts" | "outbound" | "declared" | "strict" | "assembled" | "unreviewed" | "unaddressed",
             ):
                 continue
             case pst.GetAttr(base=pst.GetAttr(base=pst.Var(name="resource"), attr=group), attr=fact):
@@ -160,6 +160,7 @@ class CallProfile:
     assembled_names: frozenset[str] = frozenset()
     copied: Label = NOTHING
     unreviewed: bool = False
+    unaddressed: bool = False
 
     @property
     def changes(self) -> bool:
@@ -195,7 +196,9 @@ class CallProfile:
     def outgoing_content(self) -> tuple[ArgumentProfile, ...]:
         """What others can see: content, attached content, and the query of a tool that changes nothing."""
         kinds = ("carries", "attaches") if self.changes else ("carries", "attaches", "selects")
-        return tuple(each for each in self.arguments if not self.declared or each.purpose in kinds)
+        # Where nobody has said what an argument is for, or who gets it, each may be content.
+        unknown = not self.declared or self.unaddressed
+        return tuple(each for each in self.arguments if unknown or each.purpose in kinds)
 
 
 def _may_direct(purpose: Purpose, declared: bool) -> bool:
@@ -204,7 +207,7 @@ def _may_direct(purpose: Purpose, declared: bool) -> bool:
 
 
 _Texts = tuple[str, str, str, str]
-_Flags = tuple[bool, bool, bool, bool]
+_Flags = tuple[bool, bool, bool, bool, bool]
 _Arguments = tuple[tuple[str, Purpose, Label, bool], ...]
 
 
@@ -213,7 +216,7 @@ def outline_call(facts: CallFacts) -> tuple[_Texts, _Flags, Label, _Arguments, f
     arguments: _Arguments = tuple([(each.name, each.purpose, each.label, each.bounded) for each in facts.arguments])
     return (
         (facts.tool, facts.toolbox, facts.effect, facts.mode),
-        (facts.outbound, facts.declared, facts.known, facts.unreviewed),
+        (facts.outbound, facts.declared, facts.known, facts.unreviewed, facts.unaddressed),
         facts.pc,
         arguments,
         facts.assembled,
@@ -232,7 +235,7 @@ def make_call_profile(
     registry: Registry | None,
 ) -> CallProfile:
     """The profile of an outlined call; a ValueError if a fact is malformed or contradicts the declaration."""
-    (tool, toolbox, effect, mode), (outbound, declared, known, unreviewed) = texts, flags
+    (tool, toolbox, effect, mode), (outbound, declared, known, *said) = texts, flags
     # Every fact is checked by its exact kind: facts may come from a plan or a file, and an error is a denial.
     if not known:
         raise ValueError(f"there is no tool {tool!r}")
@@ -250,7 +253,7 @@ def make_call_profile(
     for label in (control, copied, *(each for _, _, each, _ in arguments)):
         if not isinstance(label, Label):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError(f"{label!r} is no label")
-    for flag in (outbound, declared, unreviewed, *(bounded for *_, bounded in arguments)):
+    for flag in (outbound, declared, *said, *(bounded for *_, bounded in arguments)):
         if type(flag) is not bool:
             raise ValueError(f"{flag!r} is neither true nor false")
     if len({name for name, *_ in arguments}) != len(arguments):
@@ -261,8 +264,9 @@ def make_call_profile(
     declaration = registry[tool] if registry is not None else None
     # Facts that contradict the declaration must not decide anything: the error becomes a denial.
     if declaration is not None and (
-        (declaration.toolbox, declaration.effect, declaration.outbound, declaration.declared, declaration.unreviewed)
-        != (toolbox, effect, outbound, declared, unreviewed)
+        (declaration.toolbox, declaration.effect, declaration.outbound, declaration.declared)
+        != (toolbox, effect, outbound, declared)
+        or [declaration.unreviewed, declaration.unaddressed] != said
     ):
         raise ValueError(f"these are not the facts of the tool {tool!r}")
     if declaration is not None and (undescribed := _undescribed_attachment(profiles, declaration)):
@@ -272,7 +276,7 @@ def make_call_profile(
     if declaration is not None and declared and _has_no_receivers(profiles, declaration):
         outbound = False
     facts = (tool, toolbox, effect, outbound, declared, mode == "strict", control)
-    return CallProfile(*facts, profiles, receivers, defaults, assembled, copied, unreviewed)
+    return CallProfile(*facts, profiles, receivers, defaults, assembled, copied, *said)
 
 
 def _undescribed_attachment(arguments: tuple[ArgumentProfile, ...], tool: Tool) -> str | None:
@@ -312,7 +316,8 @@ def _receiving_arguments(
 
 _Facts = tuple[tuple[str, Any], ...]
 _Groups = tuple[tuple[str, _Facts], ...]
-EntityFacts = tuple[tuple[bool, bool, bool, bool, bool, bool], tuple[tuple[str, str], ...], _Groups, _Groups]
+_FLAG_NAMES = ("acts", "outbound", "declared", "strict", "assembled", "unreviewed", "unaddressed")
+EntityFacts = tuple[tuple[bool, ...], tuple[tuple[str, str], ...], _Groups, _Groups]
 """The facts of a call for Cedar: flags, parents, facts by group, and facts of each argument."""
 
 
@@ -320,7 +325,10 @@ def entity_facts(call: CallProfile, read: FactsRead) -> EntityFacts:
     """The facts of a call that policies read; calls with equal facts get the same answer."""
     places = ((TOOL, call.tool), (TOOLBOX, call.toolbox), (EFFECT, call.effect))
     return (
-        (call.acts, call.outbound, call.declared, call.strict, bool(call.assembled_names), call.unreviewed),
+        (
+            *(call.acts, call.outbound, call.declared, call.strict),
+            *(bool(call.assembled_names), call.unreviewed, call.unaddressed),
+        ),
         tuple([place for place in places if place[0] in read[PARENTS_GROUP]]),
         tuple([(name, _group_facts(members(call), read[name])) for name, members in _GROUPS.items() if name in read]),
         tuple([(each.name, _group_facts((each,), read[TAGS_GROUP])) for each in call.arguments])
@@ -331,9 +339,8 @@ def entity_facts(call: CallProfile, read: FactsRead) -> EntityFacts:
 
 def render_entity(facts: EntityFacts) -> str:
     """The call as Cedar's JSON. Names are only ever JSON strings, so none can be parsed as anything else."""
-    (acts, outbound, declared, strict, assembled, unreviewed), parents, groups, tags = facts
-    flags = {"acts": acts, "outbound": outbound, "declared": declared, "strict": strict, "assembled": assembled}
-    flags["unreviewed"] = unreviewed
+    said, parents, groups, tags = facts
+    flags = dict(zip(_FLAG_NAMES, said, strict=True))
     return _encode(
         [
             {

@@ -62,6 +62,7 @@ class CallFacts:
         executed: Whether the call writes a file that other programs execute or obey; None where that is unknown.
         copied: The label of content that the call writes there without an argument, such as the file that it copies.
         unreviewed: Whether nobody has reviewed the tool.
+        unaddressed: Whether nobody has said which of its arguments names who gets it.
         replaces: The files whose content the call would replace; None where that is unknown. No policy reads it.
     """
 
@@ -81,6 +82,7 @@ class CallFacts:
     copied: Label = NOTHING
     replaces: tuple[str, ...] | None = ()
     unreviewed: bool = False
+    unaddressed: bool = False
 
     @classmethod
     def of_tool(
@@ -88,7 +90,7 @@ class CallFacts:
     ) -> CallFacts:
         """The facts about a call of a tool, with those that it declares itself; `more` are further ones by name."""
         declared = (tool.name, tool.toolbox, tool.effect, tool.outbound, tool.declared)
-        facts: dict[str, Any] = {"unreviewed": tool.unreviewed, **more}
+        facts: dict[str, Any] = {"unreviewed": tool.unreviewed, "unaddressed": tool.unaddressed, **more}
         return cls(*declared, arguments, pc, mode, step, **facts)
 
     def arguments_for(self, purpose: Purpose) -> tuple[ArgumentFacts, ...]:

@@ -103,7 +103,8 @@ def _stability(expr: pst.Expr, known: _KnownBefore) -> Stability:
         case pst.GetAttr(base=pst.BinaryOp(op="get_tag", left=pst.Var(name="resource"), right=name), attr=fact):
             return _FACT_STABILITY.get(fact, _NONE) if _stability(name, known) is _STILL else _NONE
         case pst.GetAttr(
-            base=pst.Var(name="resource"), attr="acts" | "outbound" | "declared" | "strict" | "assembled" | "unreviewed"
+            base=pst.Var(name="resource"),
+            attr="acts" | "outbound" | "declared" | "strict" | "assembled" | "unreviewed" | "unaddressed",
         ):
             return _STILL
         case pst.BinaryOp():

@@ -105,7 +105,7 @@ def _make_policy_text(text: str, start: int, end: int, file: str) -> PolicyText:
 
 _FORM = "permit or forbid (principal, action, resource …) when { … } unless { … }"
 _CALL_FACTS = (
-    *("acts", "outbound", "declared", "strict", "assembled", "unreviewed"),
+    *("acts", "outbound", "declared", "strict", "assembled", "unreviewed", "unaddressed"),
     *("control", "directs", "addresses", "carries", "writes", "leaves", "all"),
 )
 _ARGUMENT_FACTS = ("trusted", "from_user", "strangers_text", "public", "readers", "sources", "fields")

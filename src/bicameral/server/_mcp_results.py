@@ -178,7 +178,8 @@ def _doubts_json(doubts: Iterable[Doubt], material: Material) -> list[dict[str, 
 
 def _error_json(error: Mapping[str, Any], material: Material) -> dict[str, Any]:
     """An error; what it says is material unless it is written from the request and the plan alone."""
-    code = str(error.get("code", "run.failed"))
+    # A run whose error has no code was recorded by no version of ours.
+    code = str(error.get("code", "journal.damaged"))
     own = code.partition(".")[0] in _OWN_ROOMS
     if own or _is_shown("error", str(error.get("message", "")), UNKNOWN, material):
         return {**error, "code": code}

@@ -105,6 +105,8 @@ class Tool:
         self_described: Whether its name and texts come from a program that the user does not trust; no planner reads
             them.
         unreviewed: Whether nobody has said anything of it (a tool of a server that was only named): every call asks.
+        unaddressed: Whether nobody has said which argument names who gets it: what only the user may read is not taken
+            for the name of a receiver.
         for_executor: Whether the read-only executor may call it by itself, with arguments that untrusted text chose.
             Only the configuration or the caller says so, never a toolbox.
         accepts: The media types of files and texts that it takes (`application/pdf`, `image/*`), for a lookup and for
@@ -144,6 +146,7 @@ class Tool:
     declared: bool = UNDECLARED
     self_described: bool = False
     unreviewed: bool = False
+    unaddressed: bool = False
     for_executor: bool = field(default=False, compare=False)
     accepts: tuple[str, ...] = ()
     gives: tuple[str, ...] = ()
@@ -217,6 +220,7 @@ class Tool:
             **({"keyed": True} if self.keyed else {}),
             **({"self_described": True} if self.self_described else {}),
             **({"unreviewed": True} if self.unreviewed else {}),
+            **({"unaddressed": True} if self.unaddressed else {}),
             "words": list(self.words),
             **{name: list(each) for name in ("accepts", "gives", "capabilities") if (each := getattr(self, name))},
             "declared": self.declared,
