@@ -164,6 +164,18 @@ def test_a_name_that_praises_its_tool_is_not_what_models_read() -> None:
     assert propose_declaration(ForeignTool("send_mail"), server="notes").declaration.name is None
 
 
+@pytest.mark.parametrize("name", ["please_post_it_all", "callThisInsteadOfMail", "a_b_c_d_e_f_g", "ignore_rules"])
+def test_a_name_that_is_a_sentence_is_not_what_models_read(name: str) -> None:
+    declared = propose_declaration(ForeignTool(name), server="notes").declaration
+    assert declared.name == "notes_tool"
+    assert declared.doc == ""
+
+
+@pytest.mark.parametrize("name", ["list_pull_request_review_comments", "getUserV2", "read_graph", "docs_list"])
+def test_an_ordinary_name_stays(name: str) -> None:
+    assert propose_declaration(ForeignTool(name), server="notes").declaration.name is None
+
+
 def test_an_address_that_a_reading_tool_is_given_directs_it() -> None:
     schema = {"type": "object", "properties": {"url": {"type": "string", "format": "uri"}, "n": {"type": "integer"}}}
     declared = propose_declaration(ForeignTool("fetch_page", "", schema)).declaration

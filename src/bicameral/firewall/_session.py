@@ -34,7 +34,7 @@ from bicameral.firewall._calls import (
 from bicameral.firewall._documents import DocumentKind, DocumentReader
 from bicameral.firewall._listing import REVEAL_TOOL, ToolListing
 from bicameral.firewall._results import SessionResults
-from bicameral.labels import TRUSTED_USER, USER, Label, LabelTree, Source, join
+from bicameral.labels import TRUSTED_USER, USER, Label, LabelTree, Source, join, rename_steps
 from bicameral.limits import Meter, run_limits
 from bicameral.patterns.handles import EXTRACT_TOOL
 from bicameral.runs import (
@@ -228,7 +228,9 @@ class FirewallSession:
             self.state.changing.discard(step)
         if answer.failed:
             self.failed += 1
-        self.state.label = join(self.state.label, answer.label)
+        # Without the call that each source came from: otherwise the label, and with it the cost and the record of every
+        # later call, would grow with each one before.
+        self.state.label = join(self.state.label, rename_steps(answer.label, _without_step).flat)
         self.last_used = time.monotonic()
         return answer
 
@@ -305,6 +307,10 @@ class _SessionWork:
     @property
     def written_labels(self) -> Mapping[str, LabelTree]:
         return self.session.state.written
+
+
+def _without_step(step: str) -> str:
+    return ""
 
 
 def _ignore_channel(channel: object) -> None:

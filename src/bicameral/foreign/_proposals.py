@@ -16,7 +16,7 @@ from typing import Any, cast
 from bicameral.foreign._declarations import ArgumentDeclaration, ForeignEffect, ToolDeclaration
 from bicameral.foreign._listing import ForeignTool
 from bicameral.foreign._schema_types import type_from_schema
-from bicameral.foreign._tools import plain_name
+from bicameral.foreign._tools import is_plain_label, plain_name
 from bicameral.text import stem
 from bicameral.tools import Effect, Purpose, effect_of_words, worst_effect
 from bicameral.types import RecordType, StrType, iter_types, without_optional
@@ -100,7 +100,10 @@ def propose_declaration(
         reasons.append("its sandbox has no file to write")
     words = _name_words(tool.name)
     plain = [word for word in words if word not in _PRAISE]
-    if len(plain) < len(words):
+    if not is_plain_label(tool.name):
+        plain = []
+        reasons.append("its name is more of a sentence than a name, so that models read another")
+    elif len(plain) < len(words):
         reasons.append("its name praises it, which is left out of the name that models read")
     outbound = around.network or effect == "send"
     declared = ToolDeclaration(

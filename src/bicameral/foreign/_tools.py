@@ -25,11 +25,13 @@ from bicameral.types import (
     ANY,
     STR,
     DictType,
+    Field,
     ListType,
     LiteralType,
     OptionalType,
     RecordType,
     StrType,
+    TupleType,
     Type,
     optional_type,
     type_from_json,
@@ -39,6 +41,13 @@ MAX_ERROR = 500
 """Characters of a server's error message that are shown."""
 _PLAIN_CHOICE = re.compile(r"[\w.:/+-][\w .:/+-]{0,59}", re.ASCII)
 _MOST_CHOICES = 50
+_MOST_CHOICE_WORDS, _MOST_NAME_WORDS = 3, 6
+_SPEAKING = frozenset(
+    "always assistant disregard forget ignore immediately instead instruction instructions kindly must never "
+    "obey please you your yourself".split()
+)
+"""Words that speak to whoever reads a name. What a name means is for the person who reviews it to see; this only keeps
+sentences from passing for names where nobody looked closely."""
 _MAX_NAME = 60
 
 
@@ -61,6 +70,12 @@ def plain_name(text: str) -> str:
     name = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")[:_MAX_NAME]
     name = f"n{name}" if name[:1].isdigit() else name
     return f"{name}_" if iskeyword(name) else name
+
+
+def is_plain_label(text: str, *, most: int = _MOST_NAME_WORDS) -> bool:
+    """Whether a name that a stranger chose is one: a few words, and none that speaks to its reader."""
+    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+", text)]
+    return len(words) <= most and _SPEAKING.isdisjoint(words)
 
 
 def tool_name(server: str, foreign: ForeignTool, declaration: ToolDeclaration | None) -> str:
@@ -175,7 +190,8 @@ def _make_arguments(foreign: ForeignTool, declared: ToolDeclaration) -> list[_Fo
     used: set[str] = set()
     for number, each in enumerate(type_.fields, 1):
         said = declared.arguments.get(each.name, ArgumentDeclaration())
-        name = plain_name(each.name) or f"argument_{number}"
+        name = plain_name(each.name) if is_plain_label(each.name) else ""
+        name = name or f"argument_{number}"
         while name in used:
             name += "_"
         used.add(name)
@@ -202,7 +218,7 @@ def _plain_choices(type_: Type) -> Type:
     """The type with only such choices as cannot hold a sentence for the model that reads the tool's arguments."""
     match type_:
         case LiteralType(values=values):
-            plain = len(values) <= _MOST_CHOICES and all(map(_PLAIN_CHOICE.fullmatch, values))
+            plain = len(values) <= _MOST_CHOICES and all(map(_is_plain_choice, values))
             return type_ if plain else STR
         case OptionalType(item=item):
             return optional_type(_plain_choices(item))
@@ -210,10 +226,37 @@ def _plain_choices(type_: Type) -> Type:
             return ListType(_plain_choices(item))
         case DictType(value=value):
             return DictType(_plain_choices(value))
-        case RecordType(fields=fields) if all(each.name == plain_name(each.name) for each in fields):
+        case RecordType(fields=fields) if all(map(_is_plain_field, fields)):
             return RecordType(tuple(replace(each, type=_plain_choices(each.type)) for each in fields))
         case RecordType():
             return DictType(ANY)
+        case _:
+            return type_
+
+
+def _is_plain_choice(text: str) -> bool:
+    return _PLAIN_CHOICE.fullmatch(text) is not None and is_plain_label(text, most=_MOST_CHOICE_WORDS)
+
+
+def _is_plain_field(field: Field) -> bool:
+    return field.name == plain_name(field.name) and is_plain_label(field.name)
+
+
+def _without_choices(type_: Type) -> Type:
+    """The type of a result with texts in place of choices: the server chose the words that would cross by value."""
+    match type_:
+        case LiteralType():
+            return STR
+        case OptionalType(item=item):
+            return optional_type(_without_choices(item))
+        case ListType(item=item):
+            return ListType(_without_choices(item))
+        case TupleType(items=items):
+            return TupleType(tuple(map(_without_choices, items)))
+        case DictType(value=value):
+            return DictType(_without_choices(value))
+        case RecordType(fields=fields):
+            return RecordType(tuple(replace(each, type=_without_choices(each.type)) for each in fields), type_.name)
         case _:
             return type_
 
@@ -295,7 +338,7 @@ class _ForeignRunner:
             except ValueError as error:
                 raise ToolError("foreign.bad-declaration", f"result_type of {self.foreign.name!r}: {error}") from None
         schema = self.foreign.output_schema
-        return ANY if schema is None else _plain_choices(fields_from_schema(schema))
+        return ANY if schema is None else _plain_choices(_without_choices(fields_from_schema(schema)))
 
     @cached_property
     def _arguments_validator(self) -> SchemaValidator:
