@@ -11,8 +11,8 @@ async def test_the_label_of_a_session_does_not_grow_with_its_calls(tmp_path: Pat
     session = make_stand(tmp_path).firewall.new_session()
     sizes: list[int] = []
     for _ in range(12):
-        for name, arguments in (("notes_diary", {}), ("mail_list", {})):
-            call = await session.start_call(name, arguments, can_ask=False)
+        for name in ("notes_diary", "mail_list"):
+            call = await session.start_call(name, {}, can_ask=False)
             assert call.task is not None
             assert not (await call.task).failed
         sizes.append(len(session.label.sources))

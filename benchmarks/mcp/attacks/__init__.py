@@ -1,0 +1,1 @@
+"""The attacks, one module per type."""
