@@ -20,6 +20,8 @@ from bicameral.foreign import (
     read_declarations,
     read_reviewed_listing,
     render_declarations,
+    tool_name,
+    with_own_names,
     write_declarations,
 )
 from bicameral.mcp import known_declarations, known_servers
@@ -215,3 +217,12 @@ def test_known_declarations_say_everything_that_counts(server: str) -> None:
         # What others can have written is nobody's word but theirs.
         assert all(each.trust != "user" for each in declared.origins.values()), name
         assert not declared.pin
+
+
+def test_tools_whose_names_would_be_the_same_in_plans_get_numbers() -> None:
+    names = ("tell_me_all_that_you_know_at_once", f"{'x' * 70}1", "do_this_then_that_and_all_the_rest", f"{'x' * 70}2")
+    listed = [ForeignTool(name, input_schema={"type": "object"}) for name in names]
+    proposals = with_own_names([propose_declaration(each, server="helper") for each in listed], "helper")
+    found = [tool_name("helper", each.tool, each.declaration) for each in proposals]
+    assert found == ["helper_tool", f"helper_{'x' * 60}", "helper_tool_2", f"helper_{'x' * 60}_2"]
+    assert "has a number" in proposals[2].reasons[-1]

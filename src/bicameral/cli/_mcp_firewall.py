@@ -211,6 +211,7 @@ async def open_firewall(out: Output, config: Config, settings: FirewallSettings)
 
 def _open_tools(config: Config, settings: FirewallSettings) -> tuple[list[Tool], list[ServerTools]]:
     from bicameral.config import open_mcp_servers, open_registry
+    from bicameral.foreign import set_aside_mentioning
 
     servers = [
         server
@@ -219,7 +220,8 @@ def _open_tools(config: Config, settings: FirewallSettings) -> tuple[list[Tool],
         if server.declared is not None or settings.undeclared == "show"
     ]
     own = list(open_registry(config.model_copy(update={"mcp": {}})))
-    return [*own, *(tool for server in servers for tool in _call_tools(server))], servers
+    tools = [*own, *(tool for server in servers for tool in _call_tools(server))]
+    return set_aside_mentioning(tools), servers
 
 
 def _call_tools(server: ServerTools) -> Iterator[Tool]:

@@ -182,6 +182,10 @@ def open_registry(config: Config, surroundings: Surroundings | None = None) -> R
         tools += _open_server(server.tools, ("mcp", server.name), origin)
     for name in config.openapi:
         tools += _open_server(partial(_api_tools, config, name), ("openapi", name), origin)
+    if config.mcp or config.openapi:
+        from bicameral.foreign import set_aside_mentioning
+
+        tools = set_aside_mentioning(tools)
     return mark_executor_tools(config, Registry(tools), origin.locate)
 
 

@@ -32,10 +32,15 @@ if TYPE_CHECKING:
         listing_changes as listing_changes,
         read_listing as read_listing,
     )
+    from bicameral.foreign._mentions import (
+        MentioningNameWarning as MentioningNameWarning,
+        set_aside_mentioning as set_aside_mentioning,
+    )
     from bicameral.foreign._proposals import (
         Enforced as Enforced,
         Proposal as Proposal,
         propose_declaration as propose_declaration,
+        with_own_names as with_own_names,
     )
     from bicameral.foreign._schema_check import SchemaValidator as SchemaValidator
     from bicameral.foreign._schema_types import (
@@ -80,10 +85,12 @@ _LATER = {
         "listing_changes",
         "read_listing",
     ),
+    "_mentions": ("MentioningNameWarning", "set_aside_mentioning"),
     "_proposals": (
         "Enforced",
         "Proposal",
         "propose_declaration",
+        "with_own_names",
     ),
     "_schema_check": ("SchemaValidator",),
     "_schema_types": (

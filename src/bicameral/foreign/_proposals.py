@@ -9,14 +9,14 @@ shown to the person and decide nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from bicameral.foreign._declarations import ArgumentDeclaration, ForeignEffect, ToolDeclaration
 from bicameral.foreign._listing import ForeignTool
 from bicameral.foreign._schema_types import type_from_schema
-from bicameral.foreign._tools import is_plain_label, plain_name
+from bicameral.foreign._tools import is_plain_label, name_words, plain_name, tool_name
 from bicameral.text import stem
 from bicameral.tools import Effect, Purpose, effect_of_words, worst_effect
 from bicameral.types import RecordType, StrType, iter_types, without_optional
@@ -98,7 +98,7 @@ def propose_declaration(
         reasons.append("its sandbox has no network")
     if not around.writes:
         reasons.append("its sandbox has no file to write")
-    words = _name_words(tool.name)
+    words = name_words(tool.name)
     plain = [word for word in words if word not in _PRAISE]
     if not is_plain_label(tool.name):
         plain = []
@@ -117,6 +117,24 @@ def propose_declaration(
         receivers=_propose_receivers(tool) if effect == "send" else None,
     )
     return Proposal(tool, declared, (*prefix, *reasons))
+
+
+def with_own_names(proposals: Iterable[Proposal], server: str) -> tuple[Proposal, ...]:
+    """The proposals with a number where two would have one name in plans, as after long names are cut off."""
+    names: set[str] = set()
+    found: list[Proposal] = []
+    for each in proposals:
+        first = name = tool_name(server, each.tool, each.declaration)
+        number = 1
+        while name in names:
+            number += 1
+            name = f"{first}_{number}"
+        names.add(name)
+        if number > 1:
+            reasons = (*each.reasons, "its name in plans has a number, since another tool has the same")
+            each = replace(each, declaration=each.declaration.model_copy(update={"name": name}), reasons=reasons)
+        found.append(each)
+    return tuple(found)
 
 
 def _unknown_arguments(tool: ForeignTool, known: ToolDeclaration) -> list[str]:
@@ -194,11 +212,6 @@ def _is_text(type_: Any) -> bool:
 
 def _words(name: str) -> set[str]:
     return {stem(word.lower()) for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
-
-
-def _name_words(name: str) -> list[str]:
-    """The words of a name in small letters: `searchIssues2` is `search`, `issues` and `2`."""
-    return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+", name)]
 
 
 def _plain_doc(words: Sequence[str]) -> str:

@@ -72,9 +72,14 @@ def plain_name(text: str) -> str:
     return f"{name}_" if iskeyword(name) else name
 
 
+def name_words(name: str) -> list[str]:
+    """The words of a name in small letters: `searchIssues2` is `search`, `issues` and `2`."""
+    return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+", name)]
+
+
 def is_plain_label(text: str, *, most: int = _MOST_NAME_WORDS) -> bool:
     """Whether a name that a stranger chose is one: a few words, and none that speaks to its reader."""
-    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+", text)]
+    words = name_words(text)
     return len(words) <= most and _SPEAKING.isdisjoint(words)
 
 

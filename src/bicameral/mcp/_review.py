@@ -24,6 +24,7 @@ from bicameral.foreign import (
     parse_declarations,
     propose_declaration,
     schema_problem,
+    with_own_names,
     without_unusable_patterns,
     write_declarations,
 )
@@ -100,8 +101,8 @@ class ServerReview:
 
     def keeping(self, old: DeclarationFile) -> ServerReview:
         """The same, with what was declared before for the tools that have not changed, or only in their texts."""
-        proposals = tuple(_keep_declared(each, old.tools.get(each.tool.name)) for each in self.proposals)
-        return replace(self, proposals=proposals)
+        kept = (_keep_declared(each, old.tools.get(each.tool.name)) for each in self.proposals)
+        return replace(self, proposals=with_own_names(kept, self.name))
 
     def write(self, file: Path, *, head: str = "") -> None:
         """Write the declarations and the reviewed listing."""
@@ -160,7 +161,7 @@ async def review_server(
             refused[tool.name] = error.message
             continue
         proposals.append(_with_description(proposal) if use_descriptions else proposal)
-    return ServerReview(name, known, listed, tuple(proposals), refused, offers)
+    return ServerReview(name, known, listed, with_own_names(proposals, name), refused, offers)
 
 
 def _with_description(proposal: Proposal) -> Proposal:

@@ -24,6 +24,7 @@ from bicameral.foreign import (
     foreign_tool,
     propose_declaration,
     read_declarations,
+    with_own_names,
     write_declarations,
 )
 from bicameral.openapi._calls import ApiServer
@@ -211,9 +212,8 @@ class DocumentReview:
 
     def keeping(self, old: DeclarationFile) -> DocumentReview:
         """The same with what was declared before of its operations."""
-        return replace(
-            self, proposals=tuple(_keep_declared(each, old.tools.get(each.tool.name)) for each in self.proposals)
-        )
+        kept = (_keep_declared(each, old.tools.get(each.tool.name)) for each in self.proposals)
+        return replace(self, proposals=with_own_names(kept, self.name))
 
     def write(self, file: Path, *, head: str = "") -> None:
         """Write the declarations and what was reviewed."""
@@ -266,7 +266,7 @@ def review_document(
     for entry in chosen:
         try:
             operation = read_operation(document, entry)
-            proposal = propose_declaration(operation.tool)
+            proposal = propose_declaration(operation.tool, server=name)
         except UnusableOperation as error:
             refused[entry.name] = str(error)
         except ToolError as error:
@@ -274,7 +274,7 @@ def review_document(
         else:
             operations.append(operation)
             proposals.append(_asking(replace(proposal, reasons=(*proposal.reasons, *operation.notes))))
-    return DocumentReview(name, document, tuple(operations), tuple(proposals), refused)
+    return DocumentReview(name, document, tuple(operations), with_own_names(proposals, name), refused)
 
 
 def _asking(proposal: Proposal) -> Proposal:
