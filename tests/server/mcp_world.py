@@ -30,6 +30,10 @@ MODES: tuple[Mode, ...] = ("legacy", "auto")
 """The handshake of protocols until 2025-11-25, and 2026-07-28."""
 HOLD = '''
 import asyncio
+import json
+from typing import TypedDict
+
+from bicameral.tools import Participants
 
 
 @tool(effect="read", origins=Origin("system"))
@@ -45,6 +49,18 @@ async def hold(name: str) -> int:
 def measure(text: str) -> int:
     """The length of what a stranger says."""
     return len(text)
+
+
+class Letter(TypedDict):
+    sender: str
+    to: list[str]
+    body: str
+
+
+@tool(effect="read", origins=Origin("third_party", Participants(("sender", "to"))))
+def letter(name: str) -> Letter:
+    """A letter, which names those who may read it."""
+    return json.loads(Path(f"{name}.json").read_text())
 '''
 
 
@@ -166,6 +182,13 @@ def facts(result: types.CallToolResult) -> dict[str, Any]:
     assert isinstance(text, types.TextContent)
     assert json.loads(text.text) == result.structured_content
     return result.structured_content
+
+
+def text_of(result: types.CallToolResult) -> str:
+    """The text of a result, which is its only content."""
+    (block,) = result.content
+    assert isinstance(block, types.TextContent)
+    return block.text
 
 
 def code(result: types.CallToolResult) -> str:

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import httpx
@@ -24,7 +25,7 @@ from bicameral.errors import ServerError
 from bicameral.runs import PendingCall
 from bicameral.server import McpOptions, TokenFile, new_token
 from bicameral.server._context import HttpError, ServerContext
-from bicameral.server._mcp_calls import ToolCall
+from bicameral.server._mcp_calls import HANDLERS, ToolCall, _progress_text  # pyright: ignore[reportPrivateUsage]
 from bicameral.server._mcp_questions import Filled, Form, FormReply
 from bicameral.server._mcp_serve import allowed_names
 from bicameral.server._mcp_server import build_server
@@ -33,6 +34,7 @@ from bicameral.server._mcp_tools import ApprovalAskArguments
 if TYPE_CHECKING:
     from bicameral.agent import Agent
     from bicameral.durable import Runs
+    from bicameral.runs import Event
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 HELLO = {
@@ -212,6 +214,41 @@ async def test_rates_and_waits_are_limited_without_http_too(mode: str) -> None:
         assert code(busy) == "server.too-many-watches"
         assert not (await client.call_tool("pattern_show", {"id": "R5"})).is_error
         assert code(await client.call_tool("pattern_show", {"id": "R5"})) == "server.too-many-requests"
+
+
+@pytest.mark.parametrize("right", [False, True])
+async def test_a_result_that_is_not_as_its_schema_says_is_an_error_with_a_code(
+    monkeypatch: pytest.MonkeyPatch, right: bool
+) -> None:
+    """What is told of it names none of its values: they were not yet between marks."""
+
+    async def patterns(call: ToolCall, given: object) -> dict[str, Any]:
+        return {"patterns": [] if right else "water the plants"}
+
+    monkeypatch.setitem(cast("dict[str, Any]", HANDLERS), "patterns_list", patterns)
+    context = context_of()
+    [token] = context.tokens.all_tokens()
+    async with Client(build_server(context, McpOptions(), token), mode="auto") as client:
+        result = await client.call_tool("patterns_list", {})
+    if right:
+        assert facts(result) == {"patterns": []}
+    else:
+        assert code(result) == "server.internal"
+        assert "plants" not in str(result)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("run-waits", "the user is asked"),
+        ("reason-planned", "the next round is planned"),
+        ("reason-round", "the next round is planned"),
+        ("anything-else", None),
+    ],
+)
+async def test_progress_says_what_happened(kind: str, said: str | None) -> None:
+    event = cast("Event", SimpleNamespace(kind=kind, step=""))
+    assert _progress_text(event) == said
 
 
 async def test_a_call_around_the_guard_is_nobodys() -> None:

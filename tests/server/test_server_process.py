@@ -77,7 +77,7 @@ def test_tokens_are_made_listed_and_removed(tmp_path: Path) -> None:
 def test_a_broken_file_of_tokens_lets_nobody_in(tmp_path: Path) -> None:
     file = tmp_path / "xdg_config_home" / "bicameral" / "tokens.json"
     file.parent.mkdir(parents=True)
-    for text in ("{", "[]", '{"version": 1, "tokens": [{"user": "ana", "hash": ""}]}', '{"version": 2, "tokens": []}'):
+    for text in ("{", "[]", '{"version": 1, "tokens": [{"user": "ana", "hash": ""}]}', '{"version": 3, "tokens": []}'):
         file.write_text(text)
         done = called_here(tmp_path, "serve", "--port", "0", "--no-worker", "--json")
         assert json.loads(done.stdout)["error"]["code"] == "server.bad-tokens"

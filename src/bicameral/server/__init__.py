@@ -24,7 +24,13 @@ from bicameral.server._serve import (
     open_socket as open_socket,
     serve as serve,
 )
-from bicameral.server._tokens import AccessToken as AccessToken, TokenFile as TokenFile, new_token as new_token
+from bicameral.server._tokens import (
+    ROLES as ROLES,
+    AccessToken as AccessToken,
+    Role as Role,
+    TokenFile as TokenFile,
+    new_token as new_token,
+)
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

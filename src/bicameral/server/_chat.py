@@ -23,7 +23,7 @@ from bicameral.errors import ServerError
 from bicameral.labels import user_input
 from bicameral.runs import Ending
 from bicameral.server._context import HttpError, SafeJsonResponse, ServerContext, response_for
-from bicameral.server._guard import Caller, CurrentContext, error_responses, token_ended_error
+from bicameral.server._guard import Caller, CurrentContext, Runner, error_responses, token_ended_error
 from bicameral.server._runs import (
     KEEPALIVE_SECONDS,
     SSE_SCHEMA,
@@ -305,7 +305,7 @@ async def complete(
     wanted: ChatWanted,
     request: Request,
     context: CurrentContext,
-    caller: Caller,
+    caller: Runner,
     idempotency_key: IdempotencyKey = None,
     retry_count: Annotated[str, Header(alias="x-stainless-retry-count", include_in_schema=False)] = "0",
 ) -> Any:

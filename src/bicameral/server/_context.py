@@ -243,6 +243,8 @@ def _metric_header(name: str, kind: str, help_text: str) -> list[str]:
 
 
 MAX_CONCURRENT_PLANS = 4
+MAX_OPEN_FORMS = 8
+"""Forms that wait for the same person at once."""
 
 
 class ServerContext:
@@ -261,6 +263,9 @@ class ServerContext:
         self.requests = ConcurrencyLimiter(settings.requests, 503, "server.busy", "the server has too much to do")
         self.watches = ConcurrencyLimiter(
             settings.watches, 429, "server.too-many-watches", "too many runs are being watched"
+        )
+        self.forms = ConcurrencyLimiter(
+            MAX_OPEN_FORMS, 429, "server.too-many-questions", "too many questions wait for an answer of this user"
         )
         self.plans = ConcurrencyLimiter(MAX_CONCURRENT_PLANS, 503, "server.busy", "too many plans are being written")
 

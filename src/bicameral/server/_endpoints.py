@@ -15,7 +15,15 @@ from bicameral.errors import BicameralError, BindError, DurableError, IntentErro
 from bicameral.labels import user_input
 from bicameral.runs import ending_of
 from bicameral.server._context import SafeJsonResponse, ServerContext
-from bicameral.server._guard import ApprovalId, Caller, CurrentContext, error_responses
+from bicameral.server._guard import (
+    ApprovalId,
+    Approver,
+    CurrentContext,
+    QuestionReader,
+    Runner,
+    Viewer,
+    error_responses,
+)
 from bicameral.server._schemas import (
     AnswerGiven,
     ApprovalList,
@@ -44,7 +52,7 @@ def public_doubt_json(doubt: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @plan_router.post("/v1/plans", response_model=PlanTold, responses=error_responses(502, body=True), operation_id="plan")
-async def plan(wanted: PlanWanted, context: CurrentContext, _: Caller) -> SafeJsonResponse:
+async def plan(wanted: PlanWanted, context: CurrentContext, _: Runner) -> SafeJsonResponse:
     """Write the plan for a request and check it. Nothing is run and nothing is kept.
 
     A request for which there is no plan is an answer too: `ok` is false and `error` says why.
@@ -66,7 +74,7 @@ async def plan(wanted: PlanWanted, context: CurrentContext, _: Caller) -> SafeJs
 
 
 @plan_router.post("/v1/checks", response_model=PlanTold, responses=error_responses(body=True), operation_id="check")
-async def check(wanted: CheckWanted, context: CurrentContext, _: Caller) -> SafeJsonResponse:
+async def check(wanted: CheckWanted, context: CurrentContext, _: Runner) -> SafeJsonResponse:
     """Check a plan: types, references, effects, cost at worst, and the verdict of policy on each call.
 
     A text that is no plan is an answer too: `ok` is false and `error` says why.
@@ -82,6 +90,12 @@ class CheckedText:
     plan: Plan
     bound: PlanBinding
     checked: Checked
+
+    def first_error(self) -> PlanError:
+        """The first error of a plan that does not pass the check."""
+        first = self.checked.report.errors[0]
+        hints = {"expected": first.expected, "nearest": first.nearest, "fix": first.fix}
+        return PlanError(first.code, first.message, place=first.place, **hints)
 
 
 async def check_plan_text(agent: Agent, text: str) -> CheckedText:
@@ -134,10 +148,7 @@ async def parse_checked_plan(agent: Agent, text: str) -> Plan:
     """
     found = await check_plan_text(agent, text)
     if not found.checked.ok:
-        first = found.checked.report.errors[0]
-        raise PlanError(
-            first.code, first.message, place=first.place, expected=first.expected, nearest=first.nearest, fix=first.fix
-        )
+        raise found.first_error()
     return found.plan
 
 
@@ -149,7 +160,7 @@ approval_router = APIRouter(tags=["approvals"])
 )
 async def list_approvals(
     context: CurrentContext,
-    caller: Caller,
+    caller: QuestionReader,
     open_only: Annotated[bool, Query(alias="open", description="Only those that can still be answered.")] = True,
 ) -> SafeJsonResponse:
     """What your runs wait for."""
@@ -160,7 +171,7 @@ async def list_approvals(
 @approval_router.get(
     "/v1/approvals/{approval}", response_model=ApprovalTold, responses=error_responses(404), operation_id="get_approval"
 )
-async def get_approval(approval: ApprovalId, context: CurrentContext, caller: Caller) -> SafeJsonResponse:
+async def get_approval(approval: ApprovalId, context: CurrentContext, caller: QuestionReader) -> SafeJsonResponse:
     """A question, with each call exactly as it would be made and what strangers had a hand in."""
     return SafeJsonResponse(approval_json(await get_own_approval(context, approval, caller.user)))
 
@@ -172,7 +183,7 @@ async def get_approval(approval: ApprovalId, context: CurrentContext, caller: Ca
     operation_id="answer_approval",
 )
 async def answer_approval(
-    approval: ApprovalId, given: AnswerGiven, context: CurrentContext, caller: Caller
+    approval: ApprovalId, given: AnswerGiven, context: CurrentContext, caller: Approver
 ) -> SafeJsonResponse:
     """Say which of the calls may be made. A yes holds for exactly these calls, once each, and the run goes on."""
     await get_own_approval(context, approval, caller.user)
@@ -188,7 +199,7 @@ async def answer_approval(
     operation_id="reply_approval",
 )
 async def reply_approval(
-    approval: ApprovalId, given: ReplyGiven, context: CurrentContext, caller: Caller
+    approval: ApprovalId, given: ReplyGiven, context: CurrentContext, caller: Approver
 ) -> SafeJsonResponse:
     """Reply to what a plan asks; the run goes on with the value."""
     await get_own_approval(context, approval, caller.user)
@@ -252,7 +263,7 @@ async def _is_database_ready(context: ServerContext) -> bool:
 @health_router.get(
     "/metrics", response_class=Response, responses={**error_responses(), 200: _METRICS_RESPONSE}, operation_id="metrics"
 )
-async def metrics(context: CurrentContext, _: Caller) -> PlainTextResponse:
+async def metrics(context: CurrentContext, _: Viewer) -> PlainTextResponse:
     """Counters for Prometheus: names of routes, states and statuses, and nothing that anybody wrote."""
     alive = [worker for worker in await context.runs.workers() if worker.alive]
     states = await context.runs.counts()

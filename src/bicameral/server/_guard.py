@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from bicameral.errors import ServerError
 from bicameral.server._context import HttpError, ServerContext, response_for
 from bicameral.server._schemas import ID_PATTERN, ErrorAnswer
-from bicameral.server._tokens import AccessToken
+from bicameral.server._tokens import AccessToken, Role
 
 PUBLIC_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
 """Paths that need no token: they say nothing about users."""
@@ -76,7 +76,7 @@ class AdmissionGuard:
         if context.stopping.is_set():
             raise HttpError(503, ServerError("server.stopping", "the server is being stopped"), retry_after=5)
         # Before the rate limit: buckets are kept only for users with a token.
-        token = response.token = context.tokens.find_holder(_bearer_token(scope))
+        token = response.token = context.tokens.find_holder(_bearer_token(scope), restricted=True)
         if token is None:
             error = ServerError(
                 "server.unauthenticated",
@@ -229,6 +229,7 @@ _scheme = HTTPBearer(
 _STATUS_DESCRIPTIONS = {
     400: "The body is no JSON.",
     401: "There is no token, or it does not hold.",
+    403: "The token does not have the role for it.",
     404: "There is no such thing, or it belongs to somebody else.",
     408: "The body took too long to arrive.",
     409: "It does not fit what is there: it was answered or ended already, or the plan does not pass the check.",
@@ -245,7 +246,7 @@ _ERROR_HEADERS = {
     401: {"WWW-Authenticate": {"description": "How to ask.", "schema": {"type": "string"}}},
     429: _RETRY_HEADER,
 }
-_COMMON_STATUSES = (401, 422, 429, 500, 503)
+_COMMON_STATUSES = (401, 403, 422, 429, 500, 503)
 _BODY_STATUSES = (400, 408, 413, 415)
 
 
@@ -268,7 +269,33 @@ def _server_context(request: Request) -> ServerContext:
     return request.app.state.context
 
 
+def require_role(token: AccessToken, *roles: Role) -> None:
+    """Raise `server.not-permitted` unless the token has one of these roles."""
+    if not token.may(*roles):
+        error = ServerError(
+            "server.not-permitted",
+            "this token does not have the role for that",
+            expected=f"the role {' or '.join(map(repr, roles))}",
+            fix=f"`bicameral serve token add USER --role {roles[0]}` makes a token with it.",
+        )
+        raise HttpError(403, error)
+
+
+def _caller_with(*roles: Role) -> Callable[[AccessToken], AccessToken]:
+    def caller_with_role(token: Annotated[AccessToken, Depends(_caller_token)]) -> AccessToken:
+        require_role(token, *roles)
+        return token
+
+    return caller_with_role
+
+
 Caller = Annotated[AccessToken, Depends(_caller_token)]
+"""Whoever holds a token; only for what says nothing of a user."""
+Viewer = Annotated[AccessToken, Depends(_caller_with("see"))]
+Runner = Annotated[AccessToken, Depends(_caller_with("run"))]
+Approver = Annotated[AccessToken, Depends(_caller_with("approve"))]
+QuestionReader = Annotated[AccessToken, Depends(_caller_with("see", "approve"))]
+"""Whoever sees runs, or answers what they ask: nobody can answer what they may not read."""
 CurrentContext = Annotated[ServerContext, Depends(_server_context)]
 RunId = Annotated[str, Path(pattern=ID_PATTERN, description="The id of the run.")]
 ApprovalId = Annotated[str, Path(pattern=ID_PATTERN, description="The id of the approval.")]

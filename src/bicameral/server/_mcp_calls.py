@@ -19,12 +19,14 @@ from bicameral.durable import Approval, RunView, Submission
 from bicameral.errors import BicameralError, BindError, CatalogError, IntentError, PlanError, ServerError, nearest_name
 from bicameral.labels import user_input
 from bicameral.server._context import HttpError, ServerContext
-from bicameral.server._endpoints import check_plan_text, get_own_approval, parse_checked_plan
+from bicameral.server._endpoints import check_plan_text, get_own_approval
 from bicameral.server._mcp_questions import (
     CallState,
     CannotAsk,
     Declined,
     Filled,
+    Form,
+    FormReply,
     Person,
     Undecided,
     approved_calls,
@@ -38,6 +40,7 @@ from bicameral.server._mcp_results import (
     approval_result,
     no_plan_result,
     plan_result,
+    refused_plan_error,
     run_result,
     run_row,
 )
@@ -72,6 +75,8 @@ T = TypeVar("T")
 
 CANCEL_SECONDS = 5.0
 """How long to wait for the end of a run that is stopped."""
+_ASKED_ELSEWHERE = ("server.cannot-ask", "server.too-many-questions")
+"""Errors after which a run waits on for somebody who answers it elsewhere, or later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +111,11 @@ class ToolCall:
         """Refuse to go on after the token has ended: a person may take an hour to answer."""
         if not self.context.tokens.is_valid(self.caller):
             raise HttpError(401, ServerError("server.token-ended", "the token has expired or was removed"))
+
+    async def _ask(self, form: Form) -> FormReply:
+        # A form may stay open for an hour: without a bound, one client could fill the memory with them.
+        with self.context.forms.slot(self.user):
+            return await self.person.ask(form)
 
     async def plan(self, given: PlanArguments) -> dict[str, Any]:
         request = await self._own_words(given.request, "plan this request")
@@ -235,7 +245,7 @@ class ToolCall:
                 fix="Use a client with elicitation, run it with `bicameral run`, or start the server with "
                 "`--requests trusted` if nothing but the user's own words can reach it.",
             )
-        match await self.person.ask(endorsement_form(shown, what, details)):
+        match await self._ask(endorsement_form(shown, what, details)):
             case Filled(values={"yes": True}):
                 return shown.text
             case Filled() | Declined():
@@ -263,29 +273,33 @@ class ToolCall:
 
         agent = self.context.agent
         with self.context.plans.slot():
-            plan = await parse_checked_plan(agent, text)
+            found = await check_plan_text(agent, text)
+        if not found.checked.ok:
+            raise refused_plan_error(found, agent.registry)
         # Printed from what will run, and not from what was sent: a comment could say anything.
-        await self._own_words(print_plan(plan, agent.registry), "run this plan")
-        return plan
+        await self._own_words(print_plan(found.plan, agent.registry), "run this plan")
+        return found.plan
 
     async def _follow_and_ask(self, run: str, wait: float) -> RunView:
         """Wait for a run, and put to the person what it asks, until it ends or nobody answers."""
         while True:
             view = await self._follow(run, wait)
-            if view.state != "waiting" or not self.person.can_be_asked:
+            if view.state != "waiting" or not self.person.can_be_asked or not self.caller.may("approve"):
                 return view
             for waits in view.waits_for:
                 try:
                     answered = await self._put_to_person(await get_own_approval(self.context, waits, self.user))
-                except CannotAsk:
-                    return view
+                except HttpError as error:
+                    if error.error.code in _ASKED_ELSEWHERE:
+                        return view
+                    raise
                 if answered.is_open:
                     return view
 
     async def _put_to_person(self, approval: Approval) -> Approval:
         """Put a question to the person and store what they decide; it stays open if they decide nothing."""
         form = calls_form(approval) if approval.kind == "calls" else reply_form(approval)
-        reply = await self.person.ask(form)
+        reply = await self._ask(form)
         self.check_token()
         runs, user = self.context.runs, self.user
         match reply, approval.kind:
@@ -351,8 +365,10 @@ def _progress_text(event: Event) -> str | None:
             return f"step {event.step} began"
         case "step-finished":
             return f"step {event.step} is done"
-        case "run-waits" | "reason-planned" | "reason-round":
-            return "the next round is planned" if event.kind != "run-waits" else "the user is asked"
+        case "run-waits":
+            return "the user is asked"
+        case "reason-planned" | "reason-round":
+            return "the next round is planned"
         case _:
             return None
 

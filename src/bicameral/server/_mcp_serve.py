@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
 PATH = "/mcp"
 MAX_SESSIONS = 1_000
-"""Sessions of clients with a handshake that are open at once; later protocols have none."""
-IDLE_SECONDS = 1800.0
+"""Sessions of clients with a handshake that are open at once, of all users together; later protocols have none."""
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _QUEUED_LINES = 64
 
@@ -330,6 +329,7 @@ class McpEndpoint:
         from mcp.server.transport_security import TransportSecuritySettings
 
         from bicameral.server._mcp_server import build_server
+        from bicameral.server._mcp_sessions import IDLE_SECONDS, UserSessions
 
         self._context = context
         with_ports = [form for host in hosts for form in (host, f"{host}:*")]
@@ -343,6 +343,7 @@ class McpEndpoint:
             session_idle_timeout=IDLE_SECONDS,
             max_sessions=MAX_SESSIONS,
         )
+        self._sessions = UserSessions(self._manager.handle_request)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -365,4 +366,4 @@ class McpEndpoint:
             if scope["method"] == "GET":
                 # A stream of notifications stays open; the guard's slot is free again once it has begun.
                 slots.enter_context(self._context.watches.slot(token.user))
-            await self._manager.handle_request(scope, receive, send)
+            await self._sessions.answer(token.user, scope, receive, send)

@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from bicameral.errors import Place, ServerError
 from bicameral.server._context import HttpError, ServerContext, json_bytes
+from bicameral.server._guard import require_role
 from bicameral.server._mcp_calls import HANDLERS, McpOptions, Report, ToolCall
 from bicameral.server._mcp_questions import (
     ASK_SECONDS,
@@ -33,7 +34,7 @@ from bicameral.server._mcp_questions import (
     ReturningPerson,
     SessionPerson,
 )
-from bicameral.server._mcp_results import Answers, error_facts, error_parts
+from bicameral.server._mcp_results import Answers, error_parts
 from bicameral.server._mcp_tools import INSTRUCTIONS, TOOLS, McpTool
 from bicameral.server._tokens import AccessToken
 
@@ -120,13 +121,15 @@ class McpProtocol:
                     # Over HTTP the guard has done both.
                     self._context.rate.count_request(caller.user)
                     admitted.enter_context(self._context.requests.slot())
+                require_role(caller, *tool.roles)
                 facts = await HANDLERS[tool.name](call, _read_arguments(tool, params.arguments))
+            # Inside: a result that is not as its schema says is an error like any other, without its values.
+            return _result(tool, facts)
         except QuestionPending as pending:
             sealed = self._states.issue(caller.user, call.state, pending.form)
             return types.InputRequiredResult(input_requests={REPLY_KEY: pending.form.request()}, request_state=sealed)
         except Exception as error:
             return _error_result(error, self._options.answers)
-        return _result(tool, facts)
 
     def _tool_call(
         self, request: RequestContext, params: types.CallToolRequestParams, caller: AccessToken, state: CallState
@@ -215,7 +218,7 @@ def _result(tool: McpTool, facts: dict[str, Any]) -> types.CallToolResult:
 
 def _error_result(error: Exception, shown: Answers) -> types.CallToolResult:
     """An error as the result of the tool, with its code: a model can correct itself, and a program finds the facts."""
-    facts, text = error_parts(error_facts(error), shown)
+    facts, text = error_parts(error, shown)
     # No structured content: it would have to be that of a result, and some clients hold errors against the schema too.
     return types.CallToolResult(
         content=[types.TextContent(text=text)],

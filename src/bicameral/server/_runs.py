@@ -17,7 +17,7 @@ from bicameral.errors import BindError, CatalogError, DurableError, PlanError, S
 from bicameral.labels import user_input
 from bicameral.server._context import HttpError, SafeJsonResponse, ServerContext, json_bytes
 from bicameral.server._endpoints import parse_checked_plan, public_doubt_json
-from bicameral.server._guard import Caller, CurrentContext, RunId, error_responses, token_ended_error
+from bicameral.server._guard import CurrentContext, RunId, Runner, Viewer, error_responses, token_ended_error
 from bicameral.server._schemas import (
     MODEL_NAME,
     CapsGiven,
@@ -59,7 +59,7 @@ _LOCATION = {"Location": {"description": "Where the run is.", "schema": {"type":
     operation_id="submit",
 )
 async def submit(
-    wanted: SubmitRequest | SubmitPlan, context: CurrentContext, caller: Caller, idempotency_key: IdempotencyKey = None
+    wanted: SubmitRequest | SubmitPlan, context: CurrentContext, caller: Runner, idempotency_key: IdempotencyKey = None
 ) -> SafeJsonResponse:
     """Submit a request or a plan. It is kept before this answers, and whatever dies, it is run.
 
@@ -72,7 +72,7 @@ async def submit(
 @run_router.get("/v1/runs", response_model=RunList, responses=error_responses(404), operation_id="list_runs")
 async def list_runs(
     context: CurrentContext,
-    caller: Caller,
+    caller: Viewer,
     state: Annotated[RunState | None, Query(description="Only runs in this state.")] = None,
     limit: Annotated[int, Query(ge=1, le=200, description="How many.")] = 50,
     before: Annotated[RunIdText | None, Query(description="Only runs that are older than this one.")] = None,
@@ -87,7 +87,7 @@ async def get_run(
     run: RunId,
     request: Request,
     context: CurrentContext,
-    caller: Caller,
+    caller: Viewer,
     wait: Annotated[
         float, Query(ge=0, le=60, description="Seconds to wait for the run to end, or to need somebody.")
     ] = 0,
@@ -108,7 +108,7 @@ async def get_run(
     responses=error_responses(404, 409, body=True),
     operation_id="cancel_run",
 )
-async def cancel_run(run: RunId, context: CurrentContext, caller: Caller) -> SafeJsonResponse:
+async def cancel_run(run: RunId, context: CurrentContext, caller: Runner) -> SafeJsonResponse:
     """Stop a run: what is under way is brought to an end, and nothing else is begun."""
     await get_own_run(context, run, caller.user)
     await context.runs.cancel(run, user=caller.user)
@@ -118,7 +118,7 @@ async def cancel_run(run: RunId, context: CurrentContext, caller: Caller) -> Saf
 @run_router.get(
     "/v1/runs/{run}/journal", response_model=JournalTold, responses=error_responses(404), operation_id="get_journal"
 )
-async def get_journal(run: RunId, context: CurrentContext, caller: Caller) -> SafeJsonResponse:
+async def get_journal(run: RunId, context: CurrentContext, caller: Viewer) -> SafeJsonResponse:
     """Everything that happened in a run so far, in order, held against its seals."""
     await get_own_run(context, run, caller.user)
     found = await context.runs.journal(run, user=caller.user)
@@ -283,7 +283,7 @@ T = TypeVar("T")
 async def watch_run(
     run: RunId,
     context: CurrentContext,
-    caller: Caller,
+    caller: Viewer,
     after: Annotated[int, Query(ge=-1, le=2**31, description="Only events after this number.")] = -1,
     last_event_id: Annotated[
         int | None,

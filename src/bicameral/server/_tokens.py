@@ -12,17 +12,20 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from bicameral.cache import file_lock, write_private_file
 from bicameral.errors import Place, ServerError, nearest_name
 
+Role = Literal["see", "run", "approve"]
+"""What a token is for: `see` reads runs and questions, `run` plans, runs and cancels, `approve` answers questions."""
+ROLES: tuple[Role, ...] = get_args(Role)
 PREFIX = "bic_"
 _USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _MAX_BYTES = 4_000_000
@@ -33,23 +36,35 @@ clock, with the same size and inode. Until it is older than this, it is read eve
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """The user, the hash and the validity of a token; never the token itself."""
+    """The user, the hash, the validity and the roles of a token; never the token itself."""
 
     id: str
     user: Annotated[str, Field(pattern=f"^{_USER.pattern}$")]
     hash: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     created: float
     expires: float | None = None
+    roles: Annotated[tuple[Role, ...], Field(min_length=1)] = ROLES
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether the token may not do everything that its user may."""
+        return not set(ROLES) <= set(self.roles)
+
+    def may(self, *roles: Role) -> bool:
+        """Whether the token has one of these roles."""
+        return any(role in self.roles for role in roles)
 
     def to_json(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        facts = {name: value for name, value in asdict(self).items() if value is not None}
+        return facts if self.is_restricted else {name: fact for name, fact in facts.items() if name != "roles"}
 
 
 class _StoredTokens(BaseModel):
     """The content of a token file."""
 
     model_config = ConfigDict(strict=True)
-    version: Literal[1]
+    # 2 if a token has roles: a server that does not know them must not read it as one that may do everything.
+    version: Literal[1, 2]
     tokens: tuple[AccessToken, ...]
 
 
@@ -98,19 +113,29 @@ class TokenFile:
     def _is_unexpired(self, token: AccessToken) -> bool:
         return token.expires is None or token.expires > self._clock()
 
-    def find_holder(self, presented: str) -> AccessToken | None:
-        """The token with this text, if there is a valid one."""
+    def find_holder(self, presented: str, *, restricted: bool = False) -> AccessToken | None:
+        """The token with this text, if there is a valid one.
+
+        Args:
+            presented: The text.
+            restricted: Whether a token that has only some roles counts. Whoever asks for these checks the roles.
+        """
         digest = token_hash(presented)
         found: AccessToken | None = None
         for token in self.all_tokens():
             # No early exit: the time must not depend on which token matches.
             if hmac.compare_digest(token.hash, digest):
                 found = token
-        return found if found is not None and self._is_unexpired(found) else None
+        if found is None or not self._is_unexpired(found):
+            return None
+        # Unless it was asked for: a server that knows no roles would let it do everything.
+        return found if restricted or not found.is_restricted else None
 
-    def add(self, user: str, seconds: float | None = None) -> tuple[AccessToken, str]:
+    def add(
+        self, user: str, seconds: float | None = None, *, roles: Collection[Role] = ROLES
+    ) -> tuple[AccessToken, str]:
         """Add a token for a user, valid for so many seconds; returns it with its text, which is not stored."""
-        token, text = new_token(user, seconds, self._clock())
+        token, text = new_token(user, seconds, self._clock(), roles=roles)
         with self._locked():
             self._write((*self._stored_tokens(), token))
         return token, text
@@ -143,7 +168,8 @@ class TokenFile:
 
     def _write(self, tokens: tuple[AccessToken, ...]) -> None:
         assert self.file is not None
-        text = json.dumps({"version": 1, "tokens": [token.to_json() for token in tokens]}, indent=2) + "\n"
+        version = 2 if any(token.is_restricted for token in tokens) else 1
+        text = json.dumps({"version": version, "tokens": [token.to_json() for token in tokens]}, indent=2) + "\n"
         try:
             # Synchronised: otherwise a removed token could come back after a power failure.
             write_private_file(self.file, [text.encode()], sync=True)
@@ -151,7 +177,9 @@ class TokenFile:
             raise _token_file_error(self.file, f"cannot be written: {error.strerror or error}") from None
 
 
-def new_token(user: str, seconds: float | None = None, now: float | None = None) -> tuple[AccessToken, str]:
+def new_token(
+    user: str, seconds: float | None = None, now: float | None = None, *, roles: Collection[Role] = ROLES
+) -> tuple[AccessToken, str]:
     """A token that is in no file yet, and its text.
 
     Example:
@@ -166,7 +194,10 @@ def new_token(user: str, seconds: float | None = None, now: float | None = None)
             expected="up to 64 letters, digits and ._@-, beginning with a letter or digit",
         )
     text, now = PREFIX + secrets.token_urlsafe(32), time.time() if now is None else now
-    token = AccessToken(secrets.token_hex(4), user, token_hash(text), round(now, 3))
+    known: tuple[Role, ...] = tuple(role for role in ROLES if role in roles)
+    if not known or len(known) < len(set(roles)):
+        raise ServerError("server.bad-role", "a token has at least one role", expected=f"of {', '.join(ROLES)}")
+    token = AccessToken(secrets.token_hex(4), user, token_hash(text), round(now, 3), roles=known)
     return (token if seconds is None else replace(token, expires=round(now + seconds, 3))), text
 
 

@@ -16,7 +16,7 @@ from bicameral.cli._output import OK
 
 if TYPE_CHECKING:
     from bicameral.config import Config
-    from bicameral.server import TokenFile
+    from bicameral.server import Role, TokenFile
 
 
 @click.group(
@@ -88,10 +88,19 @@ def token() -> None:
 @token.command("add")
 @click.argument("user")
 @click.option("--days", type=click.FloatRange(min=0, min_open=True), help="How long it holds; without it, for good.")
+@click.option(
+    "--role",
+    "roles",
+    type=click.Choice(["see", "run", "approve"]),
+    multiple=True,
+    help="See runs, plan and run, or answer what they ask; may be repeated. Without it, all of them.",
+)
 @common_options
-def add(chosen: CommonOptions, user: str, days: float | None) -> dict[str, Any]:
+def add(chosen: CommonOptions, user: str, days: float | None, roles: tuple[Role, ...]) -> dict[str, Any]:
     """Make a token for USER and print it, once: only its hash is kept."""
-    made, text = _token_file(chosen).add(user, None if days is None else days * 86400)
+    from bicameral.server import ROLES
+
+    made, text = _token_file(chosen).add(user, None if days is None else days * 86400, roles=roles or ROLES)
     chosen.out.say(f"token {made.id} of {made.user}; it is shown only now")
     chosen.out.show(text)
     return {"token": text, **_token_facts(made)}
@@ -100,10 +109,11 @@ def add(chosen: CommonOptions, user: str, days: float | None) -> dict[str, Any]:
 @token.command("list")
 @common_options
 def list_(chosen: CommonOptions) -> dict[str, Any]:
-    """Every token: its id, whose it is, and until when it holds."""
+    """Every token: its id, whose it is, until when it holds, and what it is for."""
     found = [_token_facts(each) for each in _token_file(chosen).all_tokens()]
     for each in found:
-        chosen.out.show(f"{each['id']}  {each['user']}  made {each['created']}  until {each['expires'] or 'removed'}")
+        until, roles = each["expires"] or "removed", ", ".join(each["roles"])
+        chosen.out.show(f"{each['id']}  {each['user']}  made {each['created']}  until {until}  for {roles}")
     if not found:
         chosen.out.say("there are no tokens")
     return {"tokens": found}
@@ -129,4 +139,5 @@ def _token_facts(token: Any) -> dict[str, Any]:
     def when(seconds: float | None) -> str | None:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
-    return {"id": token.id, "user": token.user, "created": when(token.created), "expires": when(token.expires)}
+    facts = {"id": token.id, "user": token.user, "created": when(token.created), "expires": when(token.expires)}
+    return facts | {"roles": list(token.roles)}
