@@ -31,11 +31,11 @@ routing: $(READY) ## what benchmarks/routing compares with (LiteLLM; 16 packages
 
 # Exact versions; their own dependencies are those that the registries have on the day. SQLite's server needs an older
 # protocol library, so that it has an environment of its own.
-MCP_SERVERS := .cache/mcp-servers
+MCP_SERVERS := $(VENV)/mcp-servers
 MCP_NPM := @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-everything@2026.8.31 \
 	@modelcontextprotocol/server-memory@2026.8.31
 
-mcp-servers: $(READY) ## real MCP servers for benchmarks/mcp besides those in .venv, into .cache (124 MB; needs npm)
+mcp-servers: $(READY) ## the MCP servers of benchmarks/mcp that no lock file has, into .venv (124 MB; needs npm)
 	@command -v npm >/dev/null || { echo "mcp-servers needs npm"; exit 1; }
 	@mkdir -p $(MCP_SERVERS)/npm
 	npm install --no-save --no-package-lock --no-audit --no-fund --silent --prefix $(MCP_SERVERS)/npm $(MCP_NPM)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import pickle
+import time
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -12,7 +13,16 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 from bicameral.errors import MAX_DESCRIPTION, Place, ToolError, describe_error
-from bicameral.secrets import MIN_SECRET_LENGTH, Secret, isolate_secrets, mask, mask_json, mask_value, register_secret
+from bicameral.secrets import (
+    MIN_SECRET_LENGTH,
+    Secret,
+    isolate_secrets,
+    mask,
+    mask_json,
+    mask_value,
+    redact_secrets,
+    register_secret,
+)
 from bicameral.telemetry import safe_text
 
 PLANTED = 'pa"ss\\wörd & 100%/+\n7'
@@ -147,3 +157,16 @@ def test_the_secrets_of_a_stretch_of_work_end_with_it() -> None:
         register_secret("PLANTED", "correct-horse-battery")
         assert mask("correct-horse-battery") == "[secret PLANTED]"
     assert mask("correct-horse-battery") == "correct-horse-battery"
+
+
+@pytest.mark.parametrize("part", ["eyJ-", "eyJaaaaaaaaa.", "sk-", "Bearer ", "-----BEGIN ", "1 ", "ghp_", "xoxb-"])
+def test_redaction_takes_no_longer_for_texts_of_many_beginnings(part: str) -> None:
+    def seconds(size: int) -> float:
+        text = part * (size // len(part))
+        began = time.process_time()
+        redact_secrets(text, "[secret]")
+        return time.process_time() - began
+
+    # Eight times the text in at most thirty times the time: quadratic work would take 64 times as long.
+    few = min(seconds(50_000) for _ in range(3))
+    assert seconds(400_000) < 30 * max(few, 0.001)

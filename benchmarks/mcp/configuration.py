@@ -27,11 +27,18 @@ _reviewed: dict[str, _Reviewed] = {}
 
 @dataclass(slots=True)
 class Configuration:
-    """A `bicameral.toml` in a folder, to which servers are added."""
+    """A `bicameral.toml` to which servers are added, in a folder beside the one that they may write.
 
-    folder: Path
+    In a folder with a configuration a server could make no new files.
+    """
+
+    world: Path
     text: str = ""
     tables: dict[str, McpSettings] = field(default_factory=dict[str, McpSettings])
+
+    @property
+    def folder(self) -> Path:
+        return self.world.parent / "configuration"
 
     async def add(self, name: str, settings: McpSettings, declared: Mapping[str, Mapping[str, Any]]) -> None:
         """Start a server, read it, and take what is proposed, but for the tools that a person has declared."""
@@ -39,7 +46,7 @@ class Configuration:
         self.add_reviewed(name, settings, reviewed)
 
     async def review(self, name: str, settings: McpSettings, declared: Mapping[str, Mapping[str, Any]]) -> _Reviewed:
-        review = await review_server(name, settings, base=self.folder)
+        review = await review_server(name, settings, base=self.world)
         usable = usable_server(settings, review, self._names()).declared
         tools = dict(usable.tools)
         for tool, facts in declared.items():
@@ -61,13 +68,15 @@ class Configuration:
         return self.folder / "bicameral.toml"
 
     def write(self) -> Path:
+        self.folder.mkdir(exist_ok=True)
         self.file.write_text(self.text, "utf-8")
         return self.file
 
     def _names(self) -> set[str]:
         """The names of the tools of the servers that were added before."""
         known = {name: each for name, each in self.tables.items() if each.tools is not None}
-        return {tool.name for server in mcp_tools(known, base=self.folder) for tool in server.tools()}
+        servers = mcp_tools(known, base=self.world, beside=self.folder)
+        return {tool.name for server in servers for tool in server.tools()}
 
 
 async def write_config(folder: Path, servers: Sequence[Server]) -> Path:
@@ -114,8 +123,8 @@ async def _review(server: Server, settings: McpSettings, written: Configuration)
             server.name,
             {"phases": [server.spec["phases"][server.first]], "page": server.spec.get("page", 0)},
         )
-        added.write(written.folder)
+        added.write(written.world)
         _reviewed[key] = await written.review(server.name, settings, server.declared)
-        server.write(written.folder)
-        (written.folder / f"{server.name}.log").unlink(missing_ok=True)
+        server.write(written.world)
+        (written.world / f"{server.name}.log").unlink(missing_ok=True)
     return _reviewed[key]

@@ -31,8 +31,8 @@ from .scenario import shown_name
 from .specification import files
 
 ROOT = Path(__file__).resolve().parents[2]
-CACHE = ROOT / ".cache" / "mcp-servers"
-NPM = CACHE / "npm" / "node_modules" / "@modelcontextprotocol"
+INSTALLED = ROOT / ".venv" / "mcp-servers"
+NPM = INSTALLED / "npm" / "node_modules" / "@modelcontextprotocol"
 PAGE = "The harbour opens at seven."
 SECONDS = 60.0
 
@@ -144,7 +144,7 @@ SERVERS = (
     ),
     RealServer(
         "sqlite",
-        [str(CACHE / "sqlite" / "bin" / "mcp-server-sqlite"), "--db-path", "{folder}/data/shop.db"],
+        [str(INSTALLED / "sqlite" / "bin" / "mcp-server-sqlite"), "--db-path", "{folder}/data/shop.db"],
         Job("read_query", {"query": "SELECT name, price FROM goods WHERE price > 2"}, "lemons"),
         {"write": ["{folder}/data"]},
     ),

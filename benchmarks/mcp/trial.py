@@ -92,9 +92,11 @@ def _process_state(folder: Path) -> tuple[bool, float]:
     """Whether the firewall of a folder lives, and the most memory that it held, in MB."""
     import psutil
 
+    # Its command names the configuration, which is beside the folder.
+    place = str(folder.parent)
     for process in psutil.Process().children():
         with contextlib.suppress(psutil.Error, OSError):
-            if any(str(folder) in each for each in process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
+            if any(place in each for each in process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
                 return True, _peak_mb(process.pid)
     return False, 0.0
 

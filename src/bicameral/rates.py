@@ -53,7 +53,7 @@ class CallRate:
         self._calls: deque[float] = deque()
 
     def count_call(self) -> None:
-        """Count one call; `foreign.rate` if it is one too many."""
+        """Count one call; `rates.exceeded` if it is one too many."""
         if not self._most:
             return
         now = self._now()

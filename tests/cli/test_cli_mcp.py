@@ -61,6 +61,8 @@ def test_without_a_yes_the_review_is_shown_and_nothing_is_written(world: World) 
     assert "notes_search_notes  [read; tells nobody anything]" in result.stderr
     assert "why: the server says that it only reads; the words of its name mean" in result.stderr
     assert "which no model reads:\n    │ Search all notes.\n" in result.stderr
+    assert "In short: notes, 1 tool\n" in result.stderr
+    assert "  effects: 1 read\n" in result.stderr
     assert result.stdout == ""
     assert not (world.folder / "bicameral.toml").exists()
     assert not (world.folder / "mcp").exists()
@@ -105,7 +107,7 @@ def test_what_a_server_says_is_shown_whole_when_it_is_asked_for(world: World) ->
 
 def test_a_tool_with_a_schema_that_cannot_be_used_is_left_out_with_the_reason(world: World) -> None:
     remote = {"type": "object", "properties": {"a": {"$ref": "https://example.org/schema.json"}}}
-    strange = {"type": "object", "properties": {"a": {"pattern": "("}}}
+    strange = {"type": "object", "properties": {"a": {"minLength": "long"}}}
     bad = [SEARCH | {"name": "remote", "inputSchema": remote}, SEARCH | {"name": "strange", "inputSchema": strange}]
     added = json.loads(add(world, SEARCH, *bad, options=("-y", "--json")).stdout)
     assert [each["tool"] for each in added["tools"]] == ["search_notes"]
@@ -157,6 +159,22 @@ def test_declarations_that_are_there_already_are_not_replaced_unasked(world: Wor
     (world.folder / "mcp").mkdir()
     world.write("mcp/notes.toml", 'version = 1\n\n[tools.search_notes]\neffect = "read"\n')
     assert json.loads(add(world, SEARCH, options=("-y", "--json")).stdout)["error"]["code"] == "mcp.exists"
+    assert not (world.folder / "bicameral.toml").exists()
+
+
+@pytest.mark.parametrize("link", ["mcp", "mcp/notes.toml"])
+def test_declarations_are_not_written_through_a_link(world: World, link: str) -> None:
+    """Attack: a folder that somebody sent has a link in the place of the declarations."""
+    elsewhere = world.folder.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "mine.toml").write_text("mine")
+    (world.folder / link).parent.mkdir(exist_ok=True)
+    (world.folder / link).symlink_to(elsewhere if link == "mcp" else elsewhere / "mine.toml")
+    error = json.loads(add(world, SEARCH, options=("-y", "--replace", "--json")).stdout)["error"]
+    assert error["code"] == "foreign.unwritable"
+    assert "is a link" in error["message"]
+    assert [each.name for each in elsewhere.iterdir()] == ["mine.toml"]
+    assert (elsewhere / "mine.toml").read_text() == "mine"
     assert not (world.folder / "bicameral.toml").exists()
 
 

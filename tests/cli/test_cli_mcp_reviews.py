@@ -77,7 +77,14 @@ def test_new_and_gone_tools_are_said_and_a_review_takes_them_over(notes: World) 
     assert states(notes, 1) == {"search_notes": "gone", "list_notes": "as reviewed", "delete_notes": "new"}
     shown = notes.call("mcp", "review", "notes", "-y").stderr
     assert "notes_delete_notes  [irreversible; " in shown
-    assert list(declarations(notes).tools) == ["list_notes", "delete_notes"]
+    # One that is gone stays declared and is not used: it does not come back by itself.
+    assert {name: each.use for name, each in declarations(notes).tools.items()} == {
+        "list_notes": True,
+        "delete_notes": True,
+        "search_notes": False,
+    }
+    assert states(notes, 0)["search_notes"] == "not used"
+    assert notes.json("mcp", "show", "notes")["tools"][-1] == {"tool": "search_notes", "use": False}
     names = [each for each in open_registry(load_config()).names if each.startswith("notes_")]
     assert names == ["notes_list_notes", "notes_delete_notes"]
 
@@ -105,6 +112,72 @@ def test_a_tool_that_would_now_be_taken_for_worse_is_said_so(notes: World) -> No
     assert "it has changed, and proposed anew it would be 'irreversible' (the server says that it may destroy" in shown
     write_spec(notes.folder, [SEARCH | {"description": "Search all."}, LIST])
     assert "proposed anew" not in notes.call("mcp", "review", "notes").stderr
+
+
+def forbid_list_notes(notes: World) -> None:
+    file = notes.folder / "mcp" / "notes.toml"
+    file.write_text(file.read_text().replace("[tools.list_notes]", "[tools.list_notes]\nuse = false"))
+
+
+def test_a_forbidden_tool_stays_forbidden_when_it_is_unlisted_for_a_while(notes: World) -> None:
+    """Attack: the server takes a forbidden tool off its list, waits for a review, and lists it again."""
+    forbid_list_notes(notes)
+    write_spec(notes.folder, [SEARCH | {"description": "Other."}])
+    shown = notes.call("mcp", "review", "notes", "-y").stderr
+    assert "stay declared with `use = false`, since they are not there: list_notes" in shown
+    write_spec(notes.folder, [SEARCH | {"description": "Other again."}, LIST])
+    assert notes.json("mcp", "review", "notes", "-y")["written"] is True
+    assert declarations(notes).tools["list_notes"].use is False
+    assert [each for each in open_registry(load_config()).names if each.startswith("notes")] == ["notes_search_notes"]
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        {"inputSchema": {"type": "object", "properties": {"a": {"$ref": "https://example.org/schema.json"}}}},
+        {"inputSchema": {"type": "object", "properties": {"other": {"type": "string"}}}},
+    ],
+)
+def test_a_forbidden_tool_stays_forbidden_when_its_schema_changes(notes: World, between: dict[str, Any]) -> None:
+    """Attack: a forbidden tool has a schema that cannot be used, or other arguments, and then its old one."""
+    forbid_list_notes(notes)
+    for tool in (LIST | between, LIST):
+        write_spec(notes.folder, [SEARCH | {"description": str(tool)[:30]}, tool])
+        notes.json("mcp", "review", "notes", "-y")
+        assert declarations(notes).tools["list_notes"].use is False
+
+
+def test_a_tool_that_became_worse_asks_at_every_call_after_a_review_without_a_look(notes: World) -> None:
+    """Attack: a reviewed tool says that it destroys now, and `-y` keeps what was declared of the one before."""
+    write_spec(notes.folder, [SEARCH | {"annotations": {"destructiveHint": True}}, LIST | {"description": "Other."}])
+    shown = " ".join(notes.call("mcp", "review", "notes", "-y").stderr.split())
+    assert "every call asks while it says `reviewed = false`" in shown
+    assert "ask at every call: notes_search_notes" in shown
+    kept = declarations(notes).tools
+    assert (kept["search_notes"].effect, kept["search_notes"].reviewed) == ("read", False)
+    assert kept["list_notes"].reviewed is True
+    assert open_registry(load_config())["notes_search_notes"].unreviewed
+    # Once the person has decided, it stays so.
+    file = notes.folder / "mcp" / "notes.toml"
+    file.write_text(file.read_text().replace("reviewed = false\n", ""))
+    assert notes.json("mcp", "review", "notes", "-y")["written"] is False
+    assert declarations(notes).tools["search_notes"].reviewed is True
+
+
+def test_before_a_yes_everything_that_it_grants_is_said_once_more(notes: World) -> None:
+    """Attack: hundreds of tools that read push the one that destroys off the screen."""
+    many = [SEARCH | {"name": f"read_{number}"} for number in range(50)]
+    destroying = [{"name": f"delete_{number}", "inputSchema": TEXT} for number in range(45)]
+    write_spec(notes.folder, [SEARCH, *destroying, *many])
+    refused = notes.call("mcp", "review", "notes")
+    assert refused.exit_code == 4
+    summary = refused.stderr[refused.stderr.rindex("In short: notes, 96 tools") :]
+    assert "    writes  .\n    reaches no network\n  effects: 45 irreversible, 51 read\n" in summary
+    words = " ".join(summary.split())
+    assert "do more than read: notes_delete_0 [irreversible], notes_delete_1 [irreversible]" in words
+    assert "notes_delete_39 [irreversible] … and 5 more" in words
+    assert "notes_delete_40" not in words
+    assert len(summary.splitlines()) < 40
 
 
 def test_a_server_that_does_not_start_fails_the_check_and_the_others_are_checked(notes: World) -> None:

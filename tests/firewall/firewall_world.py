@@ -15,6 +15,7 @@ from mcp import Client
 
 from bicameral.boundary import ExtractionOutcome, Filled, NotFound
 from bicameral.firewall import Firewall, FirewallSession, FirewallSettings, create_server
+from bicameral.labels import NOTHING, Label
 from bicameral.policy import Policy
 from bicameral.runs import Event, Journal, open_journal_at
 from bicameral.tools import Origin, Registry, Tool, tool
@@ -175,8 +176,8 @@ def make_stand(
     stand = Stand(world, firewall, journal)
     make = firewall.new_session
 
-    def keep(owner: str = "local") -> FirewallSession:
-        stand.sessions.append(make(owner))
+    def keep(owner: str = "local", read: Label = NOTHING) -> FirewallSession:
+        stand.sessions.append(make(owner, read))
         return stand.sessions[-1]
 
     firewall.new_session = keep  # pyright: ignore[reportAttributeAccessIssue]

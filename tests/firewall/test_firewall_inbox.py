@@ -171,3 +171,18 @@ async def test_old_questions_of_sessions_are_deleted(tmp_path: Path) -> None:
         assert len(await runs.approvals(open_only=False)) == 1
         await runs.dispatch.run(delete_old_questions, -3600.0)
         assert await runs.approvals(open_only=False) == []
+
+
+async def test_a_no_in_the_inbox_holds_for_the_session_and_silence_does_not(tmp_path: Path) -> None:
+    settings = FirewallSettings(approvals="inbox", approval_seconds=0.4)
+    async with inboxed(tmp_path, settings) as (stand, runs), stand.client("auto") as client:
+        assert code_of(await (await tainted_call(client))) == "run.refused"
+        call = asyncio.create_task(client.call_tool("mail_send", FIRST))
+        await runs.answer((await open_question(runs)).id, "none")
+        assert code_of(await call) == "run.refused"
+        assert code_of(await client.call_tool("mail_send", FIRST)) == "run.refused"
+        assert sorted(each.state for each in await runs.approvals(open_only=False)) == ["denied", "expired"]
+        other = asyncio.create_task(client.call_tool("mail_send", {"to": ANA, "body": "second"}))
+        await runs.answer((await open_question(runs)).id, "all")
+        assert (await other).is_error is False
+    assert stand.world.sent == [(ANA, "second")]

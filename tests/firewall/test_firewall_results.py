@@ -364,3 +364,13 @@ async def test_the_oldest_results_are_forgotten_and_no_name_is_given_twice(tmp_p
     assert code_of(gone) == "tools.wrong-type"
     assert there.is_error is False
     assert last.startswith("$r9_")
+
+
+async def test_a_long_result_is_whole_where_it_is_put_into_a_text(tmp_path: Path, mode: str) -> None:
+    long = "a" * 30_000
+    stand = make_stand(tmp_path, world=World(mails=[{"sender": EVE, "body": long}]))
+    stand.world.hold.set()
+    async with stand.client(mode, yes()) as client:
+        mails = handle_of(await client.call_tool("mail_list", {}))
+        await client.call_tool("notes_write", {"name": "copy", "text": f"Copy: {mails}[0].body."})
+    assert stand.world.posted == [f"Copy: {long}."]

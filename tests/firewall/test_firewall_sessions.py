@@ -10,14 +10,14 @@ from typing import Any
 import mcp_types as types
 import pytest
 from click.testing import CliRunner
-from firewall_world import ANA, MODES, Person, World, code_of, handle_of, make_stand, no, text_of, yes
+from firewall_world import ANA, HOSTILE, MODES, Person, World, code_of, handle_of, make_stand, no, text_of, yes
 from mcp import MCPError
 
 from bicameral.cli import main
-from bicameral.errors import ConfigError, JournalError
+from bicameral.errors import ConfigError, JournalError, ToolError
 from bicameral.firewall import Firewall, FirewallSettings, ServerRules
 from bicameral.policy import Policy
-from bicameral.tools import Registry, Tool, tool
+from bicameral.tools import Origin, Registry, Tool, tool
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -303,3 +303,73 @@ async def test_the_person_is_told_which_client_asks(tmp_path: Path) -> None:
         await client.call_tool("mail_list", {})
     assert "\x1b" not in stand.events()[0].body["request"]
     assert "evil<001b>" in stand.events()[0].body["request"]
+
+
+async def test_calls_that_wait_for_the_session_to_begin_count_as_under_way(tmp_path: Path) -> None:
+    stand = make_stand(tmp_path, FirewallSettings(calls_at_once=3))
+    session = stand.firewall.new_session()
+    written = {"name": "a", "text": "b"}
+    begun = [session.start_call("notes_write", written, can_ask=False) for _ in range(20)]
+    found = await asyncio.gather(*begun, return_exceptions=True)
+    assert sum(isinstance(each, ToolError) and each.code == "firewall.busy" for each in found) == 17
+    stand.world.hold.set()
+    await session.aclose()
+    assert len(stand.world.posted) <= 3
+
+
+async def test_where_nothing_can_be_recorded_not_even_a_first_read_is_made(tmp_path: Path) -> None:
+    stand = make_stand(tmp_path)
+
+    def full(*_: Any, **__: Any) -> None:
+        raise JournalError("journal.unwritable", "the disk is full")
+
+    stand.journal.append_all = full  # pyright: ignore[reportAttributeAccessIssue]
+    async with stand.client("auto") as client:
+        for name, arguments in (("mail_read", {"folder": "inbox"}), ("web_search", {"query": "ducks"})):
+            result = await client.call_tool(name, arguments)
+            assert (code_of(result), "nothing can be recorded" in text_of(result)) == ("journal.unwritable", True)
+    assert stand.world.read == stand.world.posted == []
+
+
+async def test_refused_calls_are_recorded_up_to_a_number_and_counted_beyond(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bicameral.firewall._calls.MOST_REFUSED", 5)
+    monkeypatch.setattr("bicameral.firewall._session.MOST_REFUSED", 5)
+    stand = make_stand(tmp_path)
+    async with stand.client("auto") as client:
+        for _ in range(9):
+            assert code_of(await client.call_tool("nothing", {})) == "tools.unknown"
+    assert stand.kinds().count("note") == 5
+    assert stand.events()[-1].body["answer"]["refused"] == 9
+
+
+async def test_a_list_of_everything_has_the_label_of_what_was_stored_before(tmp_path: Path) -> None:
+    stored: dict[str, str] = {"shopping": "bread"}
+
+    @tool(effect="write", outbound=False, purpose={"name": "directs", "text": "carries"}, origins=Origin("system"))
+    def box_put(name: str, text: str) -> str:
+        """Put a text into the box."""
+        stored[name] = text
+        return "done"
+
+    @tool(effect="read", outbound=False, origins=Origin("user"))
+    def box_all() -> str:
+        """All texts in the box."""
+        return ", ".join(stored.values())
+
+    @tool(effect="read", outbound=False, origins=Origin("user"), purpose={"name": "selects"})
+    def box_get(name: str) -> str:
+        """One text in the box."""
+        return stored[name]
+
+    box = [replace(each, toolbox="mcp:box") for each in (box_put, box_all, box_get)]
+    stand = make_stand(tmp_path, tools=[*World().tools(), *box])
+    async with stand.client("auto") as client:
+        assert "bread" in text_of(await client.call_tool("box_all", {}))
+        mail = handle_of(await client.call_tool("mail_read", {"folder": "inbox"}))
+        assert (await client.call_tool("box_put", {"name": "mail", "text": mail})).is_error is False
+        for name, arguments in (("box_all", {}), ("box_get", {"name": "mail"})):
+            assert HOSTILE[:20] not in text_of(await client.call_tool(name, arguments))
+        # What is read by another name is what it was.
+        assert "bread" in text_of(await client.call_tool("box_get", {"name": "shopping"}))

@@ -19,7 +19,7 @@ from firewall_world import ANA, MODES, Person, Stand, code_of, handle_of, make_s
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from bicameral.errors import ServerError
+from bicameral.errors import JournalError, ServerError
 from bicameral.firewall import HttpTransport, serve_firewall
 from bicameral.runs import open_journal_at
 from bicameral.server import TokenFile
@@ -259,3 +259,90 @@ async def test_it_listens_for_other_machines_only_with_tokens(tmp_path: Path) ->
     with pytest.raises(ServerError) as error:
         await serve_firewall(stand.firewall, transport)
     assert error.value.code == "server.no-tokens"
+
+
+async def call_by_http(app: Any, text: str, name: str, person: Person | None = None, **arguments: Any) -> Any:
+    """The result of one call by a client that opens no connection."""
+    transport = httpx2.ASGITransport(app=app)
+    async with httpx2.AsyncClient(transport=transport, headers={"Authorization": f"Bearer {text}"}) as http:
+        channel = streamable_http_client("http://testserver/mcp", http_client=http)
+        async with Client(channel, mode="2026-07-28", elicitation_callback=person) as client:
+            return await client.call_tool(name, arguments)
+
+
+async def test_what_was_read_still_counts_after_the_session_has_ended_unused(tmp_path: Path) -> None:
+    from bicameral.firewall._http import FirewallApp, security_for  # pyright: ignore[reportPrivateUsage]
+
+    now = [0.0]
+    stand, tokens = make_stand(tmp_path), TokenFile(tmp_path / "tokens.json")
+    (ana, bob) = (tokens.add(name)[1] for name in ("ana", "bob"))
+    app = FirewallApp(stand.firewall, tokens, security_for(["testserver"]), idle_seconds=60, clock=lambda: now[0])
+    sent = {"to": ANA, "body": "x"}
+    async with app.running():
+        await call_by_http(app, ana, "mail_list")
+        now[0] = 61.0
+        await app.sweep()
+        assert stand.sessions[-1].is_closed
+        person = no()
+        assert code_of(await call_by_http(app, ana, "mail_send", person, **sent)) == "run.refused"
+        assert len(person.asked) == 1
+        # Somebody else has read nothing.
+        other = await call_by_http(app, bob, "mail_send", asked := no(), **sent)
+        assert (other.is_error, asked.asked) == (False, [])
+    assert stand.world.sent == [(ANA, "x")]
+
+
+async def test_a_session_that_cannot_be_recorded_is_replaced_by_one_that_knows_what_was_read(tmp_path: Path) -> None:
+    from bicameral.firewall._http import FirewallApp, security_for  # pyright: ignore[reportPrivateUsage]
+
+    stand, tokens = make_stand(tmp_path), TokenFile(tmp_path / "tokens.json")
+    text = tokens.add("ana")[1]
+    app = FirewallApp(stand.firewall, tokens, security_for(["testserver"]))
+    append = stand.journal.append_all
+
+    def full(*_: Any, **__: Any) -> None:
+        raise JournalError("journal.unwritable", "the disk is full")
+
+    async with app.running():
+        await call_by_http(app, text, "mail_list")
+        stand.journal.append_all = full  # pyright: ignore[reportAttributeAccessIssue]
+        failed = await call_by_http(app, text, "web_search", query="ducks")
+        assert code_of(failed) == "journal.unwritable"
+        assert stand.world.posted == []
+        stand.journal.append_all = append  # pyright: ignore[reportAttributeAccessIssue]
+        assert (await call_by_http(app, text, "notes_diary")).is_error is False
+        asked = no()
+        assert code_of(await call_by_http(app, text, "mail_send", asked, to=ANA, body="x")) == "run.refused"
+        assert len(asked.asked) == 1
+
+
+async def test_connections_that_are_being_opened_count(tmp_path: Path) -> None:
+    from bicameral.firewall._http import MAX_SESSIONS  # pyright: ignore[reportPrivateUsage]
+
+    async with served(tmp_path) as server, httpx2.AsyncClient(timeout=30) as http:
+        headers = {
+            "Authorization": f"Bearer {server.tokens.add('ana')[1]}",
+            "Accept": "application/json, text/event-stream",
+            "Content-Type": "application/json",
+        }
+        opening = (http.post(server.url, headers=headers, content=INITIALIZE) for _ in range(MAX_SESSIONS + 12))
+        statuses = [answer.status_code for answer in await asyncio.gather(*opening)]
+    assert statuses.count(200) <= MAX_SESSIONS
+    assert statuses.count(503) >= 12
+
+
+async def test_a_page_of_another_origin_ends_no_session(tmp_path: Path) -> None:
+    async with served(tmp_path) as server, httpx2.AsyncClient() as http:
+        headers = {
+            "Authorization": f"Bearer {server.tokens.add('ana')[1]}",
+            "Accept": "application/json, text/event-stream",
+            "Content-Type": "application/json",
+        }
+        opened = await http.post(server.url, headers=headers, content=INITIALIZE)
+        headers["Mcp-Session-Id"] = opened.headers["mcp-session-id"]
+        refused = await http.delete(server.url, headers=headers | {"Origin": "https://evil.example"})
+        assert refused.status_code == 403
+        assert not server.stand.sessions[0].is_closed
+        assert (await http.delete(server.url, headers=headers)).status_code == 200
+        gone = await http.post(server.url, headers=headers, content=message(2, "tools/list"))
+        assert gone.status_code == 404

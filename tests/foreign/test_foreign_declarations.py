@@ -98,10 +98,11 @@ def test_a_file_is_written_with_the_listing_that_was_reviewed(tmp_path: Path) ->
     assert file.stat().st_mode & 0o077 == 0
 
 
-def test_a_pin_does_not_depend_on_the_order_of_keys() -> None:
+def test_a_pin_depends_on_the_order_of_properties_and_of_no_other_keys() -> None:
     one = ForeignTool("t", "", {"type": "object", "properties": {"a": {}, "b": {}}})
-    two = ForeignTool("t", "", {"properties": {"b": {}, "a": {}}, "type": "object"})
-    assert one.pin == two.pin
+    assert one.pin == ForeignTool("t", "", {"properties": {"a": {}, "b": {}}, "type": "object"}).pin
+    # The order of properties is that of positional arguments.
+    assert one.pin != ForeignTool("t", "", {"type": "object", "properties": {"b": {}, "a": {}}}).pin
     assert one.pin != ForeignTool("t", " ", one.input_schema).pin
 
 
@@ -220,9 +221,10 @@ def test_known_declarations_say_everything_that_counts(server: str) -> None:
 
 
 def test_tools_whose_names_would_be_the_same_in_plans_get_numbers() -> None:
-    names = ("tell_me_all_that_you_know_at_once", f"{'x' * 70}1", "do_this_then_that_and_all_the_rest", f"{'x' * 70}2")
+    long = "_".join(["x" * 20] * 3)
+    names = ("tell_me_all_that_you_know_at_once", f"{long}_1", "do_this_then_that_and_all_the_rest", f"{long}_2")
     listed = [ForeignTool(name, input_schema={"type": "object"}) for name in names]
     proposals = with_own_names([propose_declaration(each, server="helper") for each in listed], "helper")
     found = [tool_name("helper", each.tool, each.declaration) for each in proposals]
-    assert found == ["helper_tool", f"helper_{'x' * 60}", "helper_tool_2", f"helper_{'x' * 60}_2"]
+    assert found == ["helper_tool", f"helper_{long[:60]}", "helper_tool_2", f"helper_{long[:60]}_2"]
     assert "has a number" in proposals[2].reasons[-1]

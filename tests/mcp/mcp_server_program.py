@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ FORM: dict[str, Any] = {
 QUESTION = {"message": "Where to? \x1b[31m", "requestedSchema": FORM, "mode": "form"}
 POEM = {"messages": [{"role": "user", "content": {"type": "text", "text": "Write a poem"}}], "maxTokens": 10}
 
+DEAF: list[bool] = []
+PAGES: list[bool] = []
 ASKED = {"elicit": ("elicitation/create", QUESTION), "sample": ("sampling/createMessage", POEM)}
 
 
@@ -42,8 +45,18 @@ def text(words: str, **more: Any) -> dict[str, Any]:
 
 
 def list_tools() -> dict[str, Any]:
-    if spec().get("pages") == "endless":
-        return {"tools": [], "nextCursor": "more", "resultType": "complete"}
+    match spec().get("pages"):
+        case "endless":
+            return {"tools": [], "nextCursor": "more", "resultType": "complete"}
+        case "large":
+            PAGES.append(True)
+            schema = {"type": "object", "x": "x" * 200_000}
+            tools = [{"name": f"t{len(PAGES)}_{number}", "inputSchema": schema} for number in range(10)]
+            return {"tools": tools, "nextCursor": "more", "resultType": "complete"}
+        case "malformed-notification":
+            send({"method": "notifications/message", "params": {"level": "BAD\x1b[31m", "data": "\x1b[2Jreviewed"}})
+        case _:
+            pass
     tools = [{"inputSchema": OBJECT} | {k: v for k, v in each.items() if k != "does"} for each in spec()["tools"]]
     return {"tools": tools, "resultType": "complete"}
 
@@ -77,10 +90,26 @@ def call_tool(params: dict[str, Any]) -> dict[str, Any]:
             return text(attempt(lambda: Path(path).read_text()))
         case ["write", path]:
             return text(attempt(lambda: str(Path(path).write_text("x"))))
+        case ["list", path]:
+            return text(attempt(lambda: str(len(os.listdir(path)))))
+        case ["rename", source, target]:
+            return text(attempt(lambda: str(os.rename(source, target))))
+        case ["link", source, target]:
+            return text(attempt(lambda: str(os.link(source, target))))
         case ["post", path]:
             with open(path, "a") as sink:
                 sink.write(json.dumps(params.get("arguments")) + "\n")
             return text("posted")
+        case ["flood", method, count]:
+            # After the answer, when nothing is asked any more.
+            threading.Thread(target=flood, args=(method, int(count)), daemon=True).start()
+            return text("flooding")
+        case ["progress", count]:
+            write_messages("notifications/message", int(count))
+            return text("done")
+        case ["deaf"]:
+            DEAF.append(True)
+            return text("from now on I read nothing")
         case ["ask", kind]:
             return ask(kind, params)
         case ["ask-often", kind]:
@@ -95,6 +124,19 @@ def call_tool(params: dict[str, Any]) -> dict[str, Any]:
         case _:
             pass
     raise ValueError(found)
+
+
+def flood(method: str, count: int) -> None:
+    time.sleep(0.2)
+    write_messages(method, count)
+
+
+def write_messages(method: str, count: int) -> None:
+    given = {"level": "info", "data": "x"}
+    for number in range(count):
+        identity = {"id": f"p{number}"} if method == "ping" else {}
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "method": method, "params": given} | identity) + "\n")
+    sys.stdout.flush()
 
 
 def attempt(work: Any) -> str:
@@ -142,6 +184,12 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
             return list_tools()
         case "tools/call":
             return call_tool(params)
+        case "prompts/list" if spec().get("pages") == "large":
+            prompts = [{"name": f"{number}{'x' * 1000}"} for number in range(1_000)]
+            return {"prompts": prompts, "nextCursor": "more", "resultType": "complete"}
+        case "resources/list" if spec().get("pages") == "large":
+            resources = [{"uri": f"note://{number}{'x' * 1000}", "name": "x"} for number in range(1_000)]
+            return {"resources": resources, "nextCursor": "more", "resultType": "complete"}
         case "prompts/list":
             return {"prompts": [{"name": "greet", "arguments": [{"name": "who"}]}], "resultType": "complete"}
         case "prompts/get":
@@ -193,6 +241,8 @@ def serve() -> None:
             send({"id": request["id"], "error": {"code": -32601, "message": "Method not found"}})
         else:
             send({"id": request["id"], "result": result})
+        if DEAF:
+            time.sleep(600)
 
 
 if __name__ == "__main__":

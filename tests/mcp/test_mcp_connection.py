@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -255,3 +257,76 @@ async def test_a_command_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="no-such-server-program"):
         await connection.list_tools()
     connection.close()
+
+
+async def until_gone(connection: ServerConnection) -> str:
+    """Why a server was cut off, once it is."""
+    async with asyncio.timeout(20):
+        await asyncio.to_thread(_wait_for_fault, connection)
+    return connection.output.fault
+
+
+def _wait_for_fault(connection: ServerConnection) -> None:
+    while not connection.output.fault:
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("method", ["ping", "notifications/message"])
+async def test_a_server_that_floods_while_nothing_is_asked_is_cut_off(tmp_path: Path, method: str) -> None:
+    tools = [ECHO, {"name": "flood", "does": f"flood:{method}:5000"}]
+    with running_server(tmp_path, tools) as connection:
+        assert (await connection.call_tool("flood", {})).text == "flooding"
+        # Answering its pings is no request of ours that would give it another minute.
+        assert "nobody had asked for" in await until_gone(connection)
+        # The next call starts it again.
+        assert (await connection.call_tool("echo", {})).text
+
+
+@pytest.mark.parametrize("does", ["progress:5000", "flood:ping:50"])
+async def test_what_belongs_to_a_call_is_no_flood(tmp_path: Path, does: str) -> None:
+    with running_server(tmp_path, [ECHO, {"name": "work", "does": does}]) as connection:
+        await connection.call_tool("work", {})
+        before = connection.generation
+        await asyncio.sleep(0.5)
+        assert (await connection.call_tool("echo", {})).text
+        assert (connection.output.fault, connection.generation) == ("", before)
+
+
+async def test_a_server_that_reads_nothing_any_more_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bicameral.mcp._transport._FLUSH_SECONDS", 0.5)
+    with running_server(tmp_path, [ECHO, {"name": "deaf", "does": "deaf"}], timeout=20.0) as connection:
+        await connection.call_tool("deaf", {})
+        began = time.monotonic()
+        with pytest.raises(ToolError) as caught:
+            await connection.call_tool("echo", {"text": "x" * 500_000})
+        assert caught.value.code == "mcp.unreachable"
+        assert "does not take requests" in caught.value.message
+        assert time.monotonic() - began < 10
+        assert json.loads((await connection.call_tool("echo", {"text": "x" * 500_000})).text)["arguments"]
+
+
+async def test_a_listing_is_cut_off_when_it_is_too_large_and_not_when_it_ends(tmp_path: Path) -> None:
+    offers = ["resources", "prompts"]
+    with running_server(tmp_path, spec={"pages": "large", "offers": offers}) as connection:
+        for ask in (connection.list_tools, connection.list_resources, connection.list_prompts):
+            with pytest.raises(ToolError, match=r"it is too large|too many") as caught:
+                await ask()
+            assert caught.value.code == "foreign.bad-listing"
+    with running_server(tmp_path, [ECHO], spec={"offers": offers}) as connection:
+        assert await connection.list_tools()
+        assert await connection.list_resources()
+        assert await connection.list_prompts() == [{"name": "greet", "arguments": ["who"]}]
+
+
+async def test_a_malformed_message_is_not_printed_as_the_server_wrote_it(tmp_path: Path) -> None:
+    write_spec(tmp_path, [ECHO], pages="malformed-notification")
+    program = (
+        "import asyncio, sys; from pathlib import Path; from bicameral.mcp import ServerConnection\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r}); from mcp_servers import server_settings\n"
+        f"server = ServerConnection('x', server_settings(Path({str(tmp_path / 'server.json')!r})), base=Path('/'))\n"
+        "print([each.name for each in asyncio.run(server.list_tools())]); server.close()"
+    )
+    ran = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr) == ("['echo']\n", "")

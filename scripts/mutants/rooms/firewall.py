@@ -215,7 +215,7 @@ MUTANTS = (
     ),
     Mutant(
         "firewall.secret-in-the-settings",
-        CLIENTS,
+        "firewall/_client_secrets.py",
         "is_harmless",
         "if _SECRET_NAME.search(name):",
         "if False:",

@@ -21,10 +21,12 @@ from bicameral.cli._mcp_reviews import (
     confinement_text,
     confirm_at_terminal,
     count_text,
+    grant_notes,
     read_server,
 )
 from bicameral.cli._mcp_settings import (
     PairType,
+    declarations_file,
     require_new,
     review_options,
     save_server,
@@ -97,20 +99,27 @@ def protect(
 
     Every server is started once, confined, and shown with its tools as `bicameral mcp add` does; one yes is for all of
     them. Their settings go to bicameral.toml, and the client starts `bicameral mcp firewall` in their place. Paths in a
-    server's arguments are granted to it. `bicameral mcp unprotect` brings the file back as it was.
+    server's arguments are granted to it, without what Bicameral and the client keep there. What is turned off stays so.
+    `bicameral mcp unprotect` brings the file back as it was.
+
+    The exit code is 1 if servers in other places of the file, such as those of a project, do not go through the
+    firewall: --leave takes their names, too.
 
     \b
     bicameral mcp protect ~/.cursor/mcp.json --dry-run
     bicameral mcp protect ~/.cursor/mcp.json
     """
     config, out = chosen.config(), chosen.out
-    planned, left = _plan_rewrite(chosen, config, file, leave, secrets)
+    from bicameral.firewall import rewrite_client_config
+
+    command = _firewall_command(chosen, config)
+    planned = rewrite_client_config(file, command, secrets=secrets, leave=leave, write=False)
     own, moved = _split_servers(config, planned, grants)
-    for name in left:
-        out.say(f"left as it is, and NOT behind the firewall: {visible_line(name)}", style="yellow")
-    facts = _rewrite_facts(planned, left)
+    for line in _limit_lines(planned):
+        out.say(visible_line(line), style="yellow")
+    facts = _rewrite_facts(planned)
     if dry_run:
-        out.show("\n".join(_plan_lines(planned, {**own, **moved}, _firewall_command(chosen, config))))
+        out.show("\n".join(_plan_lines(config, planned, {**own, **moved}, command)))
         out.write_json({"ok": True, "written": False, **facts})
         return OK
     reviews = _review_servers(chosen, config, planned, moved, descriptions)
@@ -119,19 +128,22 @@ def protect(
             out.say("\n".join(["", *each.lines(full=full)]))
         out.say("")
     servers = count_text(len(planned.servers), "server")
-    tools = count_text(sum(len(each.tools) for each in reviews), "reviewed tool")
+    used = [each for review in reviews for each in review.tools if each.declaration.use]
+    tools = count_text(len(used), "reviewed tool")
     if not confirm_at_terminal(out, f"Put {servers} of {planned.file} behind the firewall, with {tools}?", yes):
         return FAILED
-    accepted = _write(chosen, config, planned, reviews, left, secrets)
+    accepted = _write(config, planned, reviews, command, leave, secrets)
     out.show(f"protected: {planned.file}, {servers} behind the firewall\n  as it was: {planned.backup}")
+    for name in planned.outside:
+        out.show(f"  NOT behind the firewall: {visible_line(name)}")
     for each in planned.to_set:
         out.say(f"to do: put {each.setting} of {each.server} where {each.reference} says")
     out.say(f"restart the client. `bicameral mcp unprotect {shlex.quote(str(file))}` takes it back")
     say_unaccepted(chosen, settings_file(config), accepted)
-    out.write_json(
-        {"ok": True, "written": True, "accepted": accepted, **facts, "reviews": [each.to_json() for each in reviews]}
-    )
-    return OK
+    all_of_it = not planned.outside
+    found = {**facts, "reviews": [each.to_json() for each in reviews]}
+    out.write_json({"ok": all_of_it, "written": True, "accepted": accepted, **found})
+    return OK if all_of_it else FAILED
 
 
 def _firewall_command(chosen: CommonOptions, config: Config) -> list[str]:
@@ -145,24 +157,17 @@ def _firewall_command(chosen: CommonOptions, config: Config) -> list[str]:
     return words
 
 
-def _plan_rewrite(
-    chosen: CommonOptions,
-    config: Config,
-    file: Path,
-    leave: tuple[str, ...],
-    secrets: Literal["keep", "keyring"],
-) -> tuple[ClientRewrite, tuple[str, ...]]:
-    """What would become of the client's file, and the entries that stay: those that it does not start stay so."""
-    from bicameral.firewall import rewrite_client_config
-
-    command = _firewall_command(chosen, config)
-    planned = rewrite_client_config(file, command, secrets=secrets, leave=leave, write=False)
-    if not planned.disabled:
-        return planned, planned.left
-    names = {new: name for name, new in planned.renamed.items()}
-    off = tuple(names.get(name, name) for name in planned.disabled)
-    planned = rewrite_client_config(file, command, secrets=secrets, leave=(*leave, *off), write=False)
-    return planned, planned.left
+def _limit_lines(planned: ClientRewrite) -> Iterator[str]:
+    """What does not go through the firewall, and what the client had said that says nothing to it."""
+    yield from (f"left as it is, and NOT behind the firewall: {name}" for name in planned.left)
+    for name in planned.disabled:
+        yield f"turned off in the client, and left so: {name}. Turned on there it is NOT behind the firewall"
+    for name in planned.outside:
+        yield f"in another place of the file, and NOT behind the firewall: {name}"
+    for name, keys in planned.dropped.items():
+        yield f"not taken over: {', '.join(keys)} of {name}"
+    for place in planned.rules:
+        yield f"without effect on servers behind the firewall, whose names it has: {place}"
 
 
 def _split_servers(
@@ -179,19 +184,60 @@ def _split_servers(
     file = settings_file(config)
     for name, table in planned.servers.items():
         known = config.mcp.get(name)
-        if known is not None and known.tools is not None and name not in named and _is_same(known, table):
+        if known is not None and known.tools is not None and name not in named:
+            if difference := _difference(config, planned, name, known):
+                raise ConfigError(
+                    "mcp.exists",
+                    f"there is a server {name!r} already, and the client's is not the same: {difference}",
+                    place=Place(file=str(file)),
+                    fix=f"Give it another name in the client's file, leave it as it is (--leave {name}), or take the "
+                    f"other one out: `bicameral mcp remove {name}`.",
+                )
             own[name] = known
             continue
         require_new(file, file.parent / TABLE / f"{name}.toml", name, replace=False)
-        moved[name] = _moved_settings(name, table, grants)
+        moved[name] = _moved_settings(config, name, table, grants)
     return own, moved
 
 
-def _is_same(known: McpSettings, table: Mapping[str, Any]) -> bool:
-    return list(known.command) == list(table.get("command", ())) and known.url == table.get("url")
+_SAID_BY_CLIENTS = ("command", "url", "env", "secrets", "headers", "bearer")
+"""What an entry of a client says of a server. Grants and limits are the user's, in the configuration."""
 
 
-def _moved_settings(name: str, table: Mapping[str, Any], grants: Mapping[str, Any]) -> McpSettings:
+def _difference(config: Config, planned: ClientRewrite, name: str, known: McpSettings) -> str | None:
+    """What a configured server has that the client's entry of its name has not, or None if both are the same one."""
+    table = validated_settings(planned.servers[name])
+    differing = [key for key in _SAID_BY_CLIENTS if getattr(known, key) != getattr(table, key)]
+    if table.allow is not None and (known.allow is None or not {*known.allow} <= {*table.allow}):
+        differing.append("allow")
+    if differing:
+        return ", ".join(f"`{key}`" for key in differing)
+    if used := [tool for tool in planned.excluded.get(name, ()) if tool in _used_tools(config, name, known)]:
+        return f"the client does not use {', '.join(used)}"
+    references = {*table.secrets.values(), *table.headers.values(), table.bearer}
+    if any(_has_other_value(planned, each) for each in planned.environment if each in references):
+        return "another client has another secret for it"
+    return None
+
+
+def _used_tools(config: Config, name: str, known: McpSettings) -> frozenset[str]:
+    from bicameral.foreign import read_declarations
+
+    declared = read_declarations(declarations_file(config, name, known)).tools
+    return frozenset(tool for tool, each in declared.items() if each.use)
+
+
+def _has_other_value(planned: ClientRewrite, reference: str) -> bool:
+    """Whether another client that was protected gives a variable another value: then it is another account."""
+    from bicameral.firewall import entry_environment
+    from bicameral.mcp import recorded_client_files
+
+    own = planned.environment[reference]
+    others = (entry_environment(file) for file in recorded_client_files() if file != planned.file)
+    return any(each.get(reference, own) != own for each in others)
+
+
+def _moved_settings(config: Config, name: str, table: Mapping[str, Any], grants: Mapping[str, Any]) -> McpSettings:
     """The settings of a server of the client: what it needs according to its arguments, and what the options grant."""
     from bicameral.mcp import known_server_of
 
@@ -202,7 +248,7 @@ def _moved_settings(name: str, table: Mapping[str, Any], grants: Mapping[str, An
         return validated_settings({**table, "sandbox": False})
     paths = [Path(word).expanduser() for word in settings.command[1:] if word.startswith(("/", "~/"))]
     network: list[str] = [where for server, where in grants["network"] if server == name]
-    known = known_server_of(settings)
+    known = known_server_of(settings, config.base)
     reached = "all" in network or (not network and (known is None or known in _ONLINE))
     return validated_settings(
         {
@@ -240,6 +286,8 @@ def _review_servers(
                 descriptions=descriptions,
                 environment=environment,
                 taken=taken,
+                excluded=planned.excluded.get(name, ()),
+                closed=planned.files,
             )
         except BicameralError as error:
             failed[name] = error
@@ -261,39 +309,54 @@ def _review_servers(
 
 
 def _write(
-    chosen: CommonOptions,
     config: Config,
     planned: ClientRewrite,
     reviews: list[ReviewedServer],
-    left: tuple[str, ...],
+    command: list[str],
+    leave: tuple[str, ...],
     secrets: Literal["keep", "keyring"],
 ) -> bool:
     from bicameral.firewall import restore_client_config, rewrite_client_config
+    from bicameral.mcp import forget_client_file, record_client_file
 
     file, accepted = settings_file(config), True
+    # What only its owner could read there does not become readable for others here, whatever was not recognised.
+    private = not planned.file.stat().st_mode & 0o077
     for each in reviews:
         settings = each.settings.model_copy(update={"tools": f"{TABLE}/{each.name}.toml"})
-        accepted = save_server(file, config.base, each.name, settings, each.declared, each.review.listed, new=True)
-    command = _firewall_command(chosen, config)
-    done = rewrite_client_config(planned.file, command, secrets=secrets, leave=left)
-    if (done.servers, done.environment) != (planned.servers, planned.environment):
-        restore_client_config(planned.file)
-        raise ConfigError(
-            "mcp.client-changed",
-            "the file was changed while you were asked, and is as it was",
-            place=Place(file=str(planned.file)),
-            fix="Run the command again.",
+        accepted = save_server(
+            file, config.base, each.name, settings, each.declared, each.review.listed, new=True, private=private
         )
+    # Before the client can start a server that would get at its file.
+    record_client_file(planned.file, planned.files)
+    try:
+        done = rewrite_client_config(planned.file, command, secrets=secrets, leave=leave)
+        if done != planned:
+            restore_client_config(planned.file)
+            raise ConfigError(
+                "mcp.client-changed",
+                "the file was changed while you were asked, and is as it was",
+                place=Place(file=str(planned.file)),
+                fix="Run the command again.",
+            )
+    except BaseException:
+        forget_client_file(planned.file)
+        raise
     return accepted
 
 
-def _rewrite_facts(planned: ClientRewrite, left: tuple[str, ...]) -> dict[str, Any]:
+def _rewrite_facts(planned: ClientRewrite) -> dict[str, Any]:
     return {
         "file": str(planned.file),
         "backup": str(planned.backup),
         "servers": list(planned.servers),
         "renamed": dict(planned.renamed),
-        "left": list(left),
+        "left": list(planned.left),
+        "disabled": list(planned.disabled),
+        "outside": list(planned.outside),
+        "excluded": {name: list(tools) for name, tools in planned.excluded.items()},
+        "dropped": {name: list(keys) for name, keys in planned.dropped.items()},
+        "rules": list(planned.rules),
         "secrets": [
             {"server": each.server, "setting": each.setting, "reference": each.reference, "kept": each.kept}
             for each in planned.secrets
@@ -301,12 +364,15 @@ def _rewrite_facts(planned: ClientRewrite, left: tuple[str, ...]) -> dict[str, A
     }
 
 
-def _plan_lines(planned: ClientRewrite, servers: Mapping[str, McpSettings], command: list[str]) -> Iterator[str]:
+def _plan_lines(
+    config: Config, planned: ClientRewrite, servers: Mapping[str, McpSettings], command: list[str]
+) -> Iterator[str]:
     yield f"{planned.file}: {count_text(len(servers), 'server')} would be behind the firewall"
     renamed = {new: name for name, new in planned.renamed.items()}
     for name, settings in servers.items():
         before = f", now called {renamed[name]!r}" if name in renamed else ""
         yield f"  {name}: {visible_line(command_text(settings))}  ({confinement_text(settings)}{before})"
+        yield from (f"    but {visible_line(note)}" for note in grant_notes(config, name, settings, planned.files))
     for each in planned.secrets:
         where = "stays in the client's file" if each.kept else "must be put there"
         yield f"  {each.setting} of {each.server}, from {each.reference}: {where}"
@@ -322,8 +388,10 @@ def unprotect(chosen: CommonOptions, file: Path) -> dict[str, Any]:
     Its servers stay in bicameral.toml, for plans: `bicameral mcp remove` takes them out.
     """
     from bicameral.firewall import restore_client_config
+    from bicameral.mcp import forget_client_file
 
     restored = restore_client_config(file)
+    forget_client_file(restored)
     chosen.out.show(f"restored: {restored}")
     chosen.out.say("its servers stay in bicameral.toml; `bicameral mcp remove NAME` takes one out")
     return {"file": str(restored)}

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from bicameral.cli._command_agent import is_agent_given, on_signals, open_agent
-from bicameral.cli._mcp_reviews import DOCUMENT_TOOLS
+from bicameral.cli._mcp_reviews import DOCUMENT_TOOLS, grant_notes
 from bicameral.cli._options import CommonOptions, PeriodType, common_options, quarantine_option
 from bicameral.cli._output import OK, Output
+from bicameral.display import visible_line
 from bicameral.errors import ConfigError, missing_packages
 
 if TYPE_CHECKING:
@@ -182,6 +183,9 @@ async def open_firewall(out: Output, config: Config, settings: FirewallSettings)
     from bicameral.firewall import Firewall
     from bicameral.tools import Registry
 
+    for name, server in config.mcp.items():
+        for note in grant_notes(config, name, server):
+            out.say(f"{name}: {visible_line(note)}")
     # In a thread: a server without declarations is started for its list.
     tools, servers = await asyncio.to_thread(_open_tools, config, settings)
     async with AsyncExitStack() as stack:

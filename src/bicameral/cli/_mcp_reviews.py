@@ -8,7 +8,8 @@ the server, and reviewing them is what lets models read them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,12 +22,14 @@ from bicameral.errors import BicameralError, RunError, ToolError
 if TYPE_CHECKING:
     from bicameral.config import Config
     from bicameral.foreign import DeclarationFile, ForeignResult, ForeignTool, Proposal, ToolDeclaration
-    from bicameral.mcp import McpSettings, ServerReview
+    from bicameral.mcp import McpSettings, ProtectedPlaces, ServerReview
     from bicameral.tools import Tool
 
 _MOST_LINES = 12
 """Lines of what a server says of one tool, unless all of it is asked for."""
 _MIN_WIDTH = 20
+_MOST_NAMED = 40
+"""Tools of one kind that a summary names."""
 DOCUMENT_TOOLS = ("list_resources", "read_resource", "resources", "prompts", "read_prompt")
 """Under these names of a server its documents are read, in plans and by the firewall."""
 
@@ -134,11 +137,11 @@ def _indented(texts: Iterable[str], width: int) -> Iterator[str]:
 
 
 def _origin_text(tool: Tool) -> str:
-    texts = [
-        f"{f'{part}: ' if part else ''}{_WRITERS.get(origin.trust, origin.trust)}"
-        for part, origin in tool.origins.items()
-    ]
-    return ", ".join(texts) or "written by anybody"
+    parts: dict[str, list[str]] = {}
+    for part, origin in tool.origins.items():
+        parts.setdefault(_WRITERS.get(origin.trust, origin.trust), []).append(part)
+    texts = (writer if "" in named else f"{writer}: {', '.join(named)}" for writer, named in parts.items())
+    return "; ".join(texts) or "written by anybody"
 
 
 _WRITERS = {"user": "your own word", "system": "the service's own", "third_party": "written by anybody"}
@@ -174,6 +177,7 @@ class ReviewedServer:
         review: What it lists and what is proposed.
         tools: The tools that plans would get.
         refused: The tools that cannot be used, and why.
+        notes: What is left out of what its settings grant.
     """
 
     name: str
@@ -181,6 +185,7 @@ class ReviewedServer:
     review: ServerReview
     tools: tuple[ReviewedTool, ...]
     refused: Mapping[str, str]
+    notes: tuple[str, ...] = ()
 
     @property
     def declared(self) -> DeclarationFile:
@@ -193,6 +198,7 @@ class ReviewedServer:
         width = terminal_width()
         yield f"{self.name}: {visible_line(command_text(self.settings))}"
         yield from map(visible_line, grant_lines(self.settings))
+        yield from (f"  but {visible_line(note)}" for note in self.notes)
         if self.review.known is not None:
             yield f"It is the server {self.review.known!r}, whose declarations come with Bicameral."
         for kind in ("resources", "prompts"):
@@ -203,12 +209,40 @@ class ReviewedServer:
             yield from each.lines(width, full=full)
         yield from refused_lines(self.refused)
 
+    def summary_lines(self, kept: Iterable[str] = ()) -> Iterator[str]:
+        """What a yes is to, in a few lines: a long review may have left the screen.
+
+        Args:
+            kept: Tools that cannot be used now, and stay declared.
+        """
+        from bicameral.tools import EFFECTS
+
+        used = [each.tool for each in self.tools if each.declaration.use]
+        yield f"In short: {self.name}, {count_text(len(used), 'tool')}"
+        yield from (f"  {visible_line(line)}" for line in grant_lines(self.settings))
+        counts = Counter(each.effect for each in used)
+        worst_first = [effect for effect in reversed(EFFECTS) if counts[effect]]
+        yield f"  effects: {', '.join(f'{counts[effect]} {effect}' for effect in worst_first) or 'none'}"
+        named = [
+            ("do more than read", [f"{each.name} [{each.effect}]" for each in used if each.effect != "read"]),
+            ("ask at every call", [each.name for each in used if each.unreviewed]),
+            ("are not used", [each.tool.name for each in self.tools if not each.declaration.use]),
+            ("cannot be used", list(self.refused)),
+            ("stay declared with `use = false`, since they are not there", list(kept)),
+        ]
+        for what, names in named:
+            if names:
+                more = f" … and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+                text = f"{what}: {', '.join(names[:_MOST_NAMED])}{more}"
+                yield from (line[2:] for line in _indented([text], terminal_width() - 2))
+
     def to_json(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "known": self.review.known,
             "tools": [each.to_json() for each in self.tools],
             "refused": {name: make_visible(why) for name, why in self.refused.items()},
+            **({"notes": list(self.notes)} if self.notes else {}),
         }
 
 
@@ -300,6 +334,8 @@ def read_server(
     descriptions: bool = False,
     environment: Mapping[str, str] | None = None,
     taken: Iterable[str] = (),
+    excluded: Collection[str] = (),
+    closed: Collection[Path] = (),
 ) -> ReviewedServer:
     """Start a server, read it, end it, and say what of it can be used.
 
@@ -312,36 +348,69 @@ def read_server(
         descriptions: Propose the server's own words as the lines that models read.
         environment: Where its secrets are; by default the environment of this process.
         taken: Names of tools that are taken besides those of the configuration.
+        excluded: Tools that are proposed not to be used.
+        closed: Files that it must not get at, besides those that no server does.
     """
     doing = "asking" if settings.url is not None else "starting"
     out.say(f"{doing} {name}: {visible_line(command_text(settings))} ({confinement_text(settings)})")
-    review = asyncio.run(_read_review(config, name, settings, descriptions, environment))
+    review = asyncio.run(_read_review(config, name, settings, descriptions, environment, closed))
     if old is not None:
-        review = _keep_declared(review, old)
-    return usable_server(settings, review, {*taken, *taken_names(config, name)})
+        review = review.keeping(old)
+    found = usable_server(settings, _without_tools(review, excluded), {*taken, *taken_names(config, name)})
+    return replace(found, notes=grant_notes(config, name, settings, closed))
 
 
 async def _read_review(
-    config: Config, name: str, settings: McpSettings, descriptions: bool, environment: Mapping[str, str] | None
+    config: Config,
+    name: str,
+    settings: McpSettings,
+    descriptions: bool,
+    environment: Mapping[str, str] | None,
+    closed: Collection[Path],
 ) -> ServerReview:
     from bicameral.mcp import review_server
 
-    return await review_server(name, settings, base=config.base, environment=environment, use_descriptions=descriptions)
+    return await review_server(
+        name,
+        settings,
+        base=config.base,
+        environment=environment,
+        use_descriptions=descriptions,
+        places=lambda: _places(config, closed),
+    )
 
 
-def _keep_declared(review: ServerReview, old: DeclarationFile) -> ServerReview:
-    """The review with what was declared before, and a word where a changed tool would now be taken for worse."""
-    from bicameral.tools import worst_effect
+def _places(config: Config, closed: Collection[Path]) -> ProtectedPlaces:
+    from bicameral.config import server_places
+    from bicameral.tools import ProtectedPath
 
-    proposals: list[Proposal] = []
-    for fresh, kept in zip(review.proposals, review.keeping(old).proposals, strict=True):
-        before, now = kept.declaration.effect, fresh.declaration.effect
-        known = old.tools.get(fresh.tool.name)
-        if known is not None and known.pin != fresh.tool.pin and worst_effect([before, now]) != before:
-            why = f"it has changed, and proposed anew it would be {now!r} ({'; '.join(fresh.reasons)})"
-            kept = replace(kept, reasons=(*kept.reasons, why))
-        proposals.append(kept)
-    return replace(review, proposals=tuple(proposals))
+    places = server_places(config)
+    files = tuple(ProtectedPath(each, "the file of an MCP client") for each in closed)
+    return replace(places, private=(*places.private, *files))
+
+
+def grant_notes(config: Config, name: str, settings: McpSettings, closed: Collection[Path] = ()) -> tuple[str, ...]:
+    """What of a server's grants is left out or refused, for a person. Nothing is started."""
+    from bicameral.mcp import server_grants
+
+    if settings.url is not None or not settings.sandbox:
+        return ()
+    try:
+        return server_grants(name, settings, config.base, _places(config, closed)).notes
+    except BicameralError as error:
+        return (str(error),)
+
+
+def _without_tools(review: ServerReview, excluded: Collection[str]) -> ServerReview:
+    """The review with tools that are not to be used: somebody had taken them out before."""
+
+    def without(proposal: Proposal) -> Proposal:
+        if proposal.tool.name not in excluded:
+            return proposal
+        unused = proposal.declaration.model_copy(update={"use": False})
+        return replace(proposal, declaration=unused, reasons=(*proposal.reasons, "the client does not use it"))
+
+    return replace(review, proposals=tuple(map(without, review.proposals)))
 
 
 def confirm_at_terminal(out: Output, question: str, yes: bool) -> bool:
@@ -378,5 +447,13 @@ def declarations_head(name: str, file: Path) -> str:
 
 
 def with_declarations(review: ReviewedServer, old: DeclarationFile) -> DeclarationFile:
-    """The declarations of a server that is reviewed again, with what the person had decided for the file as a whole."""
-    return review.declared.model_copy(update={"resources": old.resources, "prompts": old.prompts})
+    """The declarations of a server that is reviewed again, with what the person had decided before.
+
+    Tools that cannot be used now stay declared and are not used: one that was forbidden and comes back is still
+    forbidden, and no other comes back with what was declared of it unless the person says so.
+    """
+    tools = review.declared.tools
+    absent = {name: each.model_copy(update={"use": False}) for name, each in old.tools.items() if name not in tools}
+    return review.declared.model_copy(
+        update={"resources": old.resources, "prompts": old.prompts, "tools": {**tools, **absent}}
+    )

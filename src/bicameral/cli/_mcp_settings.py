@@ -189,6 +189,7 @@ def save_server(
     listed: Iterable[ForeignTool],
     *,
     new: bool,
+    private: bool = False,
 ) -> bool:
     """Write what the person has agreed to of a server; returns whether the configuration is used in full.
 
@@ -200,6 +201,7 @@ def save_server(
         declared: The declarations.
         listed: The listing that was reviewed.
         new: Whether the settings are to be written, too.
+        private: Whether nobody else may read the configuration from now on.
     """
     from bicameral.foreign import pins_file, write_declarations
 
@@ -211,7 +213,7 @@ def save_server(
     elif "tools" not in server_tables(text, file).get(name, {}):
         text = with_setting(text, name, "tools", settings.tools, file)
     write_declarations(declarations, declared, listed, head=declarations_head(name, declarations))
-    write_config_text(file, text)
+    write_config_text(file, text, private=private)
     return before.renew(name, (declarations, pins_file(declarations)))
 
 

@@ -189,8 +189,12 @@ def read_config_text(file: Path) -> str:
         raise ConfigError("config.unreadable", f"it cannot be read: {why}", place=Place(file=str(file))) from None
 
 
-def write_config_text(file: Path, text: str) -> None:
-    """Write a configuration whole or not at all. Its permissions stay, and a link stays one."""
+def write_config_text(file: Path, text: str, *, private: bool = False) -> None:
+    """Write a configuration whole or not at all. A link stays one, and so do its permissions.
+
+    Args:
+        private: Whether nobody but its owner may read it from now on.
+    """
     target = Path(os.path.realpath(file))
     part: Path | None = None
     try:
@@ -202,7 +206,8 @@ def write_config_text(file: Path, text: str) -> None:
             stream.write(text.encode("utf-8"))
             stream.flush()
             os.fsync(stream.fileno())
-        part.chmod(0o644 if mode is None else mode)
+        mode = 0o644 if mode is None else mode
+        part.chmod(mode & 0o600 if private else mode)
         part.replace(target)
     except OSError as error:
         raise ConfigError(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from bicameral import types as t
 from bicameral.cli._output import Output
-from bicameral.display import question_text, terminal_width, wrap_text
+from bicameral.display import question_text, terminal_width, visible_line, wrap_text
 from bicameral.errors import RunError
 from bicameral.runs import REPLACE_RULE, Answers, CallPreview, calls_text, read_preview
 
@@ -121,7 +121,8 @@ def _type_hint(type_: t.Type) -> str:
         return _SIMPLE_REPLIES[type(type_)][1]
     match type_:
         case t.LiteralType(values=values):
-            return " or ".join(values)
+            # Choices may be a server's: on one line, they cannot pass for a question of ours.
+            return visible_line(" or ".join(values))
         case t.ListType(item=t.StrType()):
             return "a list, separated by commas"
         case t.ListType(item=item):

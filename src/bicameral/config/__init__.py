@@ -94,6 +94,7 @@ from bicameral.config._resources import (
     open_policy as open_policy,
     open_prices as open_prices,
     open_registry as open_registry,
+    server_places as server_places,
     surroundings_of as surroundings_of,
 )
 from bicameral.config._routing import (

@@ -470,7 +470,10 @@ def named_files(settings: Mapping[str, Any], source: Path, base: Path) -> Iterat
 
 
 def _server_files(servers: object, start: Path, base: Path) -> Iterator[Path]:
-    """The declarations of servers, and the programs and scripts inside the project that start them."""
+    """The declarations of servers, and the programs and scripts inside the project that start them.
+
+    With a program of a virtual environment comes the file that says which Python it was made of: it may be read, too.
+    """
     roots = [os.path.realpath(folder) for folder in (start, base)]
     for server in cast("dict[str, object]", servers).values() if isinstance(servers, dict) else ():
         facts = cast("dict[str, object]", server) if isinstance(server, dict) else {}
@@ -483,6 +486,8 @@ def _server_files(servers: object, start: Path, base: Path) -> Iterator[Path]:
                 file = base / os.path.expanduser(word)
                 if file.is_file():
                     yield file
+                    if (environment := file.parent.parent / "pyvenv.cfg").is_file() and file.parent.name == "bin":
+                        yield environment
 
 
 def _manifest_programs(manifest: Path, around: tuple[Path, ...]) -> Iterator[Path]:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from bicameral.limits import Budgets, Limits, Prices
-    from bicameral.mcp import ServerTools
+    from bicameral.mcp import ProtectedPlaces, ServerTools
     from bicameral.policy import Policy
     from bicameral.runs import Journal
 
@@ -124,6 +124,14 @@ def protected_paths(config: Config) -> Iterator[ProtectedPath]:
     for folder, name in (*named, (start, config.llm.config_path), (config.base, config.llm.config_path)):
         if name:
             yield ProtectedPath(folder / _expand_path(name), "a file of settings that the configuration names")
+    yield from _private_paths(config)
+    yield ProtectedPath(config.models_folder, "among the weights of models", whole=True)
+    for file in _model_files(config, start):
+        yield ProtectedPath(file, "the weights of a model")
+
+
+def _private_paths(config: Config) -> Iterator[ProtectedPath]:
+    """What is recorded of runs, questions and answers, and tokens: of these, reading alone tells too much."""
     yield from protected_database_files(config.journal_file, "the journal of runs")
     database = (config.durable.database or config.durable_database).removeprefix("sqlite:///")
     if "://" not in database:
@@ -135,9 +143,6 @@ def protected_paths(config: Config) -> Iterator[ProtectedPath]:
     yield ProtectedPath(acceptance_file(), "the record of configurations that were accepted")
     yield ProtectedPath(effects_file(), "the record of effects that were confirmed")
     yield ProtectedPath(config.cache_folder, "in the cache of plans", whole=True)
-    yield ProtectedPath(config.models_folder, "among the weights of models", whole=True)
-    for file in _model_files(config, start):
-        yield ProtectedPath(file, "the weights of a model")
 
 
 def _model_files(config: Config, start: Path) -> Iterator[Path]:
@@ -201,7 +206,14 @@ def open_mcp_servers(config: Config) -> list[ServerTools]:
     from bicameral.mcp import mcp_tools
 
     beside = config.source.parent if config.source is not None else config.base
-    return mcp_tools(config.mcp, base=config.base, beside=beside)
+    return mcp_tools(config.mcp, base=config.base, beside=beside, places=partial(server_places, config))
+
+
+def server_places(config: Config) -> ProtectedPlaces:
+    """What no confined server gets, whatever it is granted."""
+    from bicameral.mcp import ProtectedPlaces
+
+    return ProtectedPlaces(tuple(protected_paths(config)), tuple(_private_paths(config)))
 
 
 def _api_tools(config: Config, name: str) -> list[Tool]:

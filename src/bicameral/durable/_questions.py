@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -61,11 +62,13 @@ async def ask_person(
 
 def answers_of(question: ApprovalQuestion, answered: Approval) -> Answers:
     """The answer to these very calls; whatever was not approved is refused."""
-    if answered.state not in ("approved", "partly"):
+    if answered.state not in ("approved", "partly", "denied"):
+        # Nobody has decided anything.
         return Answers.no()
     approved = [call for call in question.calls if call.hash in answered.approved]
     offers = [call.offer for call in approved if call.hash in answered.for_run]
-    return Answers.yes(approved, for_run=[offer for offer in offers if offer is not None])
+    made = Answers.yes(approved, for_run=[offer for offer in offers if offer is not None])
+    return replace(made, refused=frozenset(call.hash for call in question.calls) - made.approved)
 
 
 def insert_question(tx: Transaction, id: str, run: str, user: str, text: str, hashes: str, within: float) -> None:

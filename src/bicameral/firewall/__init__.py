@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from bicameral.firewall._approvals import Inbox as Inbox
 from bicameral.firewall._client_config import (
     ClientRewrite as ClientRewrite,
-    MovedSecret as MovedSecret,
+    entry_environment as entry_environment,
     restore_client_config as restore_client_config,
     rewrite_client_config as rewrite_client_config,
 )
+from bicameral.firewall._client_entries import MovedSecret as MovedSecret
 from bicameral.firewall._documents import (
     Document as Document,
     DocumentKind as DocumentKind,

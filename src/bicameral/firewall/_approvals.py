@@ -20,9 +20,10 @@ from typing import Any, Literal, Protocol
 from bicameral import types as t
 from bicameral.display import question_text, visible_line
 from bicameral.errors import RunError
-from bicameral.firewall._results import redact_texts
+from bicameral.firewall._results import redact, redact_texts
 from bicameral.firewall._settings import Approvals
-from bicameral.runs import Answers, ApprovalQuestion, ApprovalRequired, Grant, calls_text
+from bicameral.runs import Answers, ApprovalQuestion, ApprovalRequired, Grant, PendingCall, calls_text
+from bicameral.secrets import mask_value
 from bicameral.tools import Registry
 
 Reply = Literal["approved", "refused", "dismissed"]
@@ -30,7 +31,7 @@ Reply = Literal["approved", "refused", "dismissed"]
 MAX_MESSAGE = 24_000
 """Characters of a question. A person cannot judge a longer one in a form, so that the answer is no."""
 _WIDTH = 96
-_CONTENT_LINES = 40
+_CONTENT_LINES = 200
 """Lines of content that a question shows; what directs a call is always shown whole."""
 _BACKTICKS = re.compile("`+")
 _HASH_DIGITS = 16
@@ -140,6 +141,8 @@ class CallPerson:
 
     async def _approve_in_inbox(self, question: ApprovalQuestion, inbox: Inbox) -> Answers:
         answers = await inbox.ask(question, run=self.run, user=self.owner, within=self.seconds, request=self.request)
+        # Whoever said no is not asked again; a question that nobody answered may be put again.
+        self.memory.refused |= answers.refused
         offered = [call.offer for call in question.calls if call.hash in answers.approved]
         self.memory.grants += [grant for grant in answers.for_run if grant in offered]
         return answers
@@ -149,7 +152,7 @@ class CallPerson:
         schema = reply_schema(type)
         if self.way != "elicitation" or self.publish is None or schema is None:
             raise _no_reply_error()
-        asked = self._question(fenced(question_text(question, _WIDTH)), schema)
+        asked = self._question(fenced(question_text(redact(question), _WIDTH)), schema)
         self.publish(asked)
         action, content = await self._wait(asked)
         if action != "accept" or set(content) != {"reply"}:
@@ -197,12 +200,24 @@ APPROVAL_SCHEMA: Mapping[str, Any] = {
 
 def approval_message(question: ApprovalQuestion) -> str:
     """A question as a client shows it: every argument, what others may have written, and what a yes is bound to."""
-    # The client reads it too: a secret that would be sent is named as one, and not shown. The hash covers the value.
-    calls = [replace(call, arguments=redact_texts(dict(call.arguments))) for call in question.calls]
+    # A form offers nothing wider than this one call, so that the offer, which names values, is left out.
+    calls = [replace(call, arguments=_shown_arguments(call), offer=None) for call in question.calls]
     # With no tools: a call says itself which of its arguments carry content, and every other one is shown whole.
     text = calls_text(calls, Registry(()), width=_WIDTH, before=question.before, content_lines=_CONTENT_LINES, how="")
     bound = ", ".join(call.hash[:_HASH_DIGITS] for call in question.calls)
     return fenced(f"{text.strip()}\n\n  (the answer is for exactly this: {visible_line(bound)})")
+
+
+def _shown_arguments(call: PendingCall) -> dict[str, Any]:
+    """The arguments of a call without secrets, which the client would read. The hash covers the values.
+
+    What directs the call is shown as it is but for the secrets that are known by name: whoever chose it could give it
+    the form of a secret, and the person would say yes to a command or an address that they have not seen.
+    """
+    content = call.carries or ()
+    return {
+        name: redact_texts(value) if name in content else mask_value(value) for name, value in call.arguments.items()
+    }
 
 
 def fenced(text: str) -> str:
@@ -250,9 +265,9 @@ def _parse_reply(reply: object, type_: t.Type) -> object:
     return reply
 
 
-def question_hash(step: str, tool: str, shown: object) -> str:
-    """What an answer to a question of the firewall's own is bound to."""
-    return hashlib.sha256(repr((step, tool, shown)).encode("utf-8", "surrogatepass")).hexdigest()
+def question_hash(tool: str, shown: object) -> str:
+    """What an answer to a question of the firewall's own is bound to; the same for each call that would ask it."""
+    return hashlib.sha256(repr((tool, shown)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _no_reply_error() -> RunError:

@@ -7,7 +7,7 @@ where it only says that a call failed: whether it does may depend on what others
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from bicameral.firewall._documents import DocumentKind, DocumentReader
 from bicameral.firewall._listing import REVEAL_TOOL
 from bicameral.firewall._results import SessionResults, redact, shown_text
 from bicameral.firewall._settings import server_of
-from bicameral.labels import USER, Label, LabelTree, Source, join, join_all, taint
+from bicameral.labels import NOTHING, USER, Label, LabelTree, Source, join, join_all, taint
 from bicameral.models import ToolCall
 from bicameral.patterns.handles import (
     EXTRACT_TOOL,
@@ -48,6 +48,7 @@ _NOT_CALLED = ("policy.denied", *FINAL_CODES)
 """Codes of a call that was not made: its tool has decided nothing."""
 _WORDS = {
     "firewall.busy": "too many calls are under way; wait for one to end",
+    "firewall.ended": "the session has ended; connect anew",
     "firewall.failed": "something went wrong here, so that it was not done",
     "firewall.question-too-long": "it is too large to be put to the user",
     "firewall.unknown-document": "there is no such document",
@@ -76,6 +77,8 @@ _WORDS = {
 _OTHER_CODE = "tools.failed"
 _MAX_ERROR = 1_000
 MAX_NAME = 200
+MOST_REFUSED = 1_000
+"""Calls of a session that were refused before a decision are recorded up to this number; its end counts the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +128,12 @@ class SessionState:
         documents: The documents of servers; None if there are none.
         memory: What people have answered.
         places: The labels of the names that things were written to.
+        stored: By toolbox, the labels of all that was passed into it.
         written: The labels of the places that were, or may have been, written to.
         actionable: Links, addresses and the like in what calls wrote.
         started: The steps whose tool was called. The code of an error does not say it: a tool can raise any code.
         changing: The steps of calls that change something.
+        refused: How many calls never came as far as a decision.
     """
 
     firewall: Firewall
@@ -138,10 +143,12 @@ class SessionState:
     handler: LiveEffectHandler | None = None
     memory: PersonMemory = field(default_factory=PersonMemory)
     places: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
+    stored: dict[str, Label] = field(default_factory=dict[str, Label])
     written: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
     actionable: ActionableText = field(default_factory=lambda: ActionableText(None))
     started: set[str] = field(default_factory=set[str])
     changing: set[str] = field(default_factory=set[str])
+    refused: int = 0
 
     def gate(self, person: CallPerson, tool: Tool | None = None) -> CallGate:
         """A gate for one call. One that is refused stops nothing else, so that it is not shared."""
@@ -152,6 +159,24 @@ class SessionState:
             replacing = ReplaceRule.for_request("", None, self.firewall.registry, handler.changes.touched)
         decider, grants = self.firewall.decider, tuple(self.memory.grants)
         return CallGate(decider, handler, self.actionable, grants=grants, replacing=replacing)
+
+    def note_stored(self, tool: Tool, passed: Iterable[LabelTree], read: Label) -> None:
+        """Keep the label of what a call passes into a toolbox."""
+        known = self.stored.get(tool.toolbox, NOTHING)
+        self.stored[tool.toolbox] = join_all((known, read, *(tree.flat for tree in passed)))
+
+    def with_stored(self, tool: Tool, arguments: Mapping[str, Any], tree: LabelTree) -> LabelTree:
+        """The labels of a result, with those of what was passed into its toolbox if the result may hold it.
+
+        What is read by the name it was written to has the label of that name already (`places`). Any other read, such
+        as a list of everything, may bring back all that was written.
+        """
+        stored = self.stored.get(tool.toolbox)
+        if stored is None or tool.changes or tool.effect == "pure":
+            return tree
+        writers = (each for each in self.firewall.tools.tools.values() if each.toolbox == tool.toolbox and each.changes)
+        named = {part.name for each in writers for part in each.arguments if part.purpose != "carries"}
+        return tree if named & arguments.keys() else taint(tree, stored)
 
     def handler_for(self, person: CallPerson) -> LiveEffectHandler:
         """The run for one call, with the person who is asked about it."""
@@ -185,8 +210,11 @@ async def perform(state: SessionState, call: ClientCall, do: Work, step: str, pe
 
 
 def _note_refused(state: SessionState, step: str, call: ClientCall, code: str) -> None:
-    """Record a call that never came as far as a decision."""
+    """Record a call that never came as far as a decision, up to a number: these count against no limit of calls."""
     assert state.handler is not None
+    state.refused += 1
+    if state.refused > MOST_REFUSED:
+        return
     facts = {"noted": "call-refused", "tool": call.name[:MAX_NAME], "code": code}
     state.handler.record_note(f"{step}/refused", facts)
 
@@ -197,7 +225,7 @@ async def call_tool(state: SessionState, call: ClientCall, step: str, person: Ca
     tool = tools.get(call.name)
     if tool is None:
         # Also one that the server has and nobody has let through: only what is listed can be called.
-        nearest = nearest_name(call.name[:60], tools)
+        nearest = nearest_name(call.name[:60], (name for name, each in tools.items() if not each.self_described))
         raise ToolError("tools.unknown", f"there is no tool {call.name[:60]!r}", nearest=nearest)
     state.results.check_canary(call.arguments)
     read = state.label
@@ -234,6 +262,8 @@ async def _make_call(
     arguments, trees = written
     if tool.changes:
         state.changing.add(step)
+        # Before the call: one that fails may have stored something all the same.
+        state.note_stored(tool, trees.values(), read)
     note = partial(join_written_labels, state.written)
     try:
         gate = state.gate(person, tool)
@@ -251,6 +281,7 @@ async def _make_call(
     if given is None:
         raise ToolError("tools.failed", f"{tool.name!r} was not called")
     value, tree = given
+    tree = state.with_stored(tool, arguments, tree)
     if documents is not None:
         tree = taint(tree, documents.found)
     try:
@@ -286,7 +317,7 @@ def _failure(
     name = state.results.keep(error.message, STR, join(label, message))
     words = f"error: {_fixed_words(error.code)}. What {tool.name} said of it is kept as ${name}."
     # A tool can raise any code, which then would be its own text.
-    known = error.code in _WORDS or error.code in describe_failure(error.code)
+    known = error.code in _WORDS or f"[{error.code}]" in describe_failure(error.code)
     return CallAnswer(words, label, error.code if known else _OTHER_CODE, name)
 
 
@@ -322,7 +353,7 @@ async def reveal_text(state: SessionState, call: ClientCall, step: str, person: 
         REVEAL_TOOL,
         "pure",
         MappingProxyType({"text": text}),
-        question_hash(step, REVEAL_TOOL, [name, text]),
+        question_hash(REVEAL_TOOL, [name, text]),
         "Shall the model of your client read this text? It may do what the text says; each of its later calls that "
         "changes or sends something is put to you.",
         (UntrustedPart("text", label.third_parties),),
@@ -343,11 +374,16 @@ async def reveal_text(state: SessionState, call: ClientCall, step: str, person: 
 
 def _fixed_words(code: str) -> str:
     """Words for an error whose message may quote anything."""
+    if code.startswith("journal."):
+        return f"nothing can be recorded, so that nothing is done [{code}]"
     return f"{_WORDS[code]} [{code}]" if code in _WORDS else describe_failure(code)
 
 
 def own_words(error: BicameralError) -> str:
-    """The words for a call that was not begun: their messages quote nothing but what the client wrote itself."""
+    """The words for an error of a call that was not made; only those of the firewall's own checks quote anything.
+
+    What they quote is what the client wrote itself, and names of tools that a person has reviewed.
+    """
     if error.code.startswith(("tools.", "firewall.")):
         return redact(str(error))[:_MAX_ERROR]
     return _fixed_words(error.code)

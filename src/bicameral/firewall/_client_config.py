@@ -2,26 +2,31 @@
 
 Clients list their servers under `mcpServers` (Claude Desktop, Cursor and most others), `servers` (VS Code) or
 `mcp.servers` (VS Code's settings). Every entry becomes settings of `[mcp.NAME]`, returned for `bicameral.toml`, and one
-entry that starts the firewall takes their place. Nothing secret is among these settings: values of variables stay in
-the client's file, with the firewall's entry, unless they are to go into the keyring. The file as it was lies beside it,
-and comes back exactly, unless somebody has changed the rewritten one since.
+entry that starts the firewall takes their place. No value of a variable or a header that may be secret is among these
+settings: it stays in the client's file, with the firewall's entry, unless it is to go into the keyring. An entry whose
+command or address seems to hold a secret is not moved (`_client_secrets`); what does not look like one is not
+recognised. The file as it was lies beside it, and comes back exactly, unless somebody has changed the rewritten one
+since.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
+import math
 import os
 import re
 import stat
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NoReturn, cast
 
 from bicameral.cache import sync_folder
 from bicameral.errors import ConfigError, Place
+from bicameral.firewall._client_entries import EntryMover, MovedSecret, is_disabled, rules_about, servers_elsewhere
 from bicameral.secrets import redact_secrets
 
 ENTRY = "bicameral"
@@ -31,38 +36,11 @@ BACKUP_SUFFIX = ".before-bicameral"
 WRITTEN_SUFFIX = ".written-by-bicameral"
 """The file as it was rewritten, to tell whether it was changed since."""
 MAX_BYTES = 4 * 1024 * 1024
+_MAX_DEPTH = 100
 _TABLES: tuple[tuple[str, ...], ...] = (("mcpServers",), ("servers",), ("mcp", "servers"))
+_NESTED = frozenset({"mcpServers"})
+"""Under these names clients keep servers of a project, too; `servers` is a word of many settings."""
 _COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|(//|/\*)')
-_SERVER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
-_SECRET_NAME = re.compile(
-    r"pass|pwd|token|key|secret|auth|cred|cookie|session|private|sign|salt|pin$|dsn|url|uri|conn|login|user", re.I
-)
-_HARMLESS = re.compile("[0-9]{1,5}|[a-z]{2}_[A-Z]{2}(?:\\.UTF-8)?", re.ASCII)
-_HARMLESS_WORDS = frozenset(
-    "true false yes no on off none auto debug info warn warning error trace production development test local stdio "
-    "http utf8 utf-8 json text".split()
-)
-_URL_WITH_PASSWORD = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s@]*:[^/\s@]+@", re.I)
-_SECRET_FLAG = re.compile(r"--?[\w-]*(?:pass|token|key|secret|auth|cred)[\w-]*(=.*)?", re.I)
-_PLACEHOLDER = re.compile(r"\$\{[^}]*\}")
-
-
-@dataclass(frozen=True, slots=True)
-class MovedSecret:
-    """A secret of a server: where its settings say that it is, and where it is now.
-
-    Args:
-        server: The server in `[mcp.NAME]`.
-        setting: What it is for: the name of a variable or of a header.
-        reference: What the settings say: the name of a variable of the firewall, or `keyring:ENTRY`.
-        kept: Whether its value is in the client's file, with the firewall's entry. If not, it must be set.
-    """
-
-    server: str
-    setting: str
-    reference: str
-    kept: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +53,12 @@ class ClientRewrite:
         servers: The settings of each `[mcp.NAME]`, for `bicameral.toml`.
         secrets: Where their secrets are.
         renamed: The client's names of servers that are called differently now.
-        disabled: Servers that the client does not start; they are among `servers`.
+        disabled: Entries that the client does not start, by its names: they are as they were.
         left: Entries that are as they were, since the caller said so: they do not go through the firewall.
+        outside: Servers in other places of the file, such as those of a project: they do not go through it either.
+        excluded: By server, the tools that the client did not use. None of them may be used.
+        dropped: By server, the keys of its entry that say nothing to the firewall, such as `autoApprove`.
+        rules: Places of the file with rules of the client that name a moved server: nothing has its name any more.
         environment: The variables of the firewall's entry, with the values of the secrets that are kept there.
     """
 
@@ -87,7 +69,16 @@ class ClientRewrite:
     renamed: Mapping[str, str] = field(default_factory=dict[str, str])
     disabled: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
+    excluded: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    dropped: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    rules: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The client's file and those beside it: they hold its secrets, and say what it starts."""
+        return self.file, self.backup, _written_of(self.file)
 
     @property
     def to_set(self) -> tuple[MovedSecret, ...]:
@@ -105,13 +96,16 @@ def rewrite_client_config(
 ) -> ClientRewrite:
     """Let a client reach its servers through the firewall, and return their settings.
 
+    Entries that the client does not start stay as they are.
+
     Args:
         file: The client's file.
         command: What starts the firewall: the program and its arguments. A client started from a desktop may not find
             a program without its path.
         secrets: Whether values of variables stay in the client's file, with the firewall's entry, or are to be put
             into the keyring.
-        leave: Names of entries that stay as they are, and do not go through the firewall.
+        leave: Names of entries that stay as they are, and do not go through the firewall; also of those that
+            `ClientRewrite.outside` names.
         write: Whether the file is written. Without it this only says what would become of it.
 
     Example:
@@ -119,20 +113,21 @@ def rewrite_client_config(
         >>> done.servers["mail"]["command"]
         ['mail-server', '--folder', 'inbox']
     """
-    target, backup = _real_file(file), _backup_of(_real_file(file))
+    target = _real_file(file)
+    backup = _backup_of(target)
+    _require_one_name(target)
     raw = _read(target)
     document = _parse(target, raw)
     path, entries = _server_table(target, document)
-    if ENTRY in entries or backup.exists():
-        raise ConfigError(
-            "firewall.already-rewritten",
-            f"{target} goes through the firewall already, or {backup.name} is left from an earlier time",
-            fix="Restore it first.",
-        )
-    moved = {name: entry for name, entry in entries.items() if name not in leave}
+    is_left_over = backup.exists()
+    if ENTRY in entries or (is_left_over and _read(backup) != raw):
+        raise _already_rewritten_error(target, ENTRY in entries)
+    disabled = tuple(name for name, entry in entries.items() if name not in leave and is_disabled(entry))
+    stay = {name: entry for name, entry in entries.items() if name in leave or name in disabled}
+    moved = {name: entry for name, entry in entries.items() if name not in stay}
     if not moved:
         raise ConfigError("firewall.no-servers", f"{target} names no server that could be moved")
-    mover = _Mover(target, secrets)
+    mover = EntryMover(target, secrets)
     for name, entry in moved.items():
         mover.move(name, entry)
     own: dict[str, Any] = {"command": command[0], "args": list(command[1:])}
@@ -140,32 +135,62 @@ def rewrite_client_config(
         own = {"type": "stdio", **own}
     if mover.environment:
         own["env"] = mover.environment
-    left = {name: entry for name, entry in entries.items() if name in leave}
-    _set_table(document, path, {ENTRY: own, **left})
-    rewritten = (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
-    mode = stat.S_IMODE(target.stat().st_mode)
+    _set_table(document, path, {})
+    outside = tuple(servers_elsewhere(document, _NESTED))
     done = ClientRewrite(
         target,
         backup,
         mover.servers,
-        tuple(mover.secrets),
-        {name: new for name, new in mover.names.items() if name != new},
-        tuple(mover.names[name] for name, entry in moved.items() if _is_disabled(entry)),
-        tuple(left),
-        dict(mover.environment),
+        secrets=tuple(mover.secrets),
+        renamed={name: new for name, new in mover.names.items() if name != new},
+        disabled=disabled,
+        left=tuple(name for name in (*stay, *outside) if name in leave),
+        outside=tuple(name for name in outside if name not in leave),
+        excluded=mover.excluded,
+        dropped=mover.dropped,
+        rules=tuple(sorted(rules_about(document, mover.names))),
+        environment=dict(mover.environment),
     )
     if not write:
         return done
+    _set_table(document, path, {ENTRY: own, **stay})
+    rewritten = (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
+    mode = stat.S_IMODE(target.stat().st_mode)
     # The backup first: at no moment is there a rewritten file without what it was made of.
     try:
         _write(backup, raw, mode & 0o600)
         _write(_written_of(target), rewritten, mode & 0o600)
-        _write(target, rewritten, mode)
+        _write(target, rewritten, mode, instead_of=raw)
     except BaseException:
-        backup.unlink(missing_ok=True)
-        _written_of(target).unlink(missing_ok=True)
+        _remove_copies(target)
         raise
     return done
+
+
+def entry_environment(file: Path) -> Mapping[str, str]:
+    """The variables of the firewall's entry in a client's file; none where there is no such entry.
+
+    Example:
+        >>> sorted(entry_environment(Path("mcp.json")))
+        ['MCP_SECRET_MAIL_API_KEY']
+    """
+    with suppress(ConfigError):
+        _, entries = _server_table(file, _parse(file, _read(file)))
+        entry = entries.get(ENTRY)
+        found: object = cast("dict[str, Any]", entry).get("env") if isinstance(entry, dict) else None
+        if isinstance(found, dict):
+            return {name: str(value) for name, value in cast("dict[str, Any]", found).items()}
+    return {}
+
+
+def _already_rewritten_error(target: Path, has_entry: bool) -> ConfigError:
+    backup, written = _backup_of(target).name, _written_of(target).name
+    if has_entry:
+        what, fix = f"{target} goes through the firewall already", "Restore it first."
+    else:
+        what = f"{target} is another file than {backup}, which is left from an earlier time"
+        fix = f"If the file is as you want it, delete {backup} and {written}."
+    return ConfigError("firewall.already-rewritten", what, fix=fix)
 
 
 def restore_client_config(file: Path) -> Path:
@@ -175,169 +200,33 @@ def restore_client_config(file: Path) -> Path:
         >>> restore_client_config(Path("mcp.json"))
     """
     target = _real_file(file)
-    backup = _backup_of(target)
+    backup, written = _backup_of(target), _written_of(target)
     if not backup.exists():
         raise ConfigError(
             "firewall.no-backup", f"there is no {backup.name} beside {target}", fix="It was not rewritten from here."
         )
-    written = _written_of(target)
-    original, rewritten, now = _read(backup), _read(written), _read(target)
+    original, now = _read(backup), _read(target)
+    if now == original:
+        # It was put back by hand, or a rewriting ended before the file was replaced.
+        _remove_copies(target)
+        return target
+    if not written.exists():
+        raise ConfigError(
+            "firewall.no-backup",
+            f"there is no {written.name} beside {target}, so that nobody knows whether the file was changed since",
+            fix=f"Look at both, then put {backup.name} in its place by hand.",
+        )
+    _require_one_name(target)
+    rewritten = _read(written)
     if now != rewritten:
         raise ConfigError(
             "firewall.changed-since",
             f"{target} was changed after it was rewritten: {_changes(rewritten, now)}",
             fix=f"Take the changes back, or put the file together by hand: {backup} has it as it was.",
         )
-    _write(target, original, stat.S_IMODE(target.stat().st_mode))
-    written.unlink()
-    backup.unlink()
+    _write(target, original, stat.S_IMODE(target.stat().st_mode), instead_of=now)
+    _remove_copies(target)
     return target
-
-
-class _Mover:
-    """Turns entries of a client's file into settings."""
-
-    def __init__(self, file: Path, secrets: Literal["keep", "keyring"]) -> None:
-        self._file = file
-        self._way = secrets
-        self.servers: dict[str, dict[str, Any]] = {}
-        self.names: dict[str, str] = {}
-        self.secrets: list[MovedSecret] = []
-        self.environment: dict[str, str] = {}
-        """Variables of the firewall's entry."""
-
-    def move(self, name: str, entry: object) -> None:
-        if not isinstance(entry, dict):
-            raise self._error(name, "is no object")
-        facts = cast("dict[str, Any]", entry)
-        new = self._name(name)
-        settings = self._command(name, new, facts) if "command" in facts else self._address(name, new, facts)
-        self.names[name] = new
-        self.servers[new] = settings
-
-    def _name(self, name: str) -> str:
-        """A name that settings can have, and no other server has."""
-        plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-")[:32] or "server"
-        plain = plain if plain[0].isalpha() else f"s_{plain}"
-        known = {each.lower() for each in self.servers}
-        found, number = plain, 2
-        while found.lower() in known or not _SERVER_NAME.fullmatch(found):
-            found, number = f"{plain}_{number}", number + 1
-        return found
-
-    def _command(self, name: str, new: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-        program, arguments = facts["command"], facts.get("args", [])
-        if not isinstance(program, str) or not _is_texts(arguments):
-            raise self._error(name, "has a command that is no text, or arguments that are no list of texts")
-        if facts.get("envFile"):
-            raise self._error(name, "reads its variables from a file (`envFile`)", "Name them in `env`")
-        if facts.get("cwd"):
-            raise self._error(name, "is started in a folder of its own (`cwd`)", "Write whole paths in its command")
-        command = [program, *cast("list[str]", arguments)]
-        for at, argument in enumerate(command):
-            if _is_secret_argument(argument, command[at + 1 :]):
-                # Not quoted: it may be the secret itself.
-                raise self._error(
-                    name, f"seems to have a secret in argument {at} of its command", "Give it as a variable in `env`"
-                )
-            if _PLACEHOLDER.search(argument):
-                raise self._error(name, "has a placeholder in its command that only the client can fill in")
-        settings: dict[str, Any] = {"command": command}
-        self._add_variables(name, new, facts.get("env", {}), settings)
-        return settings
-
-    def _add_variables(self, name: str, new: str, given: object, settings: dict[str, Any]) -> None:
-        if not isinstance(given, dict):
-            raise self._error(name, "has an `env` that is no object")
-        plain: dict[str, str] = {}
-        hidden: dict[str, str] = {}
-        for variable, value in cast("dict[str, object]", given).items():
-            if not _VARIABLE.fullmatch(variable) or not isinstance(value, str | int | float) or "\0" in str(value):
-                raise self._error(name, f"has the variable {variable[:60]!r}, which is none, or without a text")
-            text = str(value).lower() if isinstance(value, bool) else str(value)
-            if is_harmless(variable, text):
-                plain[variable] = text
-            elif text:
-                hidden[variable] = self._reference(new, variable, text)
-        settings |= ({"env": plain} if plain else {}) | ({"secrets": hidden} if hidden else {})
-
-    def _address(self, name: str, new: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-        url = facts.get("url", facts.get("serverUrl"))
-        if not isinstance(url, str) or not re.match(r"https?://", url):
-            raise self._error(name, "has neither a command nor an address that begins with http:// or https://")
-        if facts.get("type") == "sse":
-            raise self._error(name, "uses the transport `sse`, which is not supported")
-        if _URL_WITH_PASSWORD.match(url) or redact_secrets(url, "") != url or _PLACEHOLDER.search(url):
-            raise self._error(name, "seems to have a secret in its address", "Give it as a header")
-        settings: dict[str, Any] = {"url": url}
-        headers = facts.get("headers", {})
-        if not isinstance(headers, dict):
-            raise self._error(name, "has `headers` that are no object")
-        references: dict[str, str] = {}
-        for header, value in cast("dict[str, object]", headers).items():
-            if not isinstance(value, str) or "\0" in value:
-                raise self._error(name, f"has the header {header[:60]!r} without a text")
-            if header.lower() == "authorization" and value.lower().startswith("bearer "):
-                settings["bearer"] = self._reference(new, header, value[7:].strip())
-            else:
-                references[header] = self._reference(new, header, value)
-        return settings | ({"headers": references} if references else {})
-
-    def _reference(self, server: str, setting: str, value: str) -> str:
-        """Where a secret is from now on."""
-        if self._way == "keyring":
-            reference = f"keyring:{server}-{setting}"
-            self.secrets.append(MovedSecret(server, setting, reference, kept=False))
-            return reference
-        variable = re.sub(r"\W", "_", setting, flags=re.ASCII)
-        if not _VARIABLE.fullmatch(variable) or self.environment.get(variable, value) != value:
-            # Two servers with one name for different secrets.
-            variable = re.sub(r"\W", "_", f"{server}_{setting}".upper(), flags=re.ASCII)
-        while self.environment.get(variable, value) != value:
-            variable += "_"
-        self.environment[variable] = value
-        self.secrets.append(MovedSecret(server, setting, variable, kept=True))
-        return variable
-
-    def _error(self, name: str, what: str, fix: str = "") -> ConfigError:
-        leave = f"leave the entry out ({name[:60]!r})"
-        return ConfigError(
-            "firewall.cannot-move",
-            f"the server {name[:60]!r} {what}",
-            place=Place(file=str(self._file)),
-            fix=f"{fix}, or {leave}." if fix else f"{leave[:1].upper()}{leave[1:]}.",
-        )
-
-
-def is_harmless(name: str, value: str) -> bool:
-    """Whether a variable may be written into a file that others read: only what certainly is no secret.
-
-    Example:
-        >>> is_harmless("LOG_LEVEL", "debug"), is_harmless("API_KEY", "debug"), is_harmless("MODE", "hF3_x9")
-        (True, False, False)
-    """
-    if _SECRET_NAME.search(name):
-        return False
-    if value.lower() in _HARMLESS_WORDS or _HARMLESS.fullmatch(value):
-        return True
-    # A path that is there: whoever reads the settings may as well look at the disk.
-    return value.startswith(("/", "~/")) and os.path.exists(os.path.expanduser(value))
-
-
-def _is_secret_argument(argument: str, rest: Sequence[str]) -> bool:
-    if redact_secrets(argument, "") != argument or _URL_WITH_PASSWORD.search(argument):
-        return True
-    flag = _SECRET_FLAG.fullmatch(argument)
-    # A flag that stands alone takes the next argument, unless that is another one.
-    return flag is not None and (bool(flag[1]) or (bool(rest) and not rest[0].startswith("-")))
-
-
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in cast("list[object]", value))
-
-
-def _is_disabled(entry: object) -> bool:
-    return isinstance(entry, dict) and cast("dict[str, object]", entry).get("disabled") is True
 
 
 # The file
@@ -356,6 +245,23 @@ def _written_of(file: Path) -> Path:
     return file.with_name(file.name + WRITTEN_SUFFIX)
 
 
+def _remove_copies(file: Path) -> None:
+    """Delete what lies beside a file; the backup last, since only it cannot be made again."""
+    _written_of(file).unlink(missing_ok=True)
+    _backup_of(file).unlink(missing_ok=True)
+
+
+def _require_one_name(file: Path) -> None:
+    """Refuse a file with hard links: replacing it at once would leave the old content under its other names."""
+    with suppress(OSError):
+        if file.stat().st_nlink > 1:
+            raise ConfigError(
+                "firewall.several-names",
+                f"{file} has several names (hard links), and only this one would be rewritten",
+                fix="Make it a file of its own: copy it, and put the copy in its place.",
+            )
+
+
 def _read(file: Path) -> bytes:
     try:
         with file.open("rb") as stream:
@@ -370,14 +276,69 @@ def _read(file: Path) -> bytes:
 def _parse(file: Path, raw: bytes) -> dict[str, Any]:
     try:
         text = raw.decode("utf-8-sig")
-        found: object = json.loads(text, object_pairs_hook=_unique_names)
+        found: object = json.loads(
+            text,
+            object_pairs_hook=_unique_names,
+            parse_int=_read_int,
+            parse_float=_read_float,
+            parse_constant=_refuse_constant,
+        )
+        # What JSON can spell and a text cannot hold: half of a character.
+        json.dumps(found, ensure_ascii=False).encode()
     except UnicodeDecodeError:
         raise ConfigError("firewall.bad-json", f"{file} is no text in UTF-8") from None
+    except UnicodeEncodeError:
+        raise ConfigError(
+            "firewall.bad-json",
+            "the file has half of a character (a lone surrogate, such as `\\ud800`)",
+            place=Place(file=str(file)),
+        ) from None
     except (json.JSONDecodeError, RecursionError) as error:
         _raise_no_json(file, raw.decode("utf-8", "replace"), error)
+    except ConfigError as error:
+        error.place = error.place or Place(file=str(file))
+        raise
     if not isinstance(found, dict):
         raise ConfigError("firewall.bad-json", f"{file} holds no object")
-    return cast("dict[str, Any]", found)
+    document = cast("dict[str, Any]", found)
+    if _is_deeper(document, _MAX_DEPTH):
+        raise ConfigError("firewall.bad-json", f"{file} is nested more than {_MAX_DEPTH} deep")
+    return document
+
+
+def _read_int(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        # Python reads no number of thousands of digits.
+        raise _number_error() from None
+
+
+def _read_float(text: str) -> float:
+    if not math.isfinite(found := float(text)):
+        # It would be written as `Infinity`, which is no JSON.
+        raise _number_error()
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise _number_error()
+
+
+def _number_error() -> ConfigError:
+    return ConfigError("firewall.bad-json", "the file has a number that is none, or is too large to be kept as it is")
+
+
+def _is_deeper(document: object, most: int) -> bool:
+    level: list[Any] = [document]
+    for _ in range(most):
+        level = [
+            inner
+            for part in level
+            if isinstance(part, dict | list)
+            for inner in (cast("dict[str, Any]", part).values() if isinstance(part, dict) else cast("list[Any]", part))
+        ]
+    return bool(level)
 
 
 def _raise_no_json(file: Path, text: str, error: Exception) -> NoReturn:
@@ -442,8 +403,12 @@ def _changes(before: bytes, now: bytes) -> str:
     return "; ".join(found[:6]) + more if found else "only in its line ends or blanks"
 
 
-def _write(file: Path, content: bytes, mode: int) -> None:
-    """Write a file at once, with these permissions; readers see the old content or the new one."""
+def _write(file: Path, content: bytes, mode: int, *, instead_of: bytes | None = None) -> None:
+    """Write a file at once, with these permissions; readers see the old content or the new one.
+
+    Args:
+        instead_of: What must be in the file until it is replaced; otherwise it stays as somebody else has written it.
+    """
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
         with os.fdopen(handle, "wb") as out:
@@ -451,6 +416,13 @@ def _write(file: Path, content: bytes, mode: int) -> None:
             out.flush()
             os.fsync(out.fileno())
         os.chmod(name, mode)
+        # As late as possible: clients save this file whenever they like.
+        if instead_of is not None and _read(file) != instead_of:
+            raise ConfigError(
+                "firewall.changed-since",
+                f"{file} was changed while it was being replaced, and is as somebody else has written it",
+                fix="Run the command again; end the client first if it keeps writing the file.",
+            )
         os.replace(name, file)
     except OSError as error:
         raise ConfigError("firewall.unwritable", f"{file} cannot be written: {error.strerror or error}") from None

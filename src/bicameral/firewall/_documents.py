@@ -113,7 +113,8 @@ def _document_tool(
 
 
 def _plain(server: str) -> str:
-    return re.sub(r"\W", "_", server)
+    """The name of a server as a part of a tool's name; different for any two servers."""
+    return re.sub(r"\W", lambda sign: f"_{ord(sign[0]):x}", server.replace("_", "__"))
 
 
 class DocumentReader:

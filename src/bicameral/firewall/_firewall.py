@@ -12,6 +12,7 @@ from bicameral.firewall._documents import Resources, document_tools
 from bicameral.firewall._listing import ToolList
 from bicameral.firewall._session import FirewallSession
 from bicameral.firewall._settings import FirewallSettings
+from bicameral.labels import NOTHING, Label
 from bicameral.rates import CallRate
 from bicameral.tools import Registry
 
@@ -74,9 +75,12 @@ class Firewall:
         self.decider = self._make_decider(registry)
         """Decides about the calls of all sessions."""
 
-    def new_session(self, owner: str = "local") -> FirewallSession:
-        """A session for one client; nothing of it is shared with another one but the tools and their rates."""
-        return FirewallSession(self, owner)
+    def new_session(self, owner: str = "local", read: Label = NOTHING) -> FirewallSession:
+        """A session for one client; nothing of it is shared with another one but the tools and their rates.
+
+        `read` is what the client's model has read before, in a session that has ended without its doing.
+        """
+        return FirewallSession(self, owner, read)
 
     def count_call(self, server: str) -> None:
         """Count a call of a server, of whichever session; `rates.exceeded` if it is one too many."""

@@ -3,7 +3,8 @@
 Clients of older protocols have a session for each connection that they open; those of the specification 2026-07-28
 open none, so that all requests with one token are one session. A session is found by the token and by nothing that
 others can guess or send: an id of another token's connection does not exist here. A session without a request for a
-while ends, and so does one whose token no longer holds.
+while ends, and so does one whose token no longer holds. What was read in it counts for the later sessions of its token,
+unless the client has ended it itself.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -22,7 +24,8 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import Message, Receive, Scope, Send
 
 from bicameral.errors import BicameralError
-from bicameral.firewall._server import create_server
+from bicameral.firewall._server import Connection, create_server
+from bicameral.labels import NOTHING, Label, join
 
 if TYPE_CHECKING:
     from bicameral.firewall._firewall import Firewall
@@ -49,11 +52,24 @@ class HttpSession:
 
     token: AccessToken
     manager: StreamableHTTPSessionManager
+    connection: Connection
     task: asyncio.Task[None] | None = None
     ending: asyncio.Event = field(default_factory=asyncio.Event)
     started: asyncio.Event = field(default_factory=asyncio.Event)
     in_use: int = 0
     last_used: float = field(default_factory=time.monotonic)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether no call can be made in it any more, such as after a fault of the journal."""
+        session = self.connection.session
+        return (self.task is not None and self.task.done()) or (session is not None and session.is_closed)
+
+    @property
+    def read(self) -> Label:
+        """What the model of its client has read."""
+        session = self.connection.session
+        return self.connection.read if session is None else session.label
 
     async def run(self) -> None:
         """The session from its beginning to its end, in one task."""
@@ -88,6 +104,10 @@ class FirewallApp:
         self._idle_seconds = idle_seconds
         self._clock = clock
         self._sessions: dict[SessionKey, HttpSession] = {}
+        self._connecting: Counter[str] = Counter()
+        """By token, the requests that may open a connection: they count as sessions."""
+        self._read: dict[str, Label] = {}
+        """By token, what was read in sessions that its clients have not ended: their models still know it."""
         # One at a time: two first requests of a token must not open two sessions, of which one would be forgotten.
         self._opening = asyncio.Lock()
 
@@ -128,9 +148,17 @@ class FirewallApp:
             if session is None:
                 await _refuse(404 if not modern else 503, send)
                 return
-            await self._handle(session, scope, receive, guarded)
-            if scope["method"] == "DELETE" and not modern:
-                await self._end(key)
+            statuses: list[int] = []
+
+            async def watch(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    statuses.append(message["status"])
+                await guarded(message)
+
+            await self._handle(session, scope, receive, watch)
+            # Only if it was answered: one from a page of another origin is refused, and ends nothing.
+            if scope["method"] == "DELETE" and not modern and statuses and statuses[0] < 400:
+                await self._end(key, by_client=True)
             return
         await self._open_connection(token, scope, receive, guarded, send)
 
@@ -141,6 +169,14 @@ class FirewallApp:
         if self._count(token) >= MAX_SESSIONS:
             await _refuse(503, send)
             return
+        # Counted before anything is awaited: others may open connections meanwhile.
+        self._connecting[token.id] += 1
+        try:
+            await self._open_counted(token, scope, receive, guarded)
+        finally:
+            self._connecting[token.id] -= 1
+
+    async def _open_counted(self, token: AccessToken, scope: Scope, receive: Receive, guarded: Send) -> None:
         session = await self._start(token)
         opened: list[str] = []
 
@@ -169,20 +205,24 @@ class FirewallApp:
 
     async def _find(self, key: SessionKey, token: AccessToken, *, make: bool) -> HttpSession | None:
         async with self._opening:
+            known = self._sessions.get(key)
+            if known is not None and known.has_ended:
+                await self._end(key)
             if key not in self._sessions and make and self._count(token) < MAX_SESSIONS:
                 self._sessions[key] = await self._start(token)
             return self._sessions.get(key)
 
     async def _start(self, token: AccessToken) -> HttpSession:
+        connection = Connection(self._read.get(token.id, NOTHING))
         manager = StreamableHTTPSessionManager(
-            app=create_server(self._firewall, owner=token.user),
+            app=create_server(self._firewall, owner=token.user, connection=connection),
             security_settings=self._security,
             max_request_body_size=MAX_BODY,
             # This module ends sessions itself, with their records.
             session_idle_timeout=None,
             max_sessions=1,
         )
-        session = HttpSession(token, manager, last_used=self._clock())
+        session = HttpSession(token, manager, connection, last_used=self._clock())
         session.task = asyncio.create_task(session.run())
         started = asyncio.ensure_future(session.started.wait())
         try:
@@ -191,8 +231,11 @@ class FirewallApp:
             started.cancel()
         return session
 
-    async def _end(self, key: SessionKey) -> None:
+    async def _end(self, key: SessionKey, *, by_client: bool = False) -> None:
         if (session := self._sessions.pop(key, None)) is not None:
+            if not by_client:
+                # The client's model goes on with what it has read, and the next session must know it.
+                self._read[key[0]] = join(self._read.get(key[0], NOTHING), session.read)
             await self._stop(session)
 
     async def _stop(self, session: HttpSession) -> None:
@@ -216,7 +259,7 @@ class FirewallApp:
                 await self._end(key)
 
     def _count(self, token: AccessToken) -> int:
-        return sum(1 for id_, _ in self._sessions if id_ == token.id)
+        return sum(1 for id_, _ in self._sessions if id_ == token.id) + self._connecting[token.id]
 
     def _while_valid(self, token: AccessToken, send: Send) -> Send:
         """Sends as long as the token holds: nothing leaves after it was taken away."""

@@ -214,7 +214,12 @@ def redact_texts(value: Any) -> Any:
         case str():
             return redact(value)
         case dict():
-            return {redact(str(key)): redact_texts(each) for key, each in cast("dict[object, Any]", value).items()}
+            found: dict[str, Any] = {}
+            for key, each in cast("dict[object, Any]", value).items():
+                name = redact(str(key))
+                # Two keys that are secrets stay two entries: nobody may say yes to one that they have not seen.
+                found[name if name not in found else f"{name} {len(found) + 1}"] = redact_texts(each)
+            return found
         case list() | tuple():
             return [redact_texts(each) for each in cast("list[Any]", value)]
         case _:

@@ -12,6 +12,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -32,6 +33,7 @@ from bicameral.firewall._calls import CallAnswer, ClientCall, own_words
 from bicameral.firewall._documents import DocumentKind
 from bicameral.firewall._listing import ToolListing
 from bicameral.firewall._session import FirewallSession
+from bicameral.labels import NOTHING, Label
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -58,6 +60,14 @@ Context = Any
 """`ServerRequestContext[FirewallSession]`; the library's generic is not needed at run time."""
 
 
+@dataclass(slots=True, eq=False)
+class Connection:
+    """One connection of a client: what its model has read before, and its session, once there is one."""
+
+    read: Label = NOTHING
+    session: FirewallSession | None = None
+
+
 class FirewallServer(Server[FirewallSession]):
     """The library's server, which says of itself that its list of tools may change."""
 
@@ -71,14 +81,16 @@ class FirewallServer(Server[FirewallSession]):
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
 
-def create_server(firewall: Firewall, *, owner: str = "local") -> FirewallServer:
+def create_server(firewall: Firewall, *, owner: str = "local", connection: Connection | None = None) -> FirewallServer:
     """The server for clients of one owner. Whoever enters its lifespan has a session of their own.
+
+    `connection` says what the model of the client has read before, and gets the session.
 
     Example:
         >>> async with Client(create_server(firewall)) as client:
         ...     await client.call_tool("mail_list", {"folder": "inbox"})
     """
-    handlers = _Handlers(firewall, owner)
+    handlers = _Handlers(firewall, owner, connection)
     documents: dict[str, Any] = {}
     if firewall.resources is not None:
         documents = {
@@ -111,15 +123,17 @@ def create_server(firewall: Firewall, *, owner: str = "local") -> FirewallServer
 class _Handlers:
     """The handlers of one server."""
 
-    def __init__(self, firewall: Firewall, owner: str) -> None:
+    def __init__(self, firewall: Firewall, owner: str, connection: Connection | None) -> None:
         self._firewall = firewall
+        self._connection = connection
         self._owner = owner
         self.bus = InMemorySubscriptionBus()
 
     @asynccontextmanager
     async def lifespan(self, _: Server[FirewallSession]) -> AsyncGenerator[FirewallSession]:
         """A session for as long as the connection lasts."""
-        session = self._firewall.new_session(self._owner)
+        connection = self._connection or Connection()
+        session = connection.session = self._firewall.new_session(self._owner, connection.read)
         told = _ListChanges(self.bus)
         session.on_request = told.keep_channel
         stop = self._firewall.on_change(told.notify)

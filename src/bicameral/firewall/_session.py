@@ -21,6 +21,7 @@ from bicameral.errors import BicameralError, JournalError, RunError, ToolError
 from bicameral.firewall._approvals import CallPerson, PersonQuestion
 from bicameral.firewall._calls import (
     MAX_NAME,
+    MOST_REFUSED,
     CallAnswer,
     ClientCall,
     SessionState,
@@ -34,7 +35,7 @@ from bicameral.firewall._calls import (
 from bicameral.firewall._documents import DocumentKind, DocumentReader
 from bicameral.firewall._listing import REVEAL_TOOL, ToolListing
 from bicameral.firewall._results import SessionResults
-from bicameral.labels import TRUSTED_USER, USER, Label, LabelTree, Source, join, rename_steps
+from bicameral.labels import NOTHING, TRUSTED_USER, USER, Label, LabelTree, Source, join, rename_steps
 from bicameral.limits import Meter, run_limits
 from bicameral.patterns.handles import EXTRACT_TOOL
 from bicameral.runs import (
@@ -63,9 +64,10 @@ class FirewallSession:
     Args:
         firewall: The tools, the policy and everything that sessions share.
         owner: Whose questions and results these are.
+        read: What the client's model has read before, in a session that has ended without its doing.
     """
 
-    def __init__(self, firewall: Firewall, owner: str = "local") -> None:
+    def __init__(self, firewall: Firewall, owner: str = "local", read: Label = NOTHING) -> None:
         settings = firewall.settings
         self.id = new_run_id()
         self.owner = owner
@@ -77,12 +79,14 @@ class FirewallSession:
         self.state = SessionState(
             firewall,
             SessionResults(settings.kept_chars, settings.argument_chars),
-            TRUSTED_USER if settings.client == "trusted" else UNTRUSTED_CLIENT,
+            join(TRUSTED_USER if settings.client == "trusted" else UNTRUSTED_CLIENT, read),
             None if firewall.resources is None else DocumentReader(firewall.resources),
         )
         self.calls: set[asyncio.Task[CallAnswer]] = set()
         """The calls under way, those that wait for a person included."""
         self.made = self.failed = self.cancelled = 0
+        self._beginning = 0
+        """Calls that wait for the run to begin: they count as under way."""
         self._firewall = firewall
         self._suspended: dict[str, tuple[ClientCall, PersonQuestion]] = {}
         self._task: asyncio.Task[None] | None = None
@@ -110,7 +114,7 @@ class FirewallSession:
     async def _begin(self) -> _SessionWork:
         """The work of the run, which begins with the first call."""
         if self.is_closed:
-            raise RunError("firewall.ended", "the session has ended")
+            raise await self._ended_error()
         if self._task is None:
             self._task = asyncio.create_task(self._run())
         begun = asyncio.ensure_future(self._begun.wait())
@@ -119,9 +123,15 @@ class FirewallSession:
         finally:
             begun.cancel()
         if self._work is None or not self._begun.is_set() or self.is_closed:
-            error: object = getattr(self.outcome, "error", None)
-            raise error if isinstance(error, BicameralError) else RunError("firewall.ended", "the session has ended")
+            raise await self._ended_error()
         return self._work
+
+    async def _ended_error(self) -> BicameralError:
+        """Why no call can be made any more: what ended the run, if it was a fault."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
+        error: object = getattr(self.outcome, "error", None)
+        return error if isinstance(error, BicameralError) else RunError("firewall.ended", "the session has ended")
 
     async def _run(self) -> None:
         firewall, settings = self._firewall, self._firewall.settings
@@ -151,6 +161,7 @@ class FirewallSession:
             meter=Meter(limits),
             extractor=firewall.extractor,
             observer=self._note_progress,
+            recorded_first=True,
         )
 
     def _note_progress(self, progress: StepProgress) -> None:
@@ -186,9 +197,15 @@ class FirewallSession:
     async def _start(self, call: ClientCall, do: Work, *, can_ask: bool) -> ClientCall:
         settings = self._firewall.settings
         self.last_used = time.monotonic()
-        if len(self.calls) >= settings.calls_at_once:
+        if len(self.calls) + self._beginning >= settings.calls_at_once:
             raise ToolError("firewall.busy", f"more than {settings.calls_at_once} calls are under way")
-        work = await self._begin()
+        # Taken before anything is awaited: others may ask for the same place meanwhile. There is no wait between giving
+        # it back and adding the call.
+        self._beginning += 1
+        try:
+            work = await self._begin()
+        finally:
+            self._beginning -= 1
         self.made += 1
         person = CallPerson(
             settings.approvals,
@@ -298,7 +315,8 @@ class _SessionWork:
         if session.state.handler is not None and session.state.handler.in_flight:
             # The client went while something was changed, and nobody knows its end: the record says what it is.
             raise asyncio.CancelledError
-        return {"calls": session.made, "failed": session.failed, "cancelled": session.cancelled}
+        ended = {"calls": session.made, "failed": session.failed, "cancelled": session.cancelled}
+        return ended | ({"refused": refused} if (refused := session.state.refused) > MOST_REFUSED else {})
 
     @property
     def answer_labels(self) -> LabelTree | None:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         read_reviewed_listing as read_reviewed_listing,
         render_declarations as render_declarations,
         toml_pairs as toml_pairs,
-        with_pins as with_pins,
         write_declarations as write_declarations,
     )
     from bicameral.foreign._listing import (
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from bicameral.foreign._proposals import (
         Enforced as Enforced,
         Proposal as Proposal,
+        is_plain_title as is_plain_title,
         propose_declaration as propose_declaration,
         with_own_names as with_own_names,
     )
@@ -76,7 +76,6 @@ _LATER = {
         "read_reviewed_listing",
         "render_declarations",
         "toml_pairs",
-        "with_pins",
         "write_declarations",
     ),
     "_listing": (
@@ -89,6 +88,7 @@ _LATER = {
     "_proposals": (
         "Enforced",
         "Proposal",
+        "is_plain_title",
         "propose_declaration",
         "with_own_names",
     ),

@@ -180,6 +180,14 @@ def pins_file(declarations: Path) -> Path:
 
 def write_declarations(file: Path, declared: DeclarationFile, listed: Iterable[ForeignTool], *, head: str = "") -> None:
     """Write declarations and, beside them, the listing that was reviewed. Each takes its place as a whole."""
+    if file.parent.is_symlink() or file.is_symlink():
+        # A folder that somebody sent may have links, which lead out of it to other files of the user.
+        raise ToolError(
+            "foreign.unwritable",
+            f"the declarations cannot be written: {'the file' if file.is_symlink() else 'their folder'} is a link",
+            place=Place(str(file)),
+            fix="Look where it leads. Put a folder or file in its place, or name another under `tools`.",
+        )
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         # The listing first: if it cannot be written, the declarations that refer to it are not changed. Its order is
@@ -297,10 +305,3 @@ def _bad_declaration(message: str, place: Place) -> ToolError:
     return ToolError(
         "foreign.bad-declaration", message, place=place, fix="The format is in schemas/foreign-tools.v1.json."
     )
-
-
-def with_pins(declared: Mapping[str, ToolDeclaration], listed: Iterable[ForeignTool]) -> dict[str, ToolDeclaration]:
-    """The declarations of these tools, pinned to what is listed now."""
-    return {
-        tool.name: declared[tool.name].model_copy(update={"pin": tool.pin}) for tool in listed if tool.name in declared
-    }

@@ -1,14 +1,13 @@
 """Proposed declarations: what a server's annotations, schemas and names suggest. A person reviews them.
 
-A proposal is the worst of three things: what the annotations claim, what the words of the tool's name mean, and
-nothing at all (which counts as irreversible). Annotations never lower what a name says: `delete_file` with
-`readOnlyHint` is still irreversible. What the sandbox of a server forbids is a fact, and lowers it. Descriptions are
-shown to the person and decide nothing.
+A proposal is the worst of all that the annotations claim and that the words of the tool's name mean; where neither
+says anything, it is irreversible. Annotations never lower what a name says: `delete_file` with `readOnlyHint` is still
+irreversible. A name says that a tool only reads if it begins with a verb of reading and orders nothing else. What the
+sandbox of a server forbids is a fact, and lowers it. Descriptions are shown to the person and decide nothing.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -19,19 +18,41 @@ from bicameral.foreign._schema_types import type_from_schema
 from bicameral.foreign._tools import is_plain_label, name_words, plain_name, tool_name
 from bicameral.text import stem
 from bicameral.tools import Effect, Purpose, effect_of_words, worst_effect
-from bicameral.types import RecordType, StrType, iter_types, without_optional
+from bicameral.types import ListType, RecordType, StrType, Type, iter_types, without_optional
 
-_CONTENT_WORDS = frozenset(
-    map(
-        stem,
-        "body content contents text message messages comment comments note notes data value values description title "
-        "subject caption reason summary observation observations entity entities patch diff markdown html "
-        "payload".split(),
-    )
+
+def _stems(words: str) -> frozenset[str]:
+    return frozenset(map(stem, words.split()))
+
+
+_READING_VERBS = _stems(
+    "read list search find fetch get query lookup look download browse inspect view show status describe retrieve "
+    "count compare crawl scrape"
 )
-_RECEIVER_WORDS = frozenset(
-    map(stem, "to cc bcc recipient recipients receiver receivers email emails address channel phone chat room".split())
+"""A name that begins with one of them says that its tool reads. Nouns such as `document` or `table` say nothing."""
+_ALSO_NOUNS = _stems(
+    "order book post commit run record share transfer purchase trade export import archive patch merge mount format "
+    "invite reply release charge refund set change edit copy update upload push broadcast tweet forward assign sync "
+    "move stop install grant block"
 )
+"""Of the verbs that change something, those that are nouns after a verb of reading, as in `list_commits`."""
+_CONJUNCTIONS = frozenset("and or then plus also with before after while".split())
+"""What follows one of them in a name is an order of its own: `list_and_purge`."""
+_EXECUTING = _stems("execute exec run eval install deploy query sql shell command script")
+"""A tool that is named with one of them may do what its text says, whatever the argument is called."""
+
+_CONTENT = _stems(
+    "body content text message comment note data description title subject caption reason summary observation patch "
+    "diff markdown html payload"
+)
+_ONLY_CONTENT = _stems("body content description caption markdown html")
+"""Words for nothing but content. Of a tool that destroys, `message`, `title` and `text` may name what is destroyed."""
+_CONTENT_OF = _CONTENT | _stems("email mail issue page new plain")
+"""What may stand before them."""
+_INTERPRETED = _stems("query sql script code command cmd expression formula pattern regex filter selector")
+_TOWARDS = frozenset("to cc bcc recipient recipients receiver receivers".split())
+_RECEIVERS = _TOWARDS | _stems("email address channel phone chat room")
+_ADDRESS_WORDS = _stems("url uri link href endpoint host hostname domain webhook callback website")
 _ADDRESS_FORMATS = {"uri": "url", "url": "url", "uri-reference": "url", "email": "email", "idn-email": "email"}
 
 
@@ -68,6 +89,11 @@ class Proposal:
     reasons: tuple[str, ...]
 
 
+def is_plain_title(text: str, *, most: int) -> bool:
+    """Whether what a stranger calls a service can begin names that models read: few plain words, and no praise."""
+    return is_plain_label(text, most=most) and _PRAISE.isdisjoint(name_words(text))
+
+
 def propose_declaration(
     tool: ForeignTool,
     *,
@@ -84,12 +110,20 @@ def propose_declaration(
         known: The declaration that comes with Bicameral for a server of this kind.
     """
     if known is not None and not _unknown_arguments(tool, known):
-        declared = known.model_copy(update={"pin": tool.pin})
-        return Proposal(tool, declared, ("it is one of a server whose declarations come with Bicameral",))
+        # That nobody learns of a call is true of the known server in its sandbox, and not of one with a network.
+        outbound = None if around.network and known.outbound is False else known.outbound
+        declared = known.model_copy(update={"pin": tool.pin, "outbound": outbound})
+        why = ["it is one of a server whose declarations come with Bicameral"]
+        if outbound is not known.outbound:
+            why.append("nothing keeps it from the network")
+        return Proposal(tool, declared, tuple(why))
     prefix: list[str] = []
     if known is not None:
         prefix = [f"its arguments are not those of the known server: {', '.join(_unknown_arguments(tool, known))}"]
-    claims = [*_annotation_claims(tool.annotations), *_name_claims(tool.name)]
+    named = _effect_of_name(_own_words(tool.name, server))
+    claims: list[tuple[Effect, str]] = list(_annotation_claims(tool.annotations))
+    if named is not None:
+        claims.append((named, f"the words of its name mean {named!r}"))
     effect = _proposed_effect([each for each, _ in claims], around)
     reasons = [why for each, why in claims if each == effect] or [why for _, why in claims]
     if not claims:
@@ -106,6 +140,7 @@ def propose_declaration(
     elif len(plain) < len(words):
         reasons.append("its name praises it, which is left out of the name that models read")
     outbound = around.network or effect == "send"
+    arguments = dict(_propose_arguments(tool, effect, named, outbound=outbound))
     declared = ToolDeclaration(
         pin=tool.pin,
         name=None if plain == words else "_".join([plain_name(server), *(plain or ["tool"])]).lstrip("_"),
@@ -113,8 +148,8 @@ def propose_declaration(
         effect=effect,
         outbound=None if outbound else False,
         idempotent=True if tool.annotations.get("idempotentHint") is True and effect == "write" else None,
-        arguments=dict(_propose_arguments(tool, effect, outbound=outbound)),
-        receivers=_propose_receivers(tool) if effect == "send" else None,
+        arguments=arguments,
+        receivers=_propose_receivers(arguments) if effect == "send" else None,
     )
     return Proposal(tool, declared, (*prefix, *reasons))
 
@@ -156,37 +191,66 @@ def _proposed_effect(claims: list[Effect], around: Enforced) -> ForeignEffect:
 
 
 def _annotation_claims(annotations: Mapping[str, Any]) -> Iterator[tuple[Effect, str]]:
+    """Everything that the annotations claim: a server that contradicts itself is taken at its worse word."""
     read_only, destructive = annotations.get("readOnlyHint"), annotations.get("destructiveHint")
     if read_only is True:
         yield "read", "the server says that it only reads"
-    elif destructive is True:
+    if destructive is True:
         yield "irreversible", "the server says that it may destroy"
-    elif read_only is False and destructive is False:
+    if read_only is False and destructive is False:
         yield "write", "the server says that it adds and destroys nothing"
-    elif read_only is False:
+    elif read_only is False and destructive is not True:
         # By the protocol a tool that changes something is destructive unless it says otherwise.
         yield "irreversible", "the server says that it changes something"
 
 
-def _name_claims(name: str) -> Iterator[tuple[Effect, str]]:
-    words = " ".join(re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)).lower()
-    if (effect := effect_of_words(words)) is not None:
-        yield effect, f"the words of its name mean {effect!r}"
+def _own_words(name: str, server: str) -> list[str]:
+    """The words of a tool's name without numbers, and without the name of its server at the beginning."""
+    words, prefix = ([word for word in name_words(each) if not word.isdigit()] for each in (name, server))
+    return words[len(prefix) :] if prefix and words[: len(prefix)] == prefix else words
+
+
+def _effect_of_name(words: Sequence[str]) -> Effect | None:
+    """What the words of a name mean: the worst of what it orders, or `read`; None if it does not say."""
+    phrases: list[list[str]] = [[]]
+    for word in words:
+        if word in _CONJUNCTIONS:
+            phrases.append([])
+        else:
+            phrases[-1].append(word)
+    orders: list[Effect] = [effect for phrase in phrases for effect in _orders(phrase)]
+    if orders:
+        return worst_effect(orders)
+    reads = all(phrase and stem(phrase[0]) in _READING_VERBS for phrase in phrases)
+    return "read" if reads else None
+
+
+def _orders(phrase: Sequence[str]) -> Iterator[Effect]:
+    """The effects of the words of a phrase that order a change: `delete` always, `commits` after `list` not."""
+    reading = bool(phrase) and stem(phrase[0]) in _READING_VERBS
+    for word in phrase:
+        effect = effect_of_words(word)
+        plural = word.endswith("s") and not word.endswith("ss")
+        if effect is None or effect in ("pure", "read") or (plural and stem(word) in _ALSO_NOUNS):
+            continue
+        if reading and (plural or word.endswith("ed") or stem(word) in _ALSO_NOUNS):
+            continue
+        yield effect
 
 
 def _propose_arguments(
-    tool: ForeignTool, effect: ForeignEffect, *, outbound: bool
+    tool: ForeignTool, effect: ForeignEffect, named: Effect | None, *, outbound: bool
 ) -> Iterator[tuple[str, ArgumentDeclaration]]:
     type_ = type_from_schema(tool.input_schema)
+    executes = not _EXECUTING.isdisjoint(map(stem, name_words(tool.name)))
     for field in type_.fields if isinstance(type_, RecordType) else ():
-        purpose: Purpose = "selects"
-        if effect != "read":
-            purpose = "carries" if _is_content(field.name) and _is_text(field.type) else "directs"
-        schema = _property(tool, field.name)
-        kind = _ADDRESS_FORMATS.get(str(schema.get("format")))
-        if effect == "read" and kind == "url" and outbound:
+        purpose: Purpose = "directs"
+        if effect == "read":
             # Whoever is asked for an address learns it, so that untrusted text must not choose it.
-            purpose = "directs"
+            purpose = "directs" if outbound and _holds_address(field.name, field.type) else "selects"
+        elif _is_plain_text(field.type) and not executes and _is_content(field.name, effect, named):
+            purpose = "carries"
+        kind = _ADDRESS_FORMATS.get(str(_property(tool, field.name).get("format")))
         yield field.name, ArgumentDeclaration.model_validate({"purpose": purpose} | ({"format": kind} if kind else {}))
 
 
@@ -196,22 +260,45 @@ def _property(tool: ForeignTool, name: str) -> Mapping[str, Any]:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
-def _propose_receivers(tool: ForeignTool) -> list[str] | None:
+def _propose_receivers(arguments: Mapping[str, ArgumentDeclaration]) -> list[str] | None:
     """The arguments whose names say who gets it; None, the worst case, if none does."""
-    found = [name for name in _argument_names(tool) if _words(name) & _RECEIVER_WORDS]
-    return found or None
+    directing = [name for name, each in arguments.items() if each.purpose == "directs"]
+    return [name for name in directing if not _RECEIVERS.isdisjoint(_stemmed_words(name))] or None
 
 
-def _is_content(name: str) -> bool:
-    return bool(_words(name) & _CONTENT_WORDS)
+def _is_content(name: str, effect: ForeignEffect, named: Effect | None) -> bool:
+    """Whether the name of an argument says that it is content and decides nothing.
+
+    Its last word does: `note_path` is a path. Where a call cannot be undone, the name must have nothing but words for
+    content: `delete_comment(comment)` is told by it what to delete.
+    """
+    words = _stemmed_words(name)
+    if not words or words[-1] not in _CONTENT or not {*words}.isdisjoint(_INTERPRETED | _TOWARDS):
+        return False
+    if effect != "irreversible":
+        return True
+    only = _ONLY_CONTENT if named == "irreversible" else _ONLY_CONTENT | {"text"}
+    return words[-1] in only and {*words} <= _CONTENT_OF
 
 
-def _is_text(type_: Any) -> bool:
-    return any(isinstance(without_optional(each), StrType) for each in iter_types(type_))
+def _is_plain_text(type_: Type) -> bool:
+    """Whether values are texts, or lists of them. A record may hold the recipient of what it carries."""
+    inner = without_optional(type_)
+    inner = without_optional(inner.item) if isinstance(inner, ListType) else inner
+    return isinstance(inner, StrType) and inner.format is None
 
 
-def _words(name: str) -> set[str]:
-    return {stem(word.lower()) for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
+def _holds_address(name: str, type_: Type) -> bool:
+    """Whether an argument holds a web address, by its name or by the format of a text in it."""
+    inner = list(iter_types(type_))
+    names = [name, *(field.name for each in inner if isinstance(each, RecordType) for field in each.fields)]
+    return any(each == StrType("url") for each in inner) or any(
+        word in _ADDRESS_WORDS or word.endswith(("url", "uri")) for each in names for word in _stemmed_words(each)
+    )
+
+
+def _stemmed_words(name: str) -> list[str]:
+    return [stem(word) for word in name_words(name) if not word.isdigit()]
 
 
 def _plain_doc(words: Sequence[str]) -> str:

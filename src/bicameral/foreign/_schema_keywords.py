@@ -198,9 +198,8 @@ def _items(check: SchemaWalk, schema: Any, value: Any, scope: Scope) -> Fault | 
     # Up to draft 2019-09 a list of schemas was what is `prefixItems` now.
     if isinstance(schema, list):
         return _prefix_items(check, cast("list[Any]", schema), value, scope)
-    return _rest_items(
-        check, schema, value, scope, 0 if check.document.legacy else len(scope.schema.get("prefixItems", ()))
-    )
+    first = len(scope.schema.get("prefixItems", ())) if check.document.dialect >= 2020 else 0
+    return _rest_items(check, schema, value, scope, first)
 
 
 def _additional_items(check: SchemaWalk, schema: Any, value: Any, scope: Scope) -> Fault | None:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import math
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -23,8 +25,11 @@ _MAX_PATTERN = 2_000
 _PATTERN_MEMORY = 2 * 1024 * 1024
 """Bytes that one compiled pattern may take, with what it remembers of the texts that it has searched."""
 MAX_PATTERNS = 50
+"""Different patterns in one schema."""
 _MAX_PATTERN_SIZE = 150_000
-"""Different patterns in one schema, and RE2's measure of their size, so that they cannot fill the memory together."""
+"""Of all patterns of a schema together, as RE2 measures it, so that they cannot fill the memory."""
+_KNOWN_PATTERNS = 8_192
+"""Patterns whose size is remembered: a schema is looked at several times, in every review and before every run."""
 
 TYPE_NAMES = ("string", "number", "integer", "boolean", "object", "array", "null")
 
@@ -34,10 +39,31 @@ _ONE_SCHEMA = frozenset(
 )
 _SCHEMA_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _SCHEMA_MAPS = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
+_COUNTING = frozenset({"contains", "if", "not", "oneOf"})
+"""Under these a value may be valid because a schema does not hold for it."""
+
+_DIALECTS = {
+    "json-schema.org/draft-04/schema": 4,
+    "json-schema.org/draft-06/schema": 6,
+    "json-schema.org/draft-07/schema": 7,
+    "json-schema.org/draft/2019-09/schema": 2019,
+    "json-schema.org/draft/2020-12/schema": 2020,
+    # The latest, whichever that is.
+    "json-schema.org/schema": 2020,
+}
+_OLD_DIALECTS = frozenset(f"json-schema.org/draft-0{number}/schema" for number in range(4))
+_SINCE = {
+    **dict.fromkeys(("const", "contains", "propertyNames"), 6),
+    **dict.fromkeys(("if", "then", "else"), 7),
+    **dict.fromkeys(
+        "dependentRequired dependentSchemas maxContains minContains unevaluatedItems unevaluatedProperties".split(),
+        2019,
+    ),
+    "prefixItems": 2020,
+}
+"""The dialect from which on a keyword counts; in an older one it is a word without a meaning."""
+_LAST_LEGACY = 7
 _ONLY_IN_LEGACY = frozenset({"dependencies"})
-_NOT_IN_LEGACY = frozenset(
-    "prefixItems dependentRequired dependentSchemas unevaluatedItems unevaluatedProperties".split()
-)
 _DYNAMIC = ("$dynamicRef", "$recursiveRef")
 _ESCAPE = re.compile(r"\\(?:u\{([0-9A-Fa-f]{1,6})\}|u([0-9A-Fa-f]{4})|.)", re.DOTALL)
 
@@ -108,10 +134,12 @@ class SchemaDocument:
     def __init__(self, root: dict[str, Any] | bool) -> None:
         self.root = root
         dialect = root.get("$schema") if isinstance(root, dict) else None
-        # Up to draft 7 nothing beside a `$ref` counts. The dialect of the root holds for the whole: `$schema` further
-        # in is ignored, so that no part can choose rules of its own.
-        self.legacy = isinstance(dialect, str) and bool(re.search(r"draft-0[4-7]\b", dialect))
-        self.is_draft4 = isinstance(dialect, str) and "draft-04" in dialect
+        # The dialect of the root holds for the whole: `$schema` further in is ignored, so that no part can choose rules
+        # of its own. One that is not known is refused before anything is checked.
+        self.dialect = _DIALECTS.get(_dialect_name(dialect), 2020)
+        # Up to draft 7 nothing beside a `$ref` counts.
+        self.legacy = self.dialect <= _LAST_LEGACY
+        self.is_draft4 = self.dialect == 4
         self._anchors: dict[str, Any] | None = None
 
     def keywords(self, schema: dict[str, Any]) -> Iterator[str]:
@@ -119,8 +147,8 @@ class SchemaDocument:
         if self.legacy and "$ref" in schema:
             yield "$ref"
             return
-        unknown = _NOT_IN_LEGACY if self.legacy else _ONLY_IN_LEGACY
-        yield from (name for name in schema if name not in unknown)
+        unknown = frozenset[str]() if self.legacy else _ONLY_IN_LEGACY
+        yield from (name for name in schema if name not in unknown and _SINCE.get(name, 0) <= self.dialect)
 
     def has_identifier(self, schema: dict[str, Any]) -> bool:
         """Whether a schema has an identifier of its own, and not only an anchor."""
@@ -151,6 +179,11 @@ class SchemaDocument:
             else:
                 return None
         return cast("dict[str, Any] | bool", found) if isinstance(found, dict | bool) else None
+
+
+def _dialect_name(dialect: object) -> str:
+    """The name of a dialect without what may stand around it: both ways to reach it, and an empty fragment."""
+    return re.sub(r"\Ahttps?://", "", dialect).removesuffix("#") if isinstance(dialect, str) else ""
 
 
 def _anchors(root: dict[str, Any] | bool) -> Iterator[tuple[str, Any]]:
@@ -192,8 +225,10 @@ def _faults(document: SchemaDocument) -> Iterator[str]:
     dialect = cast("dict[str, Any]", document.root).get("$schema")
     if dialect is not None and not isinstance(dialect, str):
         yield "its '$schema' is no text"
-    elif dialect is not None and re.search(r"draft-0[0-3]\b", dialect):
+    elif _dialect_name(dialect) in _OLD_DIALECTS:
         yield "it is written in a draft of JSON Schema before draft 4"
+    elif dialect is not None and _dialect_name(dialect) not in _DIALECTS:
+        yield "it is written in a dialect of JSON Schema that is not known"
     reached: dict[tuple[int, bool], dict[str, Any]] = {}
     # A schema with an identifier of its own is a document of its own: references in it mean something else.
     waiting: list[tuple[object, bool]] = [(document.root, False)]
@@ -225,14 +260,17 @@ def _faults(document: SchemaDocument) -> Iterator[str]:
 
 
 def _pattern_faults(patterns: Iterable[str]) -> Iterator[str]:
+    different = sorted(patterns)
+    # Counted before any is compiled, which takes long.
+    if len(different) > MAX_PATTERNS:
+        yield "its regular expressions are too many or too large"
+        return
     size = 0
-    for count, pattern in enumerate(sorted(patterns), 1):
-        compiled = compile_pattern(pattern)
-        if compiled is None:
+    for pattern in different:
+        if not is_usable_pattern(pattern):
             yield "a regular expression in it is none that RE2 accepts"
-        else:
-            size += compiled.size
-        if count > MAX_PATTERNS or size > _MAX_PATTERN_SIZE:
+        size += _pattern_size(pattern)
+        if size > _MAX_PATTERN_SIZE:
             yield "its regular expressions are too many or too large"
 
 
@@ -252,11 +290,11 @@ def _keyword_faults(schema: dict[str, Any], document: SchemaDocument) -> Iterato
             yield f"the value of {keyword!r} is not of the kind it must be"
 
 
-def _patterns(schema: dict[str, Any]) -> Iterator[str]:
+def _patterns(schema: Mapping[str, object]) -> Iterator[str]:
     if isinstance(pattern := schema.get("pattern"), str):
         yield pattern
-    if isinstance(named := schema.get("patternProperties"), dict):
-        yield from cast("dict[str, object]", named)
+    if isinstance(named := schema.get("patternProperties"), Mapping):
+        yield from cast("Mapping[str, object]", named)
 
 
 def _is_number(value: object) -> bool:
@@ -341,23 +379,58 @@ def compile_pattern(pattern: str) -> CompiledPattern | None:
         return None
 
 
+@lru_cache(maxsize=_KNOWN_PATTERNS)
+def _pattern_size(pattern: str) -> int:
+    """RE2's measure of a pattern; 0 if it does not accept it."""
+    compiled = compile_pattern(pattern)
+    return 0 if compiled is None else compiled.size
+
+
 def is_usable_pattern(pattern: str) -> bool:
     """Whether a regular expression can stand in a schema: RE2 accepts it."""
-    return compile_pattern(pattern) is not None
+    return _pattern_size(pattern) > 0
+
+
+def measure_patterns(schemas: Iterable[object], seconds: float) -> bool:
+    """Whether every pattern in these schemas can be compiled in a time, all of them together.
+
+    Afterwards it is known what each is. Everything that has the form of a pattern is looked at, wherever it stands.
+    """
+    end = time.monotonic() + seconds
+    waiting = list(schemas)
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Mapping):
+            entries = cast("Mapping[str, object]", each)
+            for pattern in _patterns(entries):
+                _pattern_size(pattern)
+                if time.monotonic() > end:
+                    return False
+            waiting.extend(entries.values())
+        elif isinstance(each, list | tuple):
+            waiting.extend(cast("list[object]", each))
+    return True
 
 
 def without_unusable_patterns(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of a schema without the regular expressions that RE2 does not accept, such as those that look ahead.
 
-    Such a pattern bounds nothing here: no type and no policy relies on one, and the server checks its own. One that
-    cannot be copied is returned as it is, for `schema_problem` to say why.
+    Such a pattern bounds nothing here: no type and no policy relies on one, and the server checks its own. It stays
+    where the schema would rule out more without it: in what must not hold, or must hold once. A schema with a pattern
+    that stays, with too many of them, or that cannot be copied is one that `schema_problem` refuses.
     """
     try:
         copied = plain_schema(schema)
     except SchemaFault:
         return dict(schema)
-    for found in iter_schemas(copied):
-        entries = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    found = [cast("dict[str, Any]", each) for each in iter_schemas(copied) if isinstance(each, dict)]
+    # Counted before any is compiled, as above.
+    if len({pattern for entries in found for pattern in _patterns(entries)}) > MAX_PATTERNS:
+        return cast("dict[str, Any]", copied)
+    counted = _counted_schemas(SchemaDocument(copied))
+    for entries in found:
+        if id(entries) in counted:
+            continue
         pattern, named = entries.get("pattern"), entries.get("patternProperties")
         if isinstance(pattern, str) and not is_usable_pattern(pattern):
             del entries["pattern"]
@@ -366,6 +439,24 @@ def without_unusable_patterns(schema: Mapping[str, Any]) -> dict[str, Any]:
             del entries["patternProperties"]
             entries["additionalProperties"] = True
     return cast("dict[str, Any]", copied)
+
+
+def _counted_schemas(document: SchemaDocument) -> set[int]:
+    """The schemas of which it matters that they do not hold, by `id`: a wider one there makes all narrower."""
+    reached: set[tuple[int, bool]] = set()
+    waiting: list[tuple[object, bool]] = [(document.root, False)]
+    while waiting:
+        schema, counted = waiting.pop()
+        if not isinstance(schema, dict) or (id(cast("object", schema)), counted) in reached:
+            continue
+        entries = cast("dict[str, Any]", schema)
+        reached.add((id(entries), counted))
+        for keyword in entries:
+            inner = _inner_schemas({keyword: entries[keyword]})
+            waiting.extend((each, counted or keyword in _COUNTING) for each in inner)
+        if "$ref" in entries:
+            waiting.append((document.resolve(entries["$ref"]), counted))
+    return {identity for identity, counted in reached if counted}
 
 
 def _hexadecimal(escape: re.Match[str]) -> str:

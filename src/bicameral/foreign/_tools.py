@@ -6,6 +6,7 @@ the declaration; an undeclared tool is `self_described`, so that no model reads 
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,8 @@ from bicameral.tools import REQUIRED, UNDECLARED, Argument, AttachedOrigins, Too
 from bicameral.types import (
     ANY,
     STR,
+    DateTimeType,
+    DateType,
     DictType,
     Field,
     ListType,
@@ -31,6 +34,7 @@ from bicameral.types import (
     OptionalType,
     RecordType,
     StrType,
+    TimeType,
     TupleType,
     Type,
     optional_type,
@@ -42,6 +46,8 @@ MAX_ERROR = 500
 _PLAIN_CHOICE = re.compile(r"[\w.:/+-][\w .:/+-]{0,59}", re.ASCII)
 _MOST_CHOICES = 50
 _MOST_CHOICE_WORDS, _MOST_NAME_WORDS = 3, 6
+_LONGEST_WORD = 24
+"""Letters of one word of a name: a longer one may be a sentence without its spaces."""
 _SPEAKING = frozenset(
     "always assistant disregard forget ignore immediately instead instruction instructions kindly must never "
     "obey please you your yourself".split()
@@ -49,6 +55,11 @@ _SPEAKING = frozenset(
 """Words that speak to whoever reads a name. What a name means is for the person who reviews it to see; this only keeps
 sentences from passing for names where nobody looked closely."""
 _MAX_NAME = 60
+_MOMENT_CLASSES: Mapping[type[Type], type[dt.datetime | dt.date | dt.time]] = {
+    DateTimeType: dt.datetime,
+    DateType: dt.date,
+    TimeType: dt.time,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +89,11 @@ def name_words(name: str) -> list[str]:
 
 
 def is_plain_label(text: str, *, most: int = _MOST_NAME_WORDS) -> bool:
-    """Whether a name that a stranger chose is one: a few words, and none that speaks to its reader."""
+    """Whether a name that a stranger chose is one: a few words of some length, and none that speaks to its reader."""
     words = name_words(text)
-    return len(words) <= most and _SPEAKING.isdisjoint(words)
+    # A reader sees through odd capitals: `iGNORE_all` has the word `ignore`, too.
+    read = {*words, *re.findall(r"[a-z]+", text.lower())}
+    return len(words) <= most and all(len(word) <= _LONGEST_WORD for word in words) and _SPEAKING.isdisjoint(read)
 
 
 def tool_name(server: str, foreign: ForeignTool, declaration: ToolDeclaration | None) -> str:
@@ -266,6 +279,27 @@ def _without_choices(type_: Type) -> Type:
             return type_
 
 
+def _read_moments(value: Any, type_: Type) -> Any:
+    """A value of JSON with its texts in ISO 8601 as the moments that its type declares; others stay, and do not fit."""
+    match type_, value:
+        case OptionalType(item=item), _:
+            return _read_moments(value, item)
+        case DateTimeType() | DateType() | TimeType(), str():
+            try:
+                return _MOMENT_CLASSES[type(type_)].fromisoformat(value)
+            except ValueError:
+                return value
+        case ListType(item=item), list():
+            return [_read_moments(each, item) for each in cast("list[Any]", value)]
+        case DictType(value=item), dict():
+            return {name: _read_moments(each, item) for name, each in cast("dict[str, Any]", value).items()}
+        case RecordType(), dict():
+            entries = cast("dict[str, Any]", value)
+            return {name: _read_moments(each, type_.get(name) or ANY) for name, each in entries.items()}
+        case _:
+            return value
+
+
 def _renamed(names: Iterable[str], arguments: Iterable[_ForeignArgument]) -> tuple[str, ...]:
     ours = {each.foreign: each.tool for each in arguments}
     return tuple(ours.get(name, name) for name in names)
@@ -298,7 +332,8 @@ class _ForeignRunner:
             )
         result = await self.call(given)
         if result.is_error:
-            shown = make_visible(" ".join(result.text.split()))[:MAX_ERROR]
+            # Cut first: a result may have millions of characters, and each may become several.
+            shown = make_visible(" ".join(result.text[: 4 * MAX_ERROR].split())[:MAX_ERROR])
             raise ToolError("foreign.tool-failed", f"{self.foreign.name!r} of {self.server!r} says: {shown}")
         return self._read(result)
 
@@ -307,7 +342,7 @@ class _ForeignRunner:
             case "text":
                 return result.text
             case "json":
-                return self._parse_json(result.text)
+                return _read_moments(self._parse_json(result.text), self.result_type)
             case _:
                 if not result.has_structured:
                     raise self._bad_output("it gave no structured result, although it has an output schema")

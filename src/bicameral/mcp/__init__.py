@@ -17,6 +17,14 @@ from bicameral.mcp._settings import (
 
 if TYPE_CHECKING:
     from bicameral.mcp._connection import ServerConnection as ServerConnection, require_mcp as require_mcp
+    from bicameral.mcp._grants import (
+        ProtectedPlaces as ProtectedPlaces,
+        ServerGrants as ServerGrants,
+        forget_client_file as forget_client_file,
+        record_client_file as record_client_file,
+        recorded_client_files as recorded_client_files,
+        server_grants as server_grants,
+    )
     from bicameral.mcp._review import (
         ServerReview as ServerReview,
         known_declarations as known_declarations,
@@ -34,6 +42,14 @@ if TYPE_CHECKING:
 # Every configuration has the settings of servers; the rest is loaded where a server is used.
 _LATER = {
     "_connection": ("ServerConnection", "require_mcp"),
+    "_grants": (
+        "ProtectedPlaces",
+        "ServerGrants",
+        "forget_client_file",
+        "record_client_file",
+        "recorded_client_files",
+        "server_grants",
+    ),
     "_review": ("ServerReview", "known_declarations", "known_server_of", "known_servers", "review_server"),
     "_server_tools": ("ServerTools", "UnusableServerWarning", "mcp_tools"),
 }

@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from bicameral.display import make_visible
 from bicameral.errors import BicameralError, ToolError, describe_error, require_extra
-from bicameral.foreign import ForeignResult, ForeignTool, read_listing
+from bicameral.foreign import ForeignResult, ForeignTool
+from bicameral.mcp._grants import FindPlaces
+from bicameral.mcp._library_logs import keep_library_logs_visible, log_loop_problem
+from bicameral.mcp._listings import has_resources, list_prompts, list_resources, list_tools
 from bicameral.mcp._questions import ServerQuestions
 from bicameral.mcp._results import foreign_result, resource_text
 from bicameral.mcp._settings import McpSettings
@@ -29,8 +32,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_MAX_PAGES = 100
-"""Pages of one listing: a server that always has a next page is cut off."""
 _MAX_STARTS, _STARTS_SECONDS = 5, 60.0
 """How often a server may be started in a time: one that dies at every call is left alone."""
 _MAX_TIMEOUTS = 2
@@ -41,14 +42,17 @@ CALL_KEY = "bicameral/callKey"
 
 
 def require_mcp() -> None:
-    """Raise `mcp.not-installed` if the extra is not."""
+    """Raise `mcp.not-installed` if the extra is not. From then on the library prints nothing that a server wrote."""
     require_extra("mcp", "mcp", "re2", error=ToolError, code="mcp.not-installed", needs="MCP needs")
+    keep_library_logs_visible()
 
 
 @cache
 def _loop() -> asyncio.AbstractEventLoop:
     """The loop of all connections, on its own thread. A daemon: it must not keep a process from ending."""
     loop = asyncio.new_event_loop()
+    # What fails in a task of the library may have a text of a server in its traceback.
+    loop.set_exception_handler(log_loop_problem)
     threading.Thread(target=loop.run_forever, name="bicameral-mcp", daemon=True).start()
     return loop
 
@@ -66,6 +70,7 @@ class ServerConnection:
         settings: How it is reached and what it may use.
         base: The working folder.
         environment: Where secrets are looked up; by default the environment of this process.
+        places: What its sandbox keeps it from, besides what is protected on every machine.
 
     Example:
         >>> connection = ServerConnection("time", settings, base=Path.cwd())
@@ -74,10 +79,16 @@ class ServerConnection:
     """
 
     def __init__(
-        self, name: str, settings: McpSettings, *, base: Path, environment: Mapping[str, str] | None = None
+        self,
+        name: str,
+        settings: McpSettings,
+        *,
+        base: Path,
+        environment: Mapping[str, str] | None = None,
+        places: FindPlaces | None = None,
     ) -> None:
         self.name, self.settings = name, settings
-        self._base, self._environment = base, environment
+        self._base, self._environment, self._places = base, environment, places
         self._questions = ServerQuestions(name)
         self.output = ServerOutput()
         self._session: _Session | None = None
@@ -94,7 +105,7 @@ class ServerConnection:
 
     async def list_tools(self) -> tuple[ForeignTool, ...]:
         """All tools that the server lists now; `foreign.bad-listing` if they cannot be used."""
-        return await _on_loop(self._request("its tools", _list_tools))
+        return await _on_loop(self._request("its tools", list_tools))
 
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any], *, seconds: float | None = None
@@ -111,7 +122,7 @@ class ServerConnection:
 
     async def list_resources(self) -> list[dict[str, str]]:
         """The resources that the server offers: their addresses, names and media types."""
-        return await _on_loop(self._request("its resources", _list_resources))
+        return await _on_loop(self._request("its resources", list_resources))
 
     async def read_resource(self, uri: str) -> str:
         """The text of a resource. It is untrusted, like every other text of a server."""
@@ -124,7 +135,7 @@ class ServerConnection:
 
     async def list_prompts(self) -> list[dict[str, Any]]:
         """The prompts that the server offers, with the names of their arguments."""
-        return await _on_loop(self._request("its prompts", _list_prompts))
+        return await _on_loop(self._request("its prompts", list_prompts))
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str]) -> str:
         """The text of a prompt: an untrusted document, and never an instruction."""
@@ -147,7 +158,7 @@ class ServerConnection:
             return frozenset(each for each in ("tools", "resources", "prompts") if getattr(found, each) is not None)
 
         offered = set(await _on_loop(self._request("what it has", capabilities)))
-        if "resources" in offered and not await _on_loop(self._request("its resources", _has_resources)):
+        if "resources" in offered and not await _on_loop(self._request("its resources", has_resources)):
             offered.discard("resources")
         if "prompts" in offered and not await self.list_prompts():
             offered.discard("prompts")
@@ -235,12 +246,12 @@ class ServerConnection:
         if isinstance(error, MCPError):
             if error.error.code == CONNECTION_CLOSED:
                 return self._gone_error(what)
-            said = make_visible(" ".join(str(error.error.message).split()))[:300]
+            said = _short(str(error.error.message), 300)
             return ToolError("mcp.server-error", f"the MCP server {self.name!r} answered {what} with an error: {said}")
         return ToolError(
             "mcp.bad-answer",
             f"what the MCP server {self.name!r} answered to {what} is not of the protocol: "
-            f"{make_visible(describe_error(error))[:300]}",
+            f"{_short(describe_error(error), 300)}",
         )
 
     def _gone_error(self, what: str) -> ToolError:
@@ -266,7 +277,7 @@ class ServerConnection:
         )
         return ToolError(
             "mcp.cannot-start",
-            f"the MCP server {self.name!r} could not be started: {make_visible(why)[:500]}",
+            f"the MCP server {self.name!r} could not be started: {_short(why, 500)}",
             fix=hint,
         )
 
@@ -282,7 +293,12 @@ class ServerConnection:
         from mcp_types import Implementation
 
         transport = open_transport(
-            self.name, self.settings, self.output, base=self._base, environment=self._environment
+            self.name,
+            self.settings,
+            self.output,
+            base=self._base,
+            environment=self._environment,
+            places=self._places,
         )
         return Client(
             transport,  # pyright: ignore[reportArgumentType]
@@ -360,35 +376,18 @@ class _Session:
             self.task.exception()
 
 
+def _short(text: str, most: int) -> str:
+    """The beginning of an untrusted text, on one line and with hidden characters visible."""
+    # Cut first: looking for what is hidden takes seconds for megabytes, and all connections share this loop.
+    return make_visible(" ".join(text[: most * 4].split()))[:most]
+
+
 def _leaves(error: BaseException | None) -> list[BaseException]:
     """The exceptions in a group of groups."""
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         return [leaf for each in group.exceptions for leaf in _leaves(each)]
     return [] if error is None else [error]
-
-
-async def _list_tools(client: Client) -> tuple[ForeignTool, ...]:
-    listed: list[dict[str, Any]] = []
-    cursor: str | None = None
-    for _ in range(_MAX_PAGES):
-        page = await client.list_tools(cursor=cursor, cache_mode="bypass")
-        for tool in page.tools:
-            hints = tool.annotations
-            listed.append(
-                {
-                    "name": tool.name,
-                    "title": tool.title,
-                    "description": tool.description,
-                    "input_schema": tool.input_schema,
-                    "output_schema": tool.output_schema,
-                    "annotations": {} if hints is None else hints.model_dump(by_alias=True, exclude_none=True),
-                }
-            )
-        cursor = page.next_cursor
-        if cursor is None:
-            return read_listing(listed)
-    raise _endless_listing_error()
 
 
 async def _call_tool(client: Client, name: str, arguments: dict[str, Any], meta: dict[str, Any], seconds: float) -> Any:
@@ -416,39 +415,3 @@ async def _call_tool(client: Client, name: str, arguments: dict[str, Any], meta:
         )
 
     return await client._drive_input_required(await send(None, None), send)  # pyright: ignore[reportPrivateUsage]
-
-
-async def _list_resources(client: Client) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = []
-    cursor: str | None = None
-    for _ in range(_MAX_PAGES):
-        page = await client.list_resources(cursor=cursor, cache_mode="bypass")
-        found += [{"uri": each.uri, "name": each.name, "media": each.mime_type or ""} for each in page.resources]
-        cursor = page.next_cursor
-        if cursor is None:
-            return found
-    raise _endless_listing_error()
-
-
-async def _has_resources(client: Client) -> bool:
-    """Whether there is a resource, or a template for the addresses of some."""
-    from mcp.shared.exceptions import MCPError
-
-    if (await client.list_resources(cache_mode="bypass")).resources:
-        return True
-    try:
-        return bool((await client.list_resource_templates(cache_mode="bypass")).resource_templates)
-    except MCPError:
-        # Not every server knows templates.
-        return False
-
-
-async def _list_prompts(client: Client) -> list[dict[str, Any]]:
-    page = await client.list_prompts(cache_mode="bypass")
-    return [
-        {"name": each.name, "arguments": [argument.name for argument in each.arguments or ()]} for each in page.prompts
-    ]
-
-
-def _endless_listing_error() -> ToolError:
-    return ToolError("foreign.bad-listing", f"the list has more than {_MAX_PAGES} pages", expected="an end")

@@ -22,19 +22,20 @@ from bicameral.foreign import (
     ForeignTool,
     ToolDeclaration,
     foreign_tool,
-    listing_changes,
     plain_name,
     read_declarations,
     read_reviewed_listing,
 )
 from bicameral.mcp._connection import ServerConnection, require_mcp
+from bicameral.mcp._grants import FindPlaces
 from bicameral.mcp._settings import McpSettings
 from bicameral.rates import CallRate
-from bicameral.tools import Argument, Origin, Tool
+from bicameral.tools import Argument, Origin, Purpose, Tool
 from bicameral.types import STR, DictType, Field, ListType, RecordType, StrType
 
 _RELIST_SECONDS = 60.0
-"""How long a listing counts that was compared with the pins, if the server does not say that it has changed."""
+"""How long a listing counts for calls that only read, if the server does not say that it has changed. Before any other
+call the server lists anew: what it would then do could not be undone."""
 
 
 class UnusableServerWarning(UserWarning):
@@ -120,16 +121,25 @@ class ServerTools:
         return foreign_tool(
             foreign,
             declaration if declaration is None else declaration.model_copy(update={"timeout": limit}),
-            partial(self.call, foreign, seconds),
+            partial(self.call, foreign, seconds, reads=declaration is not None and declaration.effect == "read"),
             server=self.name,
             timeout=limit,
             file=None if self.file is None else str(self.file),
         )
 
-    async def call(self, reviewed: ForeignTool, seconds: float, arguments: Mapping[str, Any]) -> ForeignResult:
-        """Call a tool, if it still is what was reviewed."""
+    async def call(
+        self, reviewed: ForeignTool, seconds: float, arguments: Mapping[str, Any], *, reads: bool = False
+    ) -> ForeignResult:
+        """Call a tool, if it still is what was reviewed.
+
+        Args:
+            reviewed: The tool as it was reviewed.
+            seconds: How long the call may take.
+            arguments: By the server's own names.
+            reads: Whether it was declared to only read, so that a listing of a minute ago will do.
+        """
         self._rate.count_call()
-        current = (await self.list_current()).get(reviewed.name)
+        current = (await self.list_current(fresh=not reads)).get(reviewed.name)
         if current is None or current.pin != reviewed.pin:
             raise self._changed_error(reviewed, current)
         return await self.connection.call_tool(reviewed.name, arguments, seconds=seconds)
@@ -142,11 +152,12 @@ class ServerTools:
                 nearest=nearest_name(reviewed.name, self._listed),
                 fix=f"`bicameral mcp check {self.name}` shows what it lists.",
             )
-        changes = listing_changes(reviewed, current)
+        # Its parts alone, in our words: comparing the texts takes long, and none of them belongs into an error.
+        parts = ", ".join(reviewed.changed_parts(current))
         return ToolError(
             "mcp.changed",
             f"the tool {reviewed.name!r} of the MCP server {self.name!r} is not the one that was reviewed, so that it "
-            f"is not called: {len(changes)} lines differ",
+            f"is not called: what differs is {parts}",
             fix=f"`bicameral mcp check {self.name}` shows the difference; `bicameral mcp review {self.name}` takes it.",
         )
 
@@ -160,7 +171,10 @@ class ServerTools:
         )
 
     def _document_tools(self) -> Iterator[Tool]:
-        """Resources and prompts of a server, as tools that read untrusted documents."""
+        """Resources and prompts of a server, as tools that read untrusted documents.
+
+        Where the settings allow only some tools, these are left out unless `resources` or `prompts` is one of them.
+        """
         if self.declared is None:
             return
         prefix = plain_name(self.name)
@@ -174,7 +188,9 @@ class ServerTools:
             "attaches": {},
             "declared": True,
         }
-        if self.declared.resources:
+        # An address or a value that is sent to another is chosen by nobody else: it could hold what they are to learn.
+        purpose: Purpose = "selects" if self.is_confined_to_this_machine else "directs"
+        if self.declared.resources and self._is_allowed("resources"):
             entry = RecordType((Field("uri", StrType("url")), Field("name", STR), Field("media", STR)))
             yield Tool(
                 name=f"{prefix}_list_resources",
@@ -188,16 +204,16 @@ class ServerTools:
             yield Tool(
                 name=f"{prefix}_read_resource",
                 doc=f"The text of a document that {self.name} offers.",
-                arguments=(Argument("uri", StrType("url"), "The address of the document.", purpose="selects"),),
+                arguments=(Argument("uri", StrType("url"), "The address of the document.", purpose=purpose),),
                 result=STR,
                 run=self._read_resource,
                 origins={"": Origin("third_party")},
                 **facts,
             )
 
-        if self.declared.prompts:
+        if self.declared.prompts and self._is_allowed("prompts"):
             entry = RecordType((Field("name", STR), Field("arguments", ListType(STR))))
-            values = Argument("values", DictType(STR), "The values of its arguments.", default={}, purpose="selects")
+            values = Argument("values", DictType(STR), "The values of its arguments.", default={}, purpose=purpose)
             yield Tool(
                 name=f"{prefix}_list_prompts",
                 doc=f"The prompts that {self.name} offers.",
@@ -210,7 +226,7 @@ class ServerTools:
             yield Tool(
                 name=f"{prefix}_read_prompt",
                 doc=f"The text of a prompt that {self.name} offers.",
-                arguments=(Argument("name", STR, "Its name.", purpose="selects"), values),
+                arguments=(Argument("name", STR, "Its name.", purpose=purpose), values),
                 result=STR,
                 run=self._read_prompt,
                 origins={"": Origin("third_party")},
@@ -267,6 +283,7 @@ def mcp_tools(
     base: Path,
     beside: Path | None = None,
     environment: Mapping[str, str] | None = None,
+    places: FindPlaces | None = None,
 ) -> list[ServerTools]:
     """The configured servers, none of them started.
 
@@ -275,6 +292,7 @@ def mcp_tools(
         base: The working folder: relative paths that are granted start here.
         beside: The folder of the configuration: declaration files are found there.
         environment: Where secrets are looked up; by default the environment of this process.
+        places: What their sandboxes keep them from, besides what is protected on every machine.
 
     Example:
         >>> registry = Registry([tool for server in mcp_tools(servers, base=Path.cwd()) for tool in server.tools()])
@@ -285,6 +303,6 @@ def mcp_tools(
     for name, settings in servers.items():
         file = None if settings.tools is None else (beside or base) / settings.tools
         declared = None if file is None else read_declarations(file)
-        connection = ServerConnection(name, settings, base=base, environment=environment)
+        connection = ServerConnection(name, settings, base=base, environment=environment, places=places)
         found.append(ServerTools(connection, declared, file))
     return found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -68,8 +70,8 @@ class McpSettings(BaseModel):
     def _one_way_to_reach_it(self) -> McpSettings:
         if bool(self.command) == bool(self.url):
             raise ValueError("a server has either a `command` or a `url`")
-        if self.url is not None and not re.match(r"https?://[^\s/@]+", self.url):
-            raise ValueError("the url must begin with http:// or https://, and hold no password")
+        if self.url is not None and (problem := _url_problem(self.url, secret=bool(self.headers or self.bearer))):
+            raise ValueError(problem)
         if self.url is not None and (self.env or self.secrets or self.read or self.write or self.network):
             raise ValueError("`env`, `secrets`, `read`, `write` and `network` are for a command, and there is a url")
         if (self.headers or self.bearer) and self.url is None:
@@ -91,6 +93,33 @@ class McpSettings(BaseModel):
             if not _HEADER.fullmatch(name):
                 raise ValueError(f"{name[:40]!r} cannot be the name of a header")
         return given
+
+
+def _url_problem(url: str, *, secret: bool) -> str | None:
+    """Why an address cannot be that of a server to which secrets may be sent; None if it can."""
+    # Looked at before it is parsed: the parser removes some of them, and the address is shown and written as it is.
+    if not url.isprintable() or any(char.isspace() or char == "\\" for char in url):
+        return "the url must have no blanks, control characters and backslashes"
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        _ = parts.port
+    except ValueError:
+        return "the url is none"
+    if parts.scheme not in ("http", "https") or not host:
+        return "the url must begin with http:// or https:// and a host"
+    if "@" in parts.netloc:
+        return "the url must hold no name and no password: they would stand in the file; use `bearer` or `headers`"
+    if secret and parts.scheme == "http" and not _is_loopback(host):
+        return "`headers` and `bearer` are sent over https alone, since anybody on the way can read what http sends"
+    return None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def server_name_problem(name: str) -> str | None:

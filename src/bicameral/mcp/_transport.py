@@ -6,18 +6,22 @@ The SDK's own transports read a line, or a body, of any length into memory. A se
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bicameral.display import make_visible
-from bicameral.errors import ToolError
 from bicameral.foreign import read_secret
+from bicameral.mcp._grants import FindPlaces, server_grants
+from bicameral.mcp._inflow import EventCounter, InflowLimit, ReconnectPace
+from bicameral.mcp._program_folders import argument_files, program_folders, shown_program_paths
 from bicameral.mcp._settings import McpSettings
 from bicameral.tools import MIB, PATH, Confinement, program_path, start_confined, start_unconfined
 
@@ -26,10 +30,9 @@ if TYPE_CHECKING:
 
     from bicameral.tools import RunningProgram
 
-_MAX_UNASKED = 10_000
-"""Messages of a server between two of ours: a legitimate one sends a few notifications, a flood has no end."""
 _MAX_STREAM = 256 * MIB
-"""Bytes of one stream of events, which may last as long as the connection. Each event has the limit of a message."""
+"""Bytes of one stream of events. It may last as long as the connection, so that only a bound far above what any server
+sends keeps it from being cut off; what comes in a minute is bounded by `InflowLimit`, and each event like a message."""
 _STDERR_LINES = 20
 _CONFINED_ENVIRONMENT = {
     # Nothing of the user's home can be read, and programs that look there would take that for an error.
@@ -67,6 +70,7 @@ def open_transport(
     *,
     base: Path,
     environment: Mapping[str, str] | None = None,
+    places: FindPlaces | None = None,
 ) -> AbstractAsyncContextManager[TransportStreams]:
     """The transport to a server as its settings say.
 
@@ -76,21 +80,22 @@ def open_transport(
         output: Gets what is known when it fails.
         base: The working folder: relative paths of the settings start here.
         environment: Where secrets are looked up; by default the environment of this process.
+        places: What its sandbox keeps it from, besides what is protected on every machine.
     """
     if settings.url is not None:
         return _http_transport(name, settings, output, environment)
-    return _pipe_transport(name, settings, output, base, environment)
+    return _pipe_transport(settings, output, partial(_start_program, name, settings, base, environment, places))
 
 
 @asynccontextmanager
 async def _pipe_transport(
-    name: str, settings: McpSettings, output: ServerOutput, base: Path, environment: Mapping[str, str] | None
+    settings: McpSettings, output: ServerOutput, start: Callable[[], RunningProgram]
 ) -> AsyncGenerator[TransportStreams]:
     import anyio
     from mcp.shared.message import SessionMessage
 
     # In a thread: starting waits for the program to begin, and other connections share this loop.
-    program = await asyncio.to_thread(_start_program, name, settings, base, environment)
+    program = await asyncio.to_thread(start)
     to_client, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_server, from_client = anyio.create_memory_object_stream[SessionMessage](0)
     pipes = _ProgramPipes(program, output, settings.max_result)
@@ -107,16 +112,18 @@ async def _pipe_transport(
     finally:
         # Also if this task is cancelled: no server may outlive its connection.
         with anyio.CancelScope(shield=True):
+            # The pipes first: stopping the program closes them, and the loop must not watch a number that then is
+            # given to another pipe.
+            pipes.close()
             with suppress(RuntimeError):
                 # At the end of the process no thread can be started any more: then the program is stopped there.
                 await asyncio.to_thread(program.stop)
-            pipes.close()
             for stream in (to_client, from_server, to_server, from_client):
                 stream.close()
 
 
 def _start_program(
-    name: str, settings: McpSettings, base: Path, environment: Mapping[str, str] | None
+    name: str, settings: McpSettings, base: Path, environment: Mapping[str, str] | None, places: FindPlaces | None
 ) -> RunningProgram:
     given = dict(settings.env)
     for variable, reference in settings.secrets.items():
@@ -125,9 +132,12 @@ def _start_program(
         return start_unconfined(settings.command, given, base)
     program = server_program(settings.command[0])
     argv = (program, *settings.command[1:])
+    # At every start: a protected place may have been made since the last one.
+    grants = server_grants(name, settings, base, None if places is None else places())
     confinement = Confinement(
-        read=tuple(dict.fromkeys((*_program_folders(program), *_argument_files(argv), *_resolve(settings.read, base)))),
-        write=_resolve(settings.write, base),
+        read=tuple(dict.fromkeys((*_program_files(argv, base), *grants.read))),
+        write=grants.write,
+        denied=grants.denied,
         network=_network_rules(settings),
         memory=settings.memory_mb * MIB,
         processes=64,
@@ -145,61 +155,25 @@ def server_program(name: str) -> str:
     return program_path(name)
 
 
+def _program_files(argv: tuple[str, ...], base: Path) -> tuple[Path, ...]:
+    return (*program_folders(argv[0], base), *argument_files(argv, base))
+
+
+def granted_program_paths(settings: McpSettings, base: Path) -> tuple[str, ...]:
+    """What a confined server reads of its own outside the system, for the person who reviews it."""
+    if not settings.command or not settings.sandbox:
+        return ()
+    return shown_program_paths(_program_files((server_program(settings.command[0]), *settings.command[1:]), base))
+
+
 def _network_rules(settings: McpSettings) -> tuple[str, ...]:
     if isinstance(settings.network, tuple):
         return settings.network
     return ("*:*",) if settings.network else ()
 
 
-def _program_folders(program: str) -> tuple[Path, ...]:
-    """What a program needs of its own: its virtual environment with the Python that made it, or its node_modules.
-
-    Nothing of the user's home but these, and nothing that can be written.
-    """
-    path = Path(program)
-    found: list[Path] = [path]
-    for start in dict.fromkeys((path, path.resolve())):
-        for folder in start.parents:
-            if (config := folder / "pyvenv.cfg").is_file():
-                found += [folder, *_base_python(config)]
-            elif folder.name == "node_modules":
-                found.append(folder)
-    # Configuration of OpenSSL, without which Node.js does not start; no secret is in it.
-    found.append(Path("/etc/ssl/openssl.cnf"))
-    return tuple(each for each in dict.fromkeys(found) if each.exists() and each != Path("/"))
-
-
-def _base_python(config: Path) -> list[Path]:
-    """The installation of Python that a virtual environment was made of."""
-    with suppress(OSError, UnicodeDecodeError):
-        for line in config.read_text("utf-8").splitlines():
-            key, _, value = line.partition("=")
-            if key.strip() == "home" and (home := Path(value.strip())).name == "bin":
-                return [home.parent]
-    return []
-
-
-def _argument_files(argv: tuple[str, ...]) -> tuple[Path, ...]:
-    """Scripts that are named after an interpreter, with the packages around them."""
-    scripts = [
-        Path(each) for each in argv[1:] if each.endswith((".py", ".js", ".mjs", ".cjs")) and Path(each).is_file()
-    ]
-    around = [folder for script in scripts for folder in script.resolve().parents if folder.name == "node_modules"]
-    return (*scripts, *around)
-
-
 def _path_with(program: str) -> dict[str, str]:
     return {"PATH": f"{os.path.dirname(program)}:{PATH}"}
-
-
-def _resolve(names: tuple[str, ...], base: Path) -> tuple[Path, ...]:
-    found = tuple(base / os.path.expanduser(name) for name in names)
-    missing = next((each for each in found if not each.exists()), None)
-    if missing is not None:
-        raise ToolError(
-            "mcp.no-such-path", f"{str(missing)!r} is granted to an MCP server, and it is not there", fix="Make it."
-        )
-    return found
 
 
 class _ProgramPipes:
@@ -209,8 +183,8 @@ class _ProgramPipes:
         self._program = program
         self._output = output
         self._max_message = max_message
-        self._unasked = 0
-        self._transports: list[asyncio.BaseTransport] = []
+        self._inflow = InflowLimit()
+        self._transports: list[asyncio.ReadTransport | asyncio.WriteTransport] = []
 
     async def open(self) -> None:
         loop = asyncio.get_running_loop()
@@ -229,19 +203,22 @@ class _ProgramPipes:
 
     def close(self) -> None:
         for transport in self._transports:
-            transport.close()
+            if isinstance(transport, asyncio.WriteTransport):
+                # Closing would wait until the program has read everything.
+                transport.abort()
+            else:
+                transport.close()
 
     async def read_messages(self, to_client: Any) -> None:
         import anyio
         from mcp.shared.message import SessionMessage
-        from mcp_types import jsonrpc_message_adapter
+        from mcp_types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 
         async with to_client:
             try:
                 async for line in self._lines():
-                    self._unasked += 1
-                    if self._unasked > _MAX_UNASKED:
-                        self._output.fault = f"it sent more than {_MAX_UNASKED:,} messages that nobody had asked for"
+                    if problem := self._inflow.problem(1, len(line)):
+                        self._output.fault = problem
                         return
                     try:
                         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
@@ -249,6 +226,8 @@ class _ProgramPipes:
                         # Whoever writes anything else there does not speak the protocol (any more).
                         self._output.fault = "it wrote something to its standard output that is no message"
                         return
+                    if isinstance(message, JSONRPCResponse | JSONRPCError):
+                        self._inflow.note_end(message.id)
                     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                         await to_client.send(SessionMessage(message))
             finally:
@@ -269,7 +248,7 @@ class _ProgramPipes:
     async def write_messages(self, from_client: Any) -> None:
         async with from_client:
             async for message in from_client:
-                self._unasked = 0
+                _note_sent(self._inflow, message.message)
                 data = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 try:
                     self._stdin.write(data.encode() + b"\n")
@@ -277,6 +256,8 @@ class _ProgramPipes:
                     await asyncio.wait_for(self._stdin.drain(), _FLUSH_SECONDS)
                 except (OSError, TimeoutError):
                     self._output.fault = self._output.fault or "it does not take requests any more"
+                    # It will not answer what it does not read: the next request starts it again.
+                    self._output.gone.set()
                     return
 
     async def read_errors(self) -> None:
@@ -288,6 +269,17 @@ class _ProgramPipes:
             if not line:
                 return
             self._output.stderr.append(line[:_STDERR_LINE].decode(errors="replace").rstrip())
+
+
+def _note_sent(inflow: InflowLimit, message: Any) -> None:
+    """Tell the limit of a message of ours that begins or ends a wait."""
+    from mcp_types import JSONRPCNotification, JSONRPCRequest
+
+    if isinstance(message, JSONRPCRequest):
+        inflow.note_request(message.id)
+    elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+        given_up = (message.params or {}).get("requestId")
+        inflow.note_end(given_up if isinstance(given_up, str | int) else None)
 
 
 @asynccontextmanager
@@ -317,9 +309,11 @@ def _limited_transport(max_body: int, output: ServerOutput) -> Any:
     """An HTTP transport whose responses end at a size: the SDK would read the whole of any."""
     import httpx2
 
+    inflow, pace = InflowLimit(), ReconnectPace()
+
     class LimitedStream(httpx2.AsyncByteStream):
-        def __init__(self, inner: Any, most: int) -> None:
-            self._inner, self._most = inner, most
+        def __init__(self, inner: Any, most: int, events: EventCounter | None, asked: object) -> None:
+            self._inner, self._most, self._events, self._asked = inner, most, events, asked
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             read = 0
@@ -328,22 +322,55 @@ def _limited_transport(max_body: int, output: ServerOutput) -> Any:
                 if read > self._most:
                     output.fault = f"it sent more than {self._most:,} bytes"
                     raise httpx2.ReadError(output.fault)
+                if problem := inflow.problem(0 if self._events is None else self._events.count(chunk), len(chunk)):
+                    output.fault = problem
+                    # Not this stream alone: the library would open another one.
+                    output.gone.set()
+                    raise httpx2.ReadError(problem)
                 yield chunk
 
         async def aclose(self) -> None:
+            inflow.note_end(self._asked)
             await self._inner.aclose()
 
     class LimitedTransport(httpx2.AsyncHTTPTransport):
         async def handle_async_request(self, request: Any) -> Any:
             # Not compressed: a few bytes could be unpacked to gigabytes after they were counted.
             request.headers["Accept-Encoding"] = "identity"
-            response = await super().handle_async_request(request)
+            asked = None
+            if request.method == "GET":
+                await asyncio.sleep(pace.delay())
+            elif _is_request(request.content):
+                asked = object()
+                inflow.note_request(asked)
+                pace.note_request()
+            try:
+                response = await super().handle_async_request(request)
+            except BaseException:
+                inflow.note_end(asked)
+                raise
+            is_stream = _is_event_stream(request.method, response)
+            events = EventCounter() if is_stream else None
+            response.stream = LimitedStream(response.stream, _MAX_STREAM if is_stream else max_body, events, asked)
             if response.headers.get("content-encoding", "identity").lower() != "identity":
                 output.fault = "it sent a compressed answer, which was not asked for"
                 await response.aclose()
                 raise httpx2.ReadError(output.fault)
-            is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
-            response.stream = LimitedStream(response.stream, _MAX_STREAM if is_stream else max_body)
             return response
 
     return LimitedTransport()
+
+
+def _is_event_stream(method: str, response: Any) -> bool:
+    """Whether a response is read as events, each with a limit of its own. The library reads any other as a whole."""
+    media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return response.status_code == 200 and method in ("GET", "POST") and media == "text/event-stream"
+
+
+def _is_request(content: bytes) -> bool:
+    """Whether what is sent is a request of ours, and neither a notification nor an answer to the server."""
+    try:
+        sent: Any = json.loads(content)
+    except ValueError:
+        return False
+    return isinstance(sent, dict) and "method" in sent and "id" in sent

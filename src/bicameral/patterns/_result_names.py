@@ -18,7 +18,7 @@ from bicameral.boundary import BoundaryError, HandleContent
 from bicameral.errors import ToolError
 from bicameral.labels import Label, LabelTree, join, join_all, taint
 from bicameral.patterns._reasoner_view import ResultView, view_result
-from bicameral.patterns._tool_messages import render_result
+from bicameral.patterns._tool_messages import write_result
 from bicameral.types import ANY, DictType, ListType, RecordType, TupleType, Type, to_plain
 
 MAX_NAMED = 20
@@ -131,7 +131,7 @@ class ResultNames:
                 if content is not None:
                     names.append(name)
                     labels.append(content.label_tree.flat)
-                    return render_result(content.value) + "".join(parts[count:])
+                    return write_result(content.value) + "".join(parts[count:])
             if strict:
                 raise _no_result_error(found.group())
             return found.group()

@@ -116,10 +116,15 @@ def _parse_duration(seconds: float) -> Any:
 
 def render_result(value: Any) -> str:
     """A result as a model reads it: a text as it is, anything else as JSON, cut to a length."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_json_default)
+    text = write_result(value)
     if len(text) <= MAX_RESULT:
         return text
     return f"{text[:MAX_RESULT]}\n… ({len(text) - MAX_RESULT:,} more characters are not shown)"
+
+
+def write_result(value: Any) -> str:
+    """A result as a text, all of it: a text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_json_default)
 
 
 def _json_default(value: object) -> Any:

@@ -164,7 +164,8 @@ class ApprovalQuestion:
 class Answers:
     """The hashes of the approved calls; every other call is refused.
 
-    `for_run` are grants for the rest of the run, out of those that the approved calls offer; none by default.
+    `for_run` are grants for the rest of the run, out of those that the approved calls offer; none by default. `refused`
+    are those of which it is known that a person chose no: nobody may have decided about the others.
 
     Example:
         >>> Answers.yes(question.calls[:1])
@@ -173,6 +174,7 @@ class Answers:
 
     approved: frozenset[str] = field(default_factory=frozenset[str])
     for_run: tuple[Grant, ...] = ()
+    refused: frozenset[str] = field(default_factory=frozenset[str])
 
     @classmethod
     def yes(cls, calls: Iterable[PendingCall], *, for_run: Iterable[Grant] = ()) -> Answers:

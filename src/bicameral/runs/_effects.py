@@ -249,6 +249,7 @@ class LiveEffectHandler:
                 labels,
                 change=EffectDone(step, tool.name, tool.effect) if tool.changes else None,
                 found=found,
+                told=tool.outbound,
             )
         note_result((self.selections, self.citations), step, value, found, labels)
         return value
@@ -423,16 +424,21 @@ class LiveEffectHandler:
         labels: StepLabels | None,
         change: EffectDone | None = None,
         found: Mapping[str, Any] = NO_FACTS,
+        *,
+        told: bool = False,
     ) -> Any:
         """Perform one effect with a record before and after; what cannot be recorded is not begun.
 
-        `facts` are recorded when it begins, `found` when it ends; `change` is what it does to the world, if anything.
+        `facts` are recorded when it begins, `found` when it ends; `change` is what it does to the world, if anything,
+        and `told` whether it tells somebody something.
         """
         # A change must be on the disk before it begins: after a power cut nobody else could tell that it may have
-        # happened. A read can be repeated, so that it does not wait for the disk.
+        # happened. A read can be repeated, so that it does not wait for the disk; one that tells somebody something is
+        # written before, since what cannot be recorded is not told.
         write = self._record.write_later if change is None else partial(self._record.write, sync=True)
+        begin = self._record.write if told and change is None else write
         known, labels = labels, labels if self._record.is_enabled else None
-        write("step-started", step, facts if labels is None else facts | labels.start_facts())
+        begin("step-started", step, facts if labels is None else facts | labels.start_facts())
         self._notify(StepProgress("started", step, what, facts=facts))
         self.in_flight.add(step)
         self.activity.begin()

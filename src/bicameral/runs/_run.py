@@ -431,6 +431,7 @@ async def run_workload(
     leaving: ShouldLeave | None = None,
     find_doubts: FindDoubts | None = None,
     time_limits: Mapping[str, float] | None = None,
+    recorded_first: bool = False,
     **services: Unpack[RunServices],
 ) -> RunOutcome:
     """Run any workload as a run: with a record, caps and an outcome.
@@ -446,6 +447,7 @@ async def run_workload(
         leaving: As in `run_plan`.
         find_doubts: Finds what speaks against the answer.
         time_limits: The seconds of the steps that have a limit of their own.
+        recorded_first: Begin nothing, not even a read, before the first event is written.
         services: See `RunServices`.
     """
     run = run or new_run_id()
@@ -453,7 +455,8 @@ async def run_workload(
     handler = LiveEffectHandler(record, meter=meter, may_wait=may_wait, time_limits=time_limits, **services)
 
     def start() -> Workload:
-        record.write_later("run-started", "", facts)
+        write = record.write if recorded_first else record.write_later
+        write("run-started", "", facts)
         return make(handler)
 
     return await run_attempt(start, record, handler, told or {}, leaving=leaving, find_doubts=find_doubts)

@@ -80,6 +80,7 @@ from bicameral.tools._path_rules import (
     ProtectedPath as ProtectedPath,
     ProtectedPaths as ProtectedPaths,
     WriteTarget as WriteTarget,
+    process_protected_paths as process_protected_paths,
     protected_database_files as protected_database_files,
 )
 from bicameral.tools._restoring import (

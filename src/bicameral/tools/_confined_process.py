@@ -2,18 +2,23 @@
 
 A command runs to its end; a server waits for requests. Both get only the files, the network and the memory that they
 were given. Where the kernel cannot confine, nothing runs, unless the user's settings take the program out of the
-sandbox by name: then it is a plain process of a session of its own, so that what it started ends with it.
+sandbox by name: then it is a plain process of a session of its own.
+
+Stopping a program ends everything that it started. If this process itself is killed, nobody can do that: a confined
+program dies with it, since the sandbox asks the kernel for it, but not what the program had started, which stays
+confined; and one without a sandbox only sees the end of its standard input.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import secrets
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +43,10 @@ _MAX_STARTS = 5
 _BEGIN_SECONDS = 5.0
 _POLL_SECONDS = 0.01
 _REAP_SECONDS = 10.0
+_MARK = "BICAMERAL_PROGRAM"
+"""The variable by which what a program started is known as its own, wherever it went: to another session, or to `init`
+as its parent. Only a program that hides from its user takes it out of its environment."""
+_MOST_LOOKS = 10
 
 
 class RunningProgram(Protocol):
@@ -58,7 +67,7 @@ _running: set[RunningProgram] = set()
 
 @atexit.register
 def _stop_running() -> None:
-    """No server outlives the process that started it, also where nobody closed its connection."""
+    """No server outlives the end of the process that started it, also where nobody closed its connection."""
     for program in tuple(_running):
         program.stop()
 
@@ -86,6 +95,7 @@ class _ConfinedProgram:
 @dataclass(slots=True, eq=False)
 class _PlainProgram:
     process: subprocess.Popen[bytes]
+    mark: str
     stdin: IO[bytes] = field(init=False)
     stdout: IO[bytes] = field(init=False)
     stderr: IO[bytes] = field(init=False)
@@ -98,12 +108,55 @@ class _PlainProgram:
         _running.add(self)
 
     def stop(self) -> None:
+        if self not in _running:
+            # The numbers of processes that ended may be those of others by now.
+            return
+        # Looked for while its parents are there, and held meanwhile, so that none starts another.
+        started = _hold_started(self.process.pid if self.process.poll() is None else None, self.mark)
         # The group and not the process alone: a launcher such as npx starts the server as its child.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
+        for pid in started:
+            _signal(pid, signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(_REAP_SECONDS)
         _running.discard(self)
+
+
+def _hold_started(root: int | None, mark: str) -> set[int]:
+    """The processes that a program has started, stopped where they are. Where there is no `/proc`, none are found."""
+    held: set[int] = set()
+    for _ in range(_MOST_LOOKS):
+        found = set(_find_started(root, mark)) - held
+        if not found:
+            break
+        for pid in found:
+            _signal(pid, signal.SIGSTOP)
+        held |= found
+    return held
+
+
+def _find_started(root: int | None, mark: str) -> Iterator[int]:
+    """The processes below another one, and those that have its mark."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        with suppress(OSError, ValueError, IndexError):
+            parent = int(Path("/proc", name, "stat").read_text().rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(name))
+            if f"{_MARK}={mark}".encode() in Path("/proc", name, "environ").read_bytes().split(b"\0"):
+                yield int(name)
+    waiting = [] if root is None else [root]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        yield from below
+        waiting += below
+
+
+def _signal(pid: int, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
 
 
 def start_confined(
@@ -144,13 +197,14 @@ def start_unconfined(argv: Sequence[str], environment: Mapping[str, str], folder
     given: keys of other services are none of its business.
     """
     inherited = {name: os.environ[name] for name in ("HOME", "PATH", "LANG", "TMPDIR", "USER") if name in os.environ}
+    mark = secrets.token_hex(16)
     try:
         process = subprocess.Popen(
             list(argv),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={"PATH": PATH, **inherited, **environment},
+            env={"PATH": PATH, **inherited, **environment, _MARK: mark},
             cwd=folder,
             start_new_session=True,
             bufsize=0,
@@ -158,4 +212,4 @@ def start_unconfined(argv: Sequence[str], environment: Mapping[str, str], folder
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ToolError("tools.cannot-start", f"{argv[0]!r} could not be started: {reason}") from None
-    return _PlainProgram(process)
+    return _PlainProgram(process, mark)

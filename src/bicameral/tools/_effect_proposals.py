@@ -23,11 +23,15 @@ if TYPE_CHECKING:
 _WORDS: Mapping[Effect, str] = {
     "irreversible": "delete remove erase wipe destroy drop purge shred kill terminate stop shutdown reboot restart "
     "format execute exec run eval install uninstall deploy deprovision pay transfer purchase buy order book "
-    "trade withdraw cancel revoke merge grant",
+    "trade withdraw cancel revoke merge grant clear reset truncate empty rm unlink overwrite flush drain nuke zap void "
+    "discard dismiss disable deactivate suspend ban approve reject deny charge refund wire donate redeem hire fire "
+    "close abort rollback revert undo rid",
     # No nouns such as `mail`: a search in mails sends nothing.
-    "send": "send post publish upload push notify share submit tweet broadcast invite reply forward announce dial",
+    "send": "send post publish upload push notify share submit tweet broadcast invite reply forward announce dial "
+    "release",
     "write": "write save store create update edit modify change rename move copy append insert add set put sync import "
-    "export archive compress zip unzip patch mount commit record",
+    "export archive compress zip unzip patch mount commit record replace assign enable toggle lock unlock subscribe "
+    "unsubscribe rotate",
     "read": "read list search find fetch get query lookup download browse inspect monitor watch view show status index "
     "crawl scrape readonly",
     "pure": "ocr parse convert conversion translate translation summarize summary hash checksum digest count sort "

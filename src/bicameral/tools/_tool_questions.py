@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from bicameral.types import Type
@@ -26,26 +27,28 @@ def use_person(ask: AskPerson | None) -> Generator[None]:
 
     A tool may be on another loop when it asks, such as that of its connection; whoever asks a person is bound to one.
     """
-    token = _ASK.set(None if ask is None else _on_this_loop(ask))
+    token = _ASK.set(None if ask is None else _PersonOnLoop(ask, asyncio.get_running_loop()))
     try:
         yield
     finally:
         _ASK.reset(token)
 
 
-def _on_this_loop(ask: AskPerson) -> AskPerson:
-    loop = asyncio.get_running_loop()
+@dataclass(frozen=True, slots=True)
+class _PersonOnLoop:
+    """A person who is asked on one loop. Two of the same are equal, so that questions can wait for each other."""
 
-    async def ask_there(question: str, wanted: Type) -> Any:
-        if asyncio.get_running_loop() is loop:
-            return await ask(question, wanted)
+    ask: AskPerson
+    loop: asyncio.AbstractEventLoop
+
+    async def __call__(self, question: str, wanted: Type) -> Any:
+        if asyncio.get_running_loop() is self.loop:
+            return await self.ask(question, wanted)
 
         async def work() -> Any:
-            return await ask(question, wanted)
+            return await self.ask(question, wanted)
 
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), loop))
-
-    return ask_there
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self.loop))
 
 
 def current_person() -> AskPerson | None:

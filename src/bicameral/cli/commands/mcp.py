@@ -19,6 +19,7 @@ from bicameral.cli._mcp_reviews import (
     confirm_at_terminal,
     count_text,
     grant_lines,
+    grant_notes,
     read_server,
     refused_lines,
     reviewed_tool,
@@ -104,7 +105,7 @@ def add(chosen: CommonOptions, name: str, words: tuple[str, ...], **options: Any
     require_new(file, declarations, name, replace=options["replace"])
     found = read_server(chosen.out, config, name, settings, descriptions=options["descriptions"])
     if not chosen.out.as_json:
-        chosen.out.say("\n".join(["", *found.lines(full=options["full"]), ""]))
+        chosen.out.say("\n".join(["", *found.lines(full=options["full"]), "", *found.summary_lines(), ""]))
     number = count_text(len(found.tools), "tool")
     if not confirm_at_terminal(chosen.out, f"Use {name!r} with {number} from now on?", options["yes"]):
         return FAILED
@@ -143,14 +144,14 @@ def review(chosen: CommonOptions, name: str, anew: bool, full: bool, description
         out.show(f"{name}: as reviewed, {count_text(len(found.tools), 'tool')}")
         out.write_json({"ok": True, "written": False, **facts})
         return OK
-    if not out.as_json and old is None:
-        out.say("\n".join(["", *found.lines(full=full), ""]))
-    elif not out.as_json:
-        lines = _difference_lines(checks, found.tools, full=full)
-        out.say("\n".join(["", *lines, *refused_lines(found.refused), ""]))
+    declared = found.declared if old is None else with_declarations(found, old)
+    if not out.as_json:
+        lines = list(found.lines(full=full) if old is None else _difference_lines(checks, found.tools, full=full))
+        lines += [] if old is None else refused_lines(found.refused)
+        absent = declared.tools.keys() - {each.foreign.name for each in found.tools}
+        out.say("\n".join(["", *lines, "", *found.summary_lines(sorted(absent - found.refused.keys())), ""]))
     if not confirm_at_terminal(out, f"Use the tools of {name!r} as they are now?", yes):
         return FAILED
-    declared = found.declared if old is None else with_declarations(found, old)
     tools = settings.tools or f"{TABLE}/{name}.toml"
     settings = settings.model_copy(update={"tools": tools})
     accepted = save_server(file, config.base, name, settings, declared, found.review.listed, new=False)
@@ -257,6 +258,8 @@ def show_server(chosen: CommonOptions, name: str, full: bool) -> dict[str, Any]:
     out, facts = chosen.out, _server_facts(config, name, settings)
     out.show(f"{name}: {visible_line(command_text(settings))}")
     out.show("\n".join(map(visible_line, grant_lines(settings))))
+    for note in grant_notes(config, name, settings):
+        out.show(f"  but {visible_line(note)}")
     tools: list[dict[str, Any]] = []
     if settings.tools is not None and facts["error"] is None:
         file = declarations_file(config, name, settings)
@@ -264,6 +267,10 @@ def show_server(chosen: CommonOptions, name: str, full: bool) -> dict[str, Any]:
         out.show(f"declarations: {file}")
         for each, declaration in read_declarations(file).tools.items():
             foreign = reviewed.get(each)
+            if foreign is None and not declaration.use:
+                out.show(f"\n{each}  not used")
+                tools.append({"tool": each, "use": False})
+                continue
             if foreign is None or foreign.pin != declaration.pin:
                 out.show(f"\n{each}  NOT as reviewed: it is not used until `bicameral mcp review {name}`")
                 tools.append({"tool": each, "reviewed": False})
