@@ -132,6 +132,18 @@ def odd_api() -> Starlette:
         packed = gzip.compress(b'"' + b"0" * 8_000_000 + b'"')
         return Response(packed, media_type="application/json", headers={"Content-Encoding": "gzip"})
 
+    async def trailing(_: Request) -> Response:
+        async def pieces() -> AsyncIterator[bytes]:
+            yield gzip.compress(b'"ok"')
+            while True:
+                yield b"x" * 65_536
+                await asyncio.sleep(0)
+
+        return StreamingResponse(pieces(), media_type="application/json", headers={"Content-Encoding": "gzip"})
+
+    async def nowhere(request: Request) -> Response:
+        return Response(status_code=302, headers={"Location": request.query_params["location"]})
+
     async def slow(_: Request) -> Response:
         async def pieces() -> AsyncIterator[bytes]:
             while True:
@@ -164,6 +176,8 @@ def odd_api() -> Starlette:
             Route("/endless", endless),
             Route("/bomb", bomb),
             Route("/slow", slow),
+            Route("/trailing", trailing),
+            Route("/nowhere", nowhere),
             Route("/redirect", redirect, methods=methods),
             Route("/body", body),
             Route("/cookie", cookie),

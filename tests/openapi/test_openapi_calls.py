@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +14,7 @@ from openapi_apis import KEY, document, odd_api, operation, parameter, serving
 from bicameral.errors import BicameralError, ConfigError, ToolError
 from bicameral.foreign import ForeignResult
 from bicameral.openapi import OpenApiSettings, parse_document, security_schemes
+from bicameral.openapi._answers import BadAnswer, BodyReader
 from bicameral.openapi._calls import ApiServer
 from bicameral.openapi._operations import operation_entries, read_operation
 from bicameral.secrets import isolate_secrets
@@ -114,6 +116,40 @@ def test_the_first_alternative_with_all_its_keys_is_used(odd: str) -> None:
     assert "authorization" not in both["headers"]
 
 
+def test_a_key_that_an_operation_can_do_without_is_sent_if_there_is_one(odd: str) -> None:
+    alternatives: list[dict[str, Any]] = [{}, {"bearer": []}]
+    for security in (alternatives, alternatives[::-1]):
+        facts = operation(security=security)
+        assert "authorization" in _echo(odd, facts=facts, settings={"keys": {"bearer": "KEY"}})["headers"]
+        assert "authorization" not in _echo(odd, facts=facts)["headers"]
+
+
+def test_a_list_in_cookies_and_a_key_are_all_sent(odd: str) -> None:
+    facts = operation(
+        parameter("c", "cookie", {"type": "array", "items": {"type": "integer"}}),
+        parameter("Session", "cookie"),
+        security=[{"bearer": []}],
+    )
+    keys = {"keys": {"bearer": "KEY"}}
+    assert _echo(odd, {"c": [1, 2]}, facts=facts, settings=keys)["headers"]["cookie"] == "c=1; c=2"
+    # The user's own cookie replaces one of an argument, however that writes its name.
+    keyed: dict[str, Any] = facts | {"security": [{"cookie": []}]}
+    with isolate_secrets():
+        found = _echo(odd, {"c": [1, 2]}, facts=keyed, settings={"keys": {"cookie": "KEY"}})
+    assert found["headers"]["cookie"] == "c=1; c=2; session=[secret KEY]"
+
+
+def test_the_name_of_the_client_can_be_an_argument(odd: str) -> None:
+    facts = operation(parameter("user-agent", "header"))
+    for arguments, expected in (({"user-agent": "weather app"}, "weather app"), ({}, "bicameral")):
+        sent = [
+            value
+            for name, value in _call(odd, "/echo/x", arguments, facts=facts).structured["headers"]
+            if name == "user-agent"
+        ]
+        assert sent == [expected]
+
+
 def test_an_operation_without_security_gets_no_key(odd: str) -> None:
     found = _echo(odd, settings={"keys": {"header": "KEY"}})
     assert "x-key" not in found["headers"]
@@ -179,6 +215,30 @@ def test_an_answer_that_drips_ends_at_the_time_limit(odd: str) -> None:
     assert _error(odd, "/slow", seconds=0.3).code == "openapi.timeout"
 
 
+PACKED = gzip.compress(b'"x"')
+
+
+@pytest.mark.parametrize("pieces", [[PACKED + b"x"], [PACKED, b"x"], [PACKED, PACKED], [PACKED[:9], PACKED[9:] + b"x"]])
+def test_a_compressed_body_ends_at_its_end(pieces: list[bytes]) -> None:
+    """Attack: what comes after the end of the compressed body has no limit and fills the memory."""
+
+    def feed(given: list[bytes]) -> bytes:
+        reader = BodyReader("gzip", 100)
+        for piece in given:
+            reader.feed(piece)
+        return reader.finish()
+
+    with pytest.raises(BadAnswer, match="goes on"):
+        feed(pieces)
+    assert feed([PACKED]) == feed([PACKED[:9], PACKED[9:], b""]) == b'"x"'
+
+
+def test_an_answer_that_goes_on_after_its_end_is_cut_off_at_once(odd: str) -> None:
+    error = _error(odd, "/trailing", seconds=10)
+    assert error.code == "openapi.bad-answer"
+    assert "goes on after its end" in error.message
+
+
 QUERY = operation(*(parameter(name, "query") for name in ("to", "kind", "text", "status", "more")))
 
 
@@ -193,6 +253,17 @@ def test_a_redirect_to_another_server_is_not_followed(odd: str) -> None:
                 settings={"keys": {"header": "KEY"}},
             )
             assert error.code == "openapi.redirected"
+
+
+@pytest.mark.parametrize("location", ["http://xn--a/", "http://xn--/", "//[::1/", "http://a:99999999/", "javascript:x"])
+def test_a_redirect_to_what_is_no_address_is_a_bad_answer(odd: str, location: str) -> None:
+    facts = operation(parameter("location", "query"))
+    error = _error(odd, "/nowhere", {"location": location}, facts=facts)
+    assert error.code in ("openapi.bad-answer", "openapi.redirected", "openapi.unreachable")
+
+
+def test_a_server_whose_name_cannot_be_read_is_called_by_it(odd: str) -> None:
+    assert _error("http://xn--a.invalid:9", "/x").code in ("openapi.bad-answer", "openapi.unreachable")
 
 
 def test_a_redirect_on_the_same_server_is_followed_for_a_call_that_reads(odd: str) -> None:

@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from bicameral.errors import ToolError
 from bicameral.openapi import fetch_document, parse_document
+from bicameral.openapi._document import BadReference
 
 MINIMAL = document({"/x": {"get": operation()}})
 
@@ -58,7 +59,10 @@ BAD: dict[str, tuple[str, str]] = {
     "Swagger 2": ('{"swagger": "2.0", "paths": {}}', "Swagger 2"),
     "no version": ('{"paths": {}}', "does not say"),
     "OpenAPI 4": ('{"openapi": "4.0.0", "paths": {}}', "does not say"),
-    "a number as the version": ('{"openapi": 3.1, "paths": {}}', "does not say"),
+    "another number as the version": ('{"openapi": 4.1, "paths": {}}', "does not say"),
+    "a whole number as the version": ('{"openapi": 3, "paths": {}}', "does not say"),
+    "half a character": ('{"openapi": "3.1.0", "paths": {}, "info": {"title": "\\ud800"}}', "surrogate pair"),
+    "half a character as a name": ('{"openapi": "3.1.0", "paths": {"/\\uDFFF": {}}}', "surrogate pair"),
     "no paths": ('{"openapi": "3.1.0"}', "no paths"),
     "paths in a list": ('{"openapi": "3.1.0", "paths": []}', "no paths"),
     "nothing": ("", "does not say"),
@@ -93,6 +97,30 @@ def test_a_file_that_is_too_large_is_not_read_whole(tmp_path: Path) -> None:
         fetch_document(str(large), tmp_path)
 
 
+def test_a_character_of_two_surrogates_is_one() -> None:
+    found = parse_document('{"openapi": "3.1.0", "paths": {}, "info": {"title": "\\ud83d\\ude00"}}', "the document")
+    assert found.title.encode() == b"\xf0\x9f\x98\x80"
+    assert parse_document(found.to_text(), "its copy").digest == found.digest
+
+
+def test_a_version_without_quotation_marks_is_one() -> None:
+    for version, is_3_0 in (("3.1", False), ("3.0", True)):
+        found = parse_document(f"openapi: {version}\npaths: {{}}\n", "a.yaml")
+        assert found.is_3_0 is is_3_0
+        assert found.digest == parse_document(f"openapi: '{version}'\npaths: {{}}\n", "a.yaml").digest
+        assert parse_document(found.to_text(), "its copy").digest == found.digest
+
+
+@pytest.mark.parametrize(
+    "reference", ["#", "#name", "#%23", "#x/y", f"#/x/{'9' * 5_000}", "#/x/1", "#/x/٠", f"#/{'a' * 3_000}", "other#/x"]
+)
+def test_a_reference_that_is_no_path_in_the_document_leads_nowhere(reference: str) -> None:
+    found = parse_document(json.dumps({**MINIMAL, "x": ["first"]}), "the document")
+    assert found.find("#/x/0") == "first"
+    with pytest.raises(BadReference, match="a reference"):
+        found.find(reference)
+
+
 def _documents() -> Starlette:
     async def answer(request: Request) -> Response:
         match request.path_params["what"]:
@@ -104,6 +132,10 @@ def _documents() -> Starlette:
                 return RedirectResponse("http://evil.example/openapi.json")
             case "loop":
                 return RedirectResponse("/loop")
+            case "nowhere":
+                return Response(status_code=302, headers={"Location": "http://xn--a/"})
+            case "packed":
+                return JSONResponse(MINIMAL, headers={"Content-Encoding": "br"})
             case "large":
                 return PlainTextResponse("x" * (17 * 1024 * 1024))
             case _:
@@ -119,11 +151,16 @@ def test_a_document_is_fetched_with_bounds() -> None:
         for what, expected in (
             ("away", "another address"),
             ("loop", "without end"),
+            ("nowhere", "cannot be fetched"),
+            ("packed", "compressed in a way"),
             ("large", "larger than"),
             ("absent", "answered with 404"),
         ):
             with pytest.raises(ToolError, match=expected):
                 fetch_document(f"{address}/{what}", Path())
+    for odd in ("http://[::1", "http://xn--a/", "http://a b/"):
+        with pytest.raises(ToolError, match="cannot be fetched"):
+            fetch_document(odd, Path())
     with pytest.raises(ToolError, match="cannot be fetched"):
         fetch_document(f"{address}/openapi.json", Path())
 

@@ -14,6 +14,7 @@ from bicameral.errors import ToolError
 from bicameral.openapi import OpenApiSettings, parse_document
 from bicameral.openapi._calls import ApiServer
 from bicameral.openapi._operations import Operation, operation_entries, read_operation
+from bicameral.openapi._parameters import UnusableOperation
 from bicameral.openapi._requests import ApiRequest, build_request
 from property_examples import THOUSAND, examples
 
@@ -43,6 +44,11 @@ QUERIES: list[tuple[dict[str, Any], Any, tuple[str, ...]]] = [
     (parameter("q", "query", TABLE), OBJECT, ("k=v%201", "n=2")),
     (parameter("q", "query", TABLE, explode=False), OBJECT, ("q=k,v%201,n,2",)),
     (parameter("q", "query", TABLE, style="deepObject"), OBJECT, ("q%5Bk%5D=v%201", "q%5Bn%5D=2")),
+    (
+        {"name": "q", "in": "query", "style": "deepObject", "content": {"application/json": {"schema": TABLE}}},
+        {"k": 1},
+        ("q=%7B%22k%22%3A1%7D",),
+    ),
     (parameter("q", "query", TEXTS), [], ()),
     (
         {"name": "q", "in": "query", "content": {"application/json": {"schema": TABLE}}},
@@ -87,6 +93,11 @@ def test_headers_and_cookies_are_written_as_they_are_described() -> None:
     assert found.cookies == (("c", "v%3Bw%20x"),)
 
 
+def test_a_list_in_cookies_is_several_cookies_of_one_name() -> None:
+    assert _request([parameter("c", "cookie", TEXTS)], {"c": ["a", "b;"]}).cookies == (("c", "a"), ("c", "b%3B"))
+    assert _request([parameter("c", "cookie", TEXTS, explode=False)], {"c": ["a", "b"]}).cookies == (("c", "a%2Cb"),)
+
+
 def _body(content: dict[str, Any], *, required: bool = True) -> dict[str, Any]:
     return operation(requestBody={"required": required, "content": content})
 
@@ -109,6 +120,57 @@ def test_the_fields_of_a_body_are_arguments() -> None:
 def test_a_form_is_encoded() -> None:
     found = _operation("/x", "post", _body({"application/x-www-form-urlencoded": {"schema": USER}}))
     assert build_request(found, {"name": "a&age=9 b", "age": 3}).content == b"name=a%26age%3D9%20b&age=3"
+
+
+FORM = "application/x-www-form-urlencoded"
+ADDRESS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "string"}}
+FIELDS: list[tuple[dict[str, Any], dict[str, Any], Any, bytes]] = [
+    ({}, TEXTS, ["a", "b c"], b"f=a&f=b%20c"),
+    ({}, ADDRESS, {"city": "Ulm"}, b"f=%7B%22city%22%3A%20%22Ulm%22%7D"),
+    ({"style": "form", "explode": False}, TEXTS, ["a", "b"], b"f=a,b"),
+    ({"style": "form"}, TEXTS, ["a", "b"], b"f=a&f=b"),
+    ({"style": "pipeDelimited", "explode": False}, TEXTS, ["a", "b"], b"f=a%7Cb"),
+    ({"style": "deepObject", "explode": True}, ADDRESS, {"city": "Ulm", "a&b": "c"}, b"f%5Bcity%5D=Ulm&f%5Ba%26b%5D=c"),
+    ({"explode": True}, ADDRESS, {"city": "Ulm"}, b"city=Ulm"),
+    ({"contentType": "application/json"}, TEXTS, ["a", "b"], b"f=%5B%22a%22%2C%22b%22%5D"),
+    ({"contentType": "text/plain"}, {"type": "string"}, "a", b"f=a"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(FIELDS)))
+def test_a_field_of_a_form_is_written_in_its_style(number: int) -> None:
+    encoding, schema, value, expected = FIELDS[number]
+    described = {"schema": {"type": "object", "properties": {"f": schema, "g": {}}}, "encoding": {"f": encoding}}
+    found = _operation("/x", "post", _body({FORM: described}))
+    assert build_request(found, {"f": value}).content == expected
+    assert found.notes == ()
+
+
+def test_a_field_of_a_form_in_a_style_without_a_form_is_left_out() -> None:
+    described: dict[str, Any] = {
+        "schema": {"type": "object", "properties": {"f": TEXTS, "g": {"type": "string"}}},
+        "encoding": {"f": {"style": "deepObject"}},
+    }
+    found = _operation("/x", "post", _body({FORM: described}))
+    assert list(found.tool.input_schema["properties"]) == ["g"]
+    assert "deepObject" in found.notes[0]
+    described["schema"]["required"] = ["f"]
+    with pytest.raises(UnusableOperation, match="deepObject"):
+        _operation("/x", "post", _body({FORM: described}))
+    with pytest.raises(UnusableOperation, match="style"):
+        _operation("/x", "post", _body({FORM: described | {"encoding": {"f": {"style": "odd"}}}}))
+
+
+def test_names_in_an_object_of_a_form_cannot_stand_for_its_other_fields() -> None:
+    described = {
+        "schema": {"type": "object", "properties": {"f": ADDRESS, "amount": {"type": "integer"}}},
+        "encoding": {"f": {"explode": True}},
+    }
+    found = _operation("/x", "post", _body({FORM: described}))
+    assert build_request(found, {"f": {"city": "Ulm"}, "amount": 1}).content == b"city=Ulm&amount=1"
+    for name in ("amount", " Amount", "_method", "amount[]"):
+        with pytest.raises(ToolError, match="stand for something else"):
+            build_request(found, {"f": {name: "9"}, "amount": 1})
 
 
 def test_a_body_that_is_no_plain_object_is_one_argument() -> None:
@@ -216,9 +278,26 @@ def test_names_of_an_object_cannot_stand_for_other_parameters_or_keys() -> None:
     facts = operation(parameter("filter", "query", TABLE), parameter("admin", "query", {"type": "boolean"}))
     found = _operation("/x", "get", facts, components=schemes)
     assert build_request(found, {"filter": {"colour": "red"}}).query == ("colour=red",)
-    for name in ("admin", "ADMIN", "api_key", "filter", "a[b]", ""):
+    for name in (
+        *("admin", "ADMIN", "api_key", "filter", "a[b]", "", " ", "admin ", " admin", "\tadmin", "admin\x00"),
+        *("admin\x00x", "api.key", "api key", "_method", "X-HTTP-Method-Override", "_METHOD "),
+    ):
         with pytest.raises(ToolError, match="stand for something else"):
             build_request(found, {"filter": {name: "true"}})
+
+
+def test_names_of_an_object_that_are_not_written_alone_may_be_those_of_parameters() -> None:
+    state = parameter("state", "query")
+    deep = [parameter("filter", "query", TABLE, style="deepObject"), state]
+    assert _request(deep, {"filter": {"state": "open"}, "state": "x"}).query == ("filter%5Bstate%5D=open", "state=x")
+    joined = [parameter("filter", "query", TABLE, explode=False), state]
+    assert _request(joined, {"filter": {"state": "open"}}).query == ("filter=state,open",)
+    as_json = {"name": "filter", "in": "query", "content": {"application/json": {"schema": TABLE}}}
+    assert _request([as_json, state], {"filter": {"state": 1}}).query == ("filter=%7B%22state%22%3A1%7D",)
+    # The name as it is written still stands for itself alone.
+    for name in ("a]", "a][b", "a\x00", "", "key"):
+        with pytest.raises(ToolError, match="stand for something else"):
+            _request([*deep, parameter("filter[key]", "query")], {"filter": {name: "open"}})
 
 
 def test_a_value_with_a_shape_that_has_no_form_is_refused() -> None:

@@ -14,8 +14,17 @@ import pytest
 from openapi_apis import KEY, document, operation, parameter, path_parameter, pets_api, serving, users_api
 
 from bicameral.errors import ConfigError, ToolError
-from bicameral.foreign import ToolDeclaration, read_declarations, render_declarations
+from bicameral.foreign import (
+    DeclarationFile,
+    ForeignTool,
+    Proposal,
+    ToolDeclaration,
+    listing_changes,
+    read_declarations,
+    render_declarations,
+)
 from bicameral.openapi import (
+    DocumentReview,
     OpenApiSettings,
     fetch_document,
     openapi_files,
@@ -144,18 +153,32 @@ def test_a_changed_document_stops_all_its_tools_and_names_what_changed(pets: str
 def test_a_document_that_is_only_written_in_another_way_is_the_same(pets: str, tmp_path: Path) -> None:
     settings = _written(tmp_path, pets)
     copy = tmp_path / "pets.json"
-    copy.write_text(json.dumps(json.loads(copy.read_text("utf-8")), sort_keys=True), "utf-8")
+    content = json.loads(copy.read_text("utf-8"))
+    copy.write_text(json.dumps({**dict(reversed(content.items()))}, ensure_ascii=True, indent=7), "utf-8")
     assert _tools(tmp_path, settings)
 
 
+def test_fields_in_another_order_are_not_the_same(pets: str, tmp_path: Path) -> None:
+    """Attack: two fields of a body change places, so that each gets the value of the other in a plan."""
+    settings = _written(tmp_path, pets)
+    copy = tmp_path / "pets.json"
+    content = json.loads(copy.read_text("utf-8"))
+    pet = content["components"]["schemas"]["Pet"]
+    pet["properties"] = dict(reversed(pet["properties"].items()))
+    copy.write_text(json.dumps(content), "utf-8")
+    with pytest.raises(ToolError, match="'add_pet'") as caught:
+        _tools(tmp_path, settings)
+    assert caught.value.code == "openapi.not-reviewed"
+
+
 def test_a_change_where_keys_go_stops_the_tools_too(pets: str, tmp_path: Path) -> None:
-    # No operation looks different, and the key would be sent to somewhere else.
+    # No argument looks different, and the key would be sent to somewhere else.
     settings = _written(tmp_path, pets)
     copy = tmp_path / "pets.json"
     content = json.loads(copy.read_text("utf-8"))
     content["components"]["securitySchemes"]["APIKeyHeader"]["name"] = "X-Other"
     copy.write_text(json.dumps(content), "utf-8")
-    with pytest.raises(ToolError, match="is the same") as caught:
+    with pytest.raises(ToolError, match=r"changed are by_header\.") as caught:
         _tools(tmp_path, settings)
     assert caught.value.code == "openapi.changed"
 
@@ -265,6 +288,110 @@ def test_a_review_keeps_what_was_declared(pets: str, tmp_path: Path) -> None:
     review = review_document("pets", fetch_document("pets.json", tmp_path)).keeping(old)
     docs = {each.tool.name: each.declaration.doc for each in review.proposals}
     assert (docs["get_pet"], docs["list_pets"]) == ("One pet.", "List pets.")
+
+
+def _review(facts: dict[str, Any], path: str = "/notes/{id}", method: str = "get") -> DocumentReview:
+    facts = {**facts, "operationId": "note"}
+    return review_document("api", parse_document(json.dumps(document({path: {method: facts}})), "test"))
+
+
+NOTE = operation(path_parameter("id"), operationId="note")
+OTHER_CALLS: dict[str, DocumentReview] = {
+    "another method": _review(NOTE, method="delete"),
+    "another path": _review(NOTE, path="/users/{id}"),
+    "a body that a path had": _review(
+        operation(requestBody={"content": {"application/json": {"schema": {"properties": {"id": {}}}}}}),
+        path="/notes",
+        method="post",
+    ),
+}
+
+
+def _decided(review: DocumentReview, **more: Any) -> DeclarationFile:
+    """The declarations of a review, with what a person has decided."""
+    (proposal,) = review.proposals
+    return review.declared.model_copy(
+        update={"tools": {"note": proposal.declaration.model_copy(update={"reviewed": True, **more})}}
+    )
+
+
+def _kept(review: DocumentReview, old: DeclarationFile, before: DocumentReview | None) -> Proposal:
+    reviewed = None if before is None else {each.name: each for each in before.listed}
+    (proposal,) = review.keeping(old, reviewed).proposals
+    return proposal
+
+
+@pytest.mark.parametrize("name", OTHER_CALLS)
+def test_a_decision_about_one_call_does_not_hold_for_the_one_that_it_has_become(name: str) -> None:
+    """Attack: a GET that a person declared to read becomes a DELETE, and would run without a question."""
+    before = _review(NOTE)
+    found = _kept(OTHER_CALLS[name], _decided(before), before)
+    assert found.declaration.effect == "read"
+    assert found.declaration.reviewed is False
+    assert "it was GET /notes/{id} when you reviewed it" in "; ".join(found.reasons)
+    # Also where nobody can say what it was.
+    lost = _kept(OTHER_CALLS[name], _decided(before), None)
+    assert lost.declaration.reviewed is False
+    assert "not there any more" in "; ".join(lost.reasons)
+
+
+def test_a_decision_holds_for_other_words_and_for_more_arguments_of_a_call_that_reads() -> None:
+    before = _review(NOTE)
+    words = _review({**NOTE, "summary": "Get a note."})
+    more = _review(operation(path_parameter("id"), parameter("lang", "query"), operationId="note"))
+    for each in (before, words, more):
+        found = _kept(each, _decided(before), before)
+        assert found.declaration.reviewed is True
+        assert found.declaration.pin == each.proposals[0].tool.pin
+    post = _review(NOTE, method="post")
+    renamed = _review({**NOTE, "summary": "Other words."}, method="post")
+    assert _kept(renamed, _decided(post, effect="write"), post).declaration.reviewed is True
+
+
+def test_a_milder_effect_than_is_proposed_is_decided_again_where_more_than_words_has_changed() -> None:
+    post = _review(NOTE, method="post")
+    more = _review(operation(path_parameter("id"), parameter("all", "query"), operationId="note"), method="post")
+    found = _kept(more, _decided(post, effect="write"), post)
+    assert (found.declaration.effect, found.declaration.reviewed) == ("write", False)
+    assert "proposed anew it would be 'irreversible'" in "; ".join(found.reasons)
+    assert _kept(more, _decided(post, effect="irreversible"), post).declaration.reviewed is True
+
+
+def test_what_a_person_forbade_stays_forbidden_with_other_arguments() -> None:
+    before, renamed = _review(NOTE), _review(operation(path_parameter("key")), path="/notes/{key}")
+    unused = _kept(renamed, _decided(before, use=False, effect="send"), before)
+    assert (unused.declaration.use, unused.declaration.effect) == (False, "send")
+    assert unused.declaration.reviewed is False
+    assert _kept(renamed, _decided(before, reviewed=False), before).declaration.reviewed is False
+    # The benign twin: nothing was forbidden.
+    plain = _kept(renamed, _decided(before), before).declaration
+    assert (plain.use, plain.effect, plain.reviewed) == (True, "read", True)
+
+
+def test_where_an_argument_and_a_key_go_is_pinned() -> None:
+    """Attack: an argument moves from the query into a header or the body, and its schema stays the same."""
+    bodies = {
+        kind: operation(requestBody={"content": {kind: {"schema": {"properties": {"text": {"type": "string"}}}}}})
+        for kind in ("application/json", "application/x-www-form-urlencoded")
+    }
+    places = [operation(parameter("text", place)) for place in ("query", "header", "cookie")]
+    styled = operation(parameter("text", "query", style="pipeDelimited"))
+    reviews = [_review(each, "/notes", "post") for each in (*places, *bodies.values(), styled)]
+    assert len({each.listed[0].pin for each in reviews}) == len(reviews)
+    assert _review(places[0], "/notes", "post").listed[0].pin == reviews[0].listed[0].pin
+
+    def keyed(scheme: dict[str, Any]) -> ForeignTool:
+        facts = document(
+            {"/x": {"get": operation(security=[{"key": []}])}}, components={"securitySchemes": {"key": scheme}}
+        )
+        return review_document("api", parse_document(json.dumps(facts), "test")).listed[0]
+
+    header = keyed({"type": "apiKey", "in": "header", "name": "X-Key"})
+    query = keyed({"type": "apiKey", "in": "query", "name": "key"})
+    assert header.pin != query.pin
+    changes = "\n".join(listing_changes(header, query))
+    assert "key, in the header X-Key" in changes
+    assert "key, in the query key" in changes
 
 
 def test_too_many_operations_have_to_be_chosen() -> None:

@@ -20,13 +20,23 @@ if TYPE_CHECKING:
     from bicameral.openapi import DocumentReview, OpenApiDocument, OpenApiSettings
 
 TABLE = "openapi"
+_MOST_TITLE_WORDS = 4
+_MOST_REFUSED = 3
 
 
 def api_name(document: OpenApiDocument, given: str | None) -> str:
     """The name of an API: the given one, or what the title of its document makes."""
-    from bicameral.foreign import plain_name
+    from bicameral.foreign import is_plain_title, plain_name
     from bicameral.mcp import server_name_problem
 
+    # The names of all its tools begin with it, and models read them: a title is a stranger's text.
+    if given is None and not is_plain_title(document.title, most=_MOST_TITLE_WORDS):
+        raise ConfigError(
+            "openapi.bad-settings",
+            f"the title of the document, {visible_line(document.title)[:100]!r}, cannot name an API",
+            expected=f"a title of at most {_MOST_TITLE_WORDS} plain words that neither order nor praise, or a name",
+            fix="Name it with --name.",
+        )
     name = given if given is not None else plain_name(document.title).lower()[:40].strip("_")
     if (problem := server_name_problem(name)) is not None:
         raise ConfigError(
@@ -139,13 +149,10 @@ class ReviewedApi:
 
 def key_lines(settings: OpenApiSettings, document: OpenApiDocument) -> Iterator[str]:
     """The keys that an API knows, and where each of them comes from."""
-    from bicameral.openapi import security_schemes
-
-    for name, scheme in security_schemes(document).items():
+    for name, scheme in document.security_schemes.items():
         where = settings.keys.get(name)
-        how = f"in the {scheme.kind} {scheme.name}" if scheme.name else f"as HTTP {scheme.kind}"
         from_ = f"from {where}" if where is not None else "NOT set: what needs it fails"
-        yield f"  key {visible_line(name)[:60]} ({visible_line(how)[:80]}): {from_}"
+        yield f"  key {visible_line(name)[:60]} ({visible_line(scheme.place)[:80]}): {from_}"
     if settings.bearer is not None:
         yield f"  a token from {settings.bearer}, with every call"
     for name, where in settings.headers.items():
@@ -193,6 +200,19 @@ def taken_names(config: Config, api: str) -> set[str]:
     except BicameralError:
         # What cannot be opened is reported where it is used.
         return set()
+
+
+def require_usable(found: ReviewedApi) -> None:
+    """`openapi.nothing-usable` if no operation is left that plans could use."""
+    if found.tools:
+        return
+    shown = [f"{name}: {visible_line(why)[:200]}" for name, why in list(found.refused.items())[:_MOST_REFUSED]]
+    why = f"none of the {len(found.refused):,} operations can be used ({'; '.join(shown)})"
+    raise ToolError(
+        "openapi.nothing-usable",
+        f"nothing of {found.review.name!r} was added: {why if shown else 'no operation was chosen'}",
+        fix="Choose others with --only or --tag, or have the document mended.",
+    )
 
 
 def find_api(config: Config, name: str) -> OpenApiSettings:
@@ -324,7 +344,7 @@ class ApiCheck:
 def check_api(name: str, settings: OpenApiSettings, beside: Path) -> ApiCheck:
     """Compare the document where it came from with what was reviewed of it."""
     from bicameral.foreign import read_declarations, read_reviewed_listing
-    from bicameral.openapi import fetch_document, openapi_tools, read_stored_document, review_document, security_schemes
+    from bicameral.openapi import fetch_document, openapi_tools, read_stored_document, review_document
 
     try:
         # The copy first: it is what counts.
@@ -340,4 +360,4 @@ def check_api(name: str, settings: OpenApiSettings, beside: Path) -> ApiCheck:
     except BicameralError as error:
         return ApiCheck(name, error=error)
     checks = compare_listing(declared, read_reviewed_listing(file), listed)
-    return ApiCheck(name, checks, security_schemes(stored) != security_schemes(current))
+    return ApiCheck(name, checks, stored.security_schemes != current.security_schemes)

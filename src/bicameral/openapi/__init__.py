@@ -19,17 +19,14 @@ if TYPE_CHECKING:
     from bicameral.openapi._calls import ApiServer as ApiServer
     from bicameral.openapi._document import (
         OpenApiDocument as OpenApiDocument,
+        SecurityScheme as SecurityScheme,
         fetch_document as fetch_document,
         is_address as is_address,
         parse_document as parse_document,
         read_stored_document as read_stored_document,
         require_openapi as require_openapi,
     )
-    from bicameral.openapi._operations import (
-        Operation as Operation,
-        SecurityScheme as SecurityScheme,
-        security_schemes as security_schemes,
-    )
+    from bicameral.openapi._operations import Operation as Operation, security_schemes as security_schemes
     from bicameral.openapi._tools import (
         DocumentReview as DocumentReview,
         changed_operations as changed_operations,
@@ -43,13 +40,14 @@ _LATER = {
     "_calls": ("ApiServer",),
     "_document": (
         "OpenApiDocument",
+        "SecurityScheme",
         "fetch_document",
         "is_address",
         "parse_document",
         "read_stored_document",
         "require_openapi",
     ),
-    "_operations": ("Operation", "SecurityScheme", "security_schemes"),
+    "_operations": ("Operation", "security_schemes"),
     "_tools": ("DocumentReview", "changed_operations", "openapi_tools", "review_document"),
 }
 

@@ -50,6 +50,9 @@ class BodyReader:
                 self._body += self._inflate.decompress(piece, self._limit - len(self._body) + 1)
             except zlib.error:
                 raise BadAnswer("the body is not compressed as it says") from None
+            if self._inflate.unused_data:
+                # What comes after the end would be kept in memory, and is counted by nobody.
+                raise BadAnswer("the body goes on after its end")
         if len(self._body) > self._limit:
             raise AnswerTooLarge
 
@@ -63,11 +66,22 @@ class BodyReader:
 def same_origin(one: httpx.URL, other: httpx.URL) -> bool:
     """Whether two addresses are of one server: scheme, host and port."""
     ports = {"http": 80, "https": 443}
-    return (one.scheme, one.host, one.port or ports.get(one.scheme)) == (
+    # The host as it is sent: to be read as Unicode it would be decoded, which fails for `xn--a`.
+    return (one.scheme, one.raw_host, one.port or ports.get(one.scheme)) == (
         other.scheme,
-        other.host,
+        other.raw_host,
         other.port or ports.get(other.scheme),
     )
+
+
+def redirect_target(target: httpx.URL, answer: httpx.Response) -> httpx.URL:
+    """Where a redirect leads; a BadAnswer if that is no address."""
+    import httpx
+
+    try:
+        return target.join(answer.headers["location"])
+    except (httpx.InvalidURL, UnicodeError):
+        raise BadAnswer("it redirects to what is no address") from None
 
 
 def media_type(header: str | None) -> str:

@@ -22,11 +22,12 @@ from bicameral.openapi._answers import (
     is_text,
     media_type,
     read_json_body,
+    redirect_target,
     same_origin,
 )
-from bicameral.openapi._document import require_openapi
-from bicameral.openapi._operations import Operation, SecurityScheme
-from bicameral.openapi._requests import ApiRequest, build_request
+from bicameral.openapi._document import SecurityScheme, require_openapi
+from bicameral.openapi._operations import Operation
+from bicameral.openapi._requests import ApiRequest, build_request, encode_text
 from bicameral.openapi._settings import OpenApiSettings
 from bicameral.rates import CallRate
 from bicameral.secrets import mask, mask_value
@@ -105,11 +106,14 @@ class ApiServer:
         more = (("Idempotency-Key", key),) if keyed and (key := call_key()) is not None else ()
         # The user's keys come last and replace what an argument says under the same name.
         headers = _merged((*request.headers, *more, *keys.headers))
-        cookies = _merged((*request.cookies, *keys.cookies))
+        own = {name.lower() for name, _ in keys.cookies}
+        cookies = [*(each for each in request.cookies if each[0].lower() not in own), *keys.cookies]
         if cookies:
-            headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in cookies.items())
+            # A list is several cookies of one name.
+            headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in cookies)
         headers["Accept-Encoding"] = "gzip"
-        headers["User-Agent"] = "bicameral"
+        if not any(name.lower() == "user-agent" for name in headers):
+            headers["User-Agent"] = "bicameral"
         query = "&".join((*request.query, *keys.query))
         address = self.settings.server.rstrip("/") + request.path + (f"?{query}" if query else "")
         try:
@@ -147,6 +151,11 @@ class ApiServer:
             ) from None
         except BadAnswer as error:
             raise ToolError("openapi.bad-answer", f"the answer of {what} cannot be read: {error}") from None
+        except UnicodeError:
+            # The client reads the address of a redirect although it does not follow it, `http://xn--a/` for example.
+            raise ToolError(
+                "openapi.bad-answer", f"the answer of {what} cannot be read: an address in it is none"
+            ) from None
         except httpx.TransportError as error:
             raise ToolError(
                 "openapi.unreachable", f"{what} cannot be reached: {make_visible(describe_error(error))[:300]}"
@@ -161,13 +170,13 @@ class ApiServer:
         self, operation: Operation, request: ApiRequest, target: httpx.URL, answer: httpx.Response
     ) -> httpx.URL:
         """Where a redirect leads, if it is followed: of a call that reads, and on the same server."""
-        following = target.join(answer.headers["location"])
+        following = redirect_target(target, answer)
         if request.method in _READING and same_origin(target, following):
             return following
         why = "which is not followed, since the call is not one that reads"
         if not same_origin(target, following):
             # Keys and arguments are for this server alone.
-            why = f"at {make_visible(following.host)[:100]!r}, which is not followed"
+            why = f"at {make_visible(following.raw_host.decode())[:100]!r}, which is not followed"
         raise ToolError(
             "openapi.redirected",
             f"the API {self.name!r} redirects {operation.tool.name!r} to another address, {why}",
@@ -205,7 +214,8 @@ class ApiServer:
         given = [(SecurityScheme("header", name), where) for name, where in self.settings.headers.items()]
         if self.settings.bearer is not None:
             given.append((SecurityScheme("bearer"), self.settings.bearer))
-        for alternative in operation.security:
+        # Where a key is optional, one that the user gave is sent.
+        for alternative in sorted(operation.security, key=lambda each: not each):
             if all(name in self.settings.keys for name in alternative):
                 given = [*((self._schemes[name], self.settings.keys[name]) for name in alternative), *given]
                 break
@@ -225,9 +235,9 @@ class ApiServer:
                 case "basic":
                     headers.append(("Authorization", f"Basic {base64.b64encode(value.encode()).decode()}"))
                 case "query":
-                    query.append(f"{_encoded(scheme.name)}={_encoded(value)}")
+                    query.append(f"{encode_text(scheme.name)}={encode_text(value)}")
                 case "cookie":
-                    cookies.append((scheme.name, _encoded(value)))
+                    cookies.append((scheme.name, encode_text(value)))
         return _Keys(tuple(headers), tuple(query), tuple(cookies))
 
     def _read_key(self, where: str) -> str:
@@ -247,12 +257,6 @@ class ApiServer:
             f"{operation.tool.name!r} of the API {self.name!r} needs a key: {needed[:300]}",
             fix=f"Name where it is under `keys` in [openapi.{self.name}].",
         )
-
-
-def _encoded(text: str) -> str:
-    from urllib.parse import quote
-
-    return quote(text, safe="")
 
 
 def _merged(pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:

@@ -8,15 +8,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import unquote, urljoin
 
 from bicameral.display import make_visible
 from bicameral.errors import Place, ToolError, describe_error, require_extra
+from bicameral.openapi._settings import HEADER_NAME, TRANSPORT_HEADERS
 
 if TYPE_CHECKING:
     import httpx
@@ -27,8 +28,11 @@ _MAX_YAML_VALUES = 500_000
 _MAX_DEPTH = 90
 _MAX_REFERENCES = 20
 """References that lead to references."""
+_MAX_REFERENCE = 2_000
+"""Characters of one reference."""
 _FETCH_SECONDS = 60.0
 _MAX_REDIRECTS = 3
+_INDEX = re.compile("0|[1-9][0-9]{0,6}")
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 
 
@@ -39,6 +43,19 @@ def require_openapi() -> None:
 
 class BadReference(ValueError):
     """A reference that leads nowhere, or out of the document."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityScheme:
+    """How a key is sent: in a header, a query parameter, a cookie, or as HTTP Basic or Bearer."""
+
+    kind: Literal["header", "query", "cookie", "basic", "bearer"]
+    name: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where the key goes, in words for people."""
+        return f"in the {self.kind} {self.name}" if self.name else f"as HTTP {self.kind}"
 
 
 @dataclass(frozen=True)
@@ -70,6 +87,25 @@ class OpenApiDocument:
         title = as_table(self.content.get("info")).get("title")
         return title if isinstance(title, str) else ""
 
+    @cached_property
+    def security_schemes(self) -> Mapping[str, SecurityScheme]:
+        """The security schemes that calls here know, by name."""
+        schemes: dict[str, SecurityScheme] = {}
+        for name, value in as_table(as_table(self.content.get("components")).get("securitySchemes")).items():
+            try:
+                scheme = _read_scheme(self.resolve(value))
+            except BadReference:
+                continue
+            if scheme is not None:
+                schemes[name] = scheme
+        return schemes
+
+    @cached_property
+    def key_names(self) -> frozenset[str]:
+        """The names of query parameters and cookies that hold keys, as servers may read them."""
+        schemes = self.security_schemes.values()
+        return frozenset(folded_name(each.name) for each in schemes if each.kind in ("query", "cookie"))
+
     def to_text(self) -> str:
         """The document as the JSON that is kept."""
         return json.dumps(self.content, indent=1, ensure_ascii=False) + "\n"
@@ -92,12 +128,18 @@ class OpenApiDocument:
         """What a local reference stands for; a BadReference if it stands for nothing here."""
         if not reference.startswith("#"):
             raise BadReference("a reference leads out of the document")
+        if len(reference) > _MAX_REFERENCE:
+            raise BadReference(f"a reference has more than {_MAX_REFERENCE:,} characters")
+        pointer = unquote(reference[1:])
+        if not pointer.startswith("/"):
+            # `#` is the whole document and `#name` an anchor: taken for a schema, the document would allow all.
+            raise BadReference("a reference is no path in the document")
         found: Any = self.content
-        for part in unquote(reference[1:]).split("/")[1:]:
+        for part in pointer[1:].split("/"):
             name = part.replace("~1", "/").replace("~0", "~")
             if isinstance(found, dict) and name in found:
                 found = cast("dict[str, Any]", found)[name]
-            elif isinstance(found, list) and name.isdecimal() and int(name) < len(cast("list[Any]", found)):
+            elif isinstance(found, list) and _INDEX.fullmatch(name) and int(name) < len(cast("list[Any]", found)):
                 found = cast("list[Any]", found)[int(name)]
             else:
                 raise BadReference("a reference leads to nothing")
@@ -121,6 +163,31 @@ def as_table(value: object) -> dict[str, Any]:
 
 def as_list(value: object) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def folded_name(name: str) -> str:
+    """The name of a field of a query or form as servers may read it: PHP has `limit` also for ` Limit\\0x`."""
+    return re.sub(r"[.\s]", "_", name.partition("\0")[0].strip()).lower()
+
+
+def _read_scheme(facts: Mapping[str, Any]) -> SecurityScheme | None:
+    match facts.get("type"), facts.get("in"), str(facts.get("scheme", "")).lower():
+        case "apiKey", ("header" | "query" | "cookie") as place, _:
+            key = facts.get("name")
+            return SecurityScheme(place, key) if isinstance(key, str) and _is_key_name(place, key) else None
+        case "http", _, ("basic" | "bearer") as kind:
+            return SecurityScheme(kind)
+        case (("oauth2" | "openIdConnect"), _, _):
+            # The token is the user's to get; how is not asked of the document.
+            return SecurityScheme("bearer")
+        case _:
+            return None
+
+
+def _is_key_name(place: str, name: str) -> bool:
+    if place == "query":
+        return bool(name)
+    return HEADER_NAME.fullmatch(name) is not None and name.lower() not in TRANSPORT_HEADERS
 
 
 def is_address(source: str) -> bool:
@@ -170,7 +237,18 @@ def parse_document(text: str, name: str) -> OpenApiDocument:
         )
     else:
         found = _parse_yaml(text, name)
-    return _checked_document(found, name)
+    document = _checked_document(found, name)
+    if re.search("\\\\[uU]0*[dD][89A-Fa-f]|[\ud800-\udfff]", text):
+        _require_storable(document)
+    return document
+
+
+def _require_storable(document: OpenApiDocument) -> None:
+    """Refuse a document with half a character: it cannot be written as UTF-8, neither as a copy nor in a call."""
+    try:
+        document.to_text().encode()
+    except UnicodeEncodeError:
+        raise _bad_document(document.name, "a text in it has half of a surrogate pair, which is no character") from None
 
 
 def _parse_yaml(text: str, name: str) -> Any:
@@ -187,6 +265,10 @@ def _parse_yaml(text: str, name: str) -> Any:
 def _checked_document(found: Any, name: str) -> OpenApiDocument:
     content = as_table(found)
     version = content.get("openapi")
+    if isinstance(version, float):
+        # `openapi: 3.1` without quotation marks is a number.
+        version = str(version)
+        content = {**content, "openapi": version}
     if "swagger" in content:
         raise _bad_document(name, "it is a document of Swagger 2", fix="Convert it to OpenAPI 3 first.")
     if not isinstance(version, str) or not re.fullmatch(r"3\.[0-9]{1,2}(\.[0-9]{1,3})?([-+][\w.-]+)?", version):
@@ -235,18 +317,18 @@ def _download(address: str) -> bytes:
     require_openapi()
     import httpx
 
-    from bicameral.openapi._answers import AnswerTooLarge, BodyReader, same_origin
+    from bicameral.openapi._answers import AnswerTooLarge, BadAnswer, BodyReader, redirect_target, same_origin
 
-    target = httpx.URL(address)
     try:
+        target = httpx.URL(address)
         with httpx.Client(timeout=_FETCH_SECONDS, follow_redirects=False) as client:
             for _ in range(_MAX_REDIRECTS + 1):
                 headers = {"Accept": "application/json, application/yaml, text/yaml, */*;q=0.1"}
                 with client.stream("GET", target, headers=headers | {"Accept-Encoding": "gzip"}) as answer:
                     if answer.has_redirect_location:
-                        following = target.join(answer.headers["location"])
+                        following = redirect_target(target, answer)
                         if not same_origin(target, following):
-                            host = make_visible(following.host)[:100]
+                            host = make_visible(following.raw_host.decode())[:100]
                             raise _bad_document(
                                 address,
                                 "the server sends to another address, which is not followed",
@@ -259,7 +341,7 @@ def _download(address: str) -> bytes:
                     return _read_answer(answer, BodyReader(answer.headers.get("content-encoding"), MAX_DOCUMENT))
     except AnswerTooLarge:
         raise _bad_document(address, f"it is larger than {MAX_DOCUMENT // 1024 // 1024} MiB") from None
-    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError) as error:
+    except (BadAnswer, httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError) as error:
         raise _bad_document(address, f"it cannot be fetched: {make_visible(describe_error(error))[:300]}") from None
     raise _bad_document(address, "the server redirects without end")
 

@@ -9,82 +9,43 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 from bicameral.errors import ToolError
 from bicameral.foreign import ForeignTool, plain_name, read_listing, schema_problem
 from bicameral.openapi._answers import is_json, media_type
-from bicameral.openapi._document import METHODS, BadReference, OpenApiDocument, as_list, as_table
+from bicameral.openapi._document import (
+    METHODS,
+    BadReference,
+    OpenApiDocument,
+    SecurityScheme,
+    as_list,
+    as_table,
+    folded_name,
+)
+from bicameral.openapi._parameters import (
+    DESCRIBED_ELSEWHERE,
+    FORM,
+    STYLES,
+    Body,
+    Parameter,
+    UnusableOperation,
+    can_be_object,
+    name_fault,
+    read_style,
+)
 from bicameral.openapi._schema_bundle import SchemaBundle, SchemaTooLarge
-from bicameral.openapi._settings import HEADER_NAME, TRANSPORT_HEADERS
 
-Place = Literal["path", "query", "header", "cookie"]
-_STYLES: dict[str, tuple[str, ...]] = {
-    # The first is the default.
-    "path": ("simple", "label", "matrix"),
-    "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
-    "header": ("simple",),
-    "cookie": ("form",),
-}
-FORM = "application/x-www-form-urlencoded"
 _MAX_OPERATIONS = 5_000
 _MAX_NAME = 100
+_MOST_KEYS = 100
+"""Alternatives of keys for one operation."""
 _MAX_DESCRIPTION = 8_000
 _READING = ("get", "head")
-_TEMPLATE = re.compile(r"(/([A-Za-z0-9_.~!$&'()*+,;=:@-]|\{[^{}/]+\})+)*/?")
-_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_TEMPLATE = re.compile(r"(?=/)(/([A-Za-z0-9_.~!$&'()*+,;=:@-]|\{[^{}/]+\})+)*/?")
 _MEDIA = re.compile(r"[\w.+*-]+/[\w.+*-]+", re.ASCII)
-
-
-class UnusableOperation(ValueError):
-    """Why an operation makes no tool, in words for the person who reviews the document."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One argument that goes into the address, a header or a cookie.
-
-    Args:
-        key: The name of the argument.
-        name: The name in the request.
-        place: Where it goes.
-        style: How lists and objects are written.
-        explode: Whether their parts are written one by one.
-        as_json: Whether it is written as JSON, whatever it is.
-    """
-
-    key: str
-    name: str
-    place: Place
-    style: str
-    explode: bool
-    as_json: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """The body of a request.
-
-    Args:
-        media: Its media type.
-        required: Whether it is sent also without any argument for it.
-        fields: Argument and field of the body, where the fields are arguments.
-        key: The argument that is the whole body, otherwise.
-    """
-
-    media: str
-    required: bool
-    fields: Mapping[str, str] = field(default_factory=dict[str, str])
-    key: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SecurityScheme:
-    """How a key is sent: in a header, a query parameter, a cookie, or as HTTP Basic or Bearer."""
-
-    kind: Literal["header", "query", "cookie", "basic", "bearer"]
-    name: str = ""
+_ODD_LIMITS = "a limit in its schemas is no number, and bounds nothing here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +60,7 @@ class Operation:
         body: The body, if there is one.
         accept: The media type that is asked for.
         security: Alternatives, each the names of schemes that are needed together. None at all: it needs no key.
-        key_names: Names of query parameters and cookies that hold keys, in small letters.
+        key_names: Names of query parameters and cookies that hold keys, as `folded_name` writes them.
         notes: What is left out of it, for the person who reviews it.
     """
 
@@ -150,15 +111,13 @@ def operation_entries(document: OpenApiDocument) -> list[OperationEntry]:
     # An id that two operations have is neither's. Names that make the same name in plans are taken for the same.
     ids = Counter(_plain(_operation_id(method, path, each)) for method, path, _, each in found)
     entries: list[OperationEntry] = []
-    used: set[str] = set()
+    names = _FreeNames()
     for method, path, item, operation in found:
         name = _operation_id(method, path, operation)
         if not name or ids[_plain(name)] > 1:
             name = _path_name(method, path)
-        name = _free(name, used)
-        used.add(_plain(name))
         tags = tuple(each for each in as_list(operation.get("tags")) if isinstance(each, str))
-        entries.append(OperationEntry(name, method, path, tags, item, operation))
+        entries.append(OperationEntry(names.take(name), method, path, tags, item, operation))
     return entries
 
 
@@ -183,41 +142,27 @@ def _plain(name: str) -> str:
     return plain_name(name).lower()
 
 
-def _free(name: str, used: set[str]) -> str:
-    free, number = name, 2
-    while _plain(free) in used:
+class _FreeNames:
+    """Gives names that differ also as names in plans, in linear time: a document may have thousands of one name."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+        self._numbers: Counter[str] = Counter()
+
+    def take(self, name: str) -> str:
+        """The name, or with a number if it is taken."""
         # In front of the end, since a long name is cut there.
-        free, number = f"{name[:50]}_{number}", number + 1
-    return free
+        free, start = name, name[:50]
+        while (plain := _plain(free)) in self._used:
+            self._numbers[_plain(start)] += 1
+            free = f"{start}_{self._numbers[_plain(start)] + 1}"
+        self._used.add(plain)
+        return free
 
 
-def security_schemes(document: OpenApiDocument) -> dict[str, SecurityScheme]:
+def security_schemes(document: OpenApiDocument) -> Mapping[str, SecurityScheme]:
     """The schemes of a document that calls here know, by name."""
-    schemes: dict[str, SecurityScheme] = {}
-    for name, value in as_table(as_table(document.content.get("components")).get("securitySchemes")).items():
-        try:
-            facts = document.resolve(value)
-        except BadReference:
-            continue
-        match facts.get("type"), facts.get("in"), str(facts.get("scheme", "")).lower():
-            case "apiKey", ("header" | "query" | "cookie") as place, _:
-                key = facts.get("name")
-                if isinstance(key, str) and _is_key_name(place, key):
-                    schemes[name] = SecurityScheme(place, key)
-            case "http", _, ("basic" | "bearer") as kind:
-                schemes[name] = SecurityScheme(kind)
-            case (("oauth2" | "openIdConnect"), _, _):
-                # The token is the user's to get; how is not asked of the document.
-                schemes[name] = SecurityScheme("bearer")
-            case _:
-                pass
-    return schemes
-
-
-def _is_key_name(place: str, name: str) -> bool:
-    if place == "query":
-        return bool(name)
-    return _TOKEN.fullmatch(name) is not None and name.lower() not in TRANSPORT_HEADERS
+    return document.security_schemes
 
 
 def read_operation(document: OpenApiDocument, entry: OperationEntry) -> Operation:
@@ -234,7 +179,7 @@ class _OperationReader:
     def __init__(self, document: OpenApiDocument, entry: OperationEntry) -> None:
         self._document, self._entry = document, entry
         self._bundle = SchemaBundle(document, "request")
-        self._schemes = security_schemes(document)
+        self._schemes = document.security_schemes
         self._properties: dict[str, Any] = {}
         self._required: list[str] = []
         self._notes: list[str] = []
@@ -251,21 +196,37 @@ class _OperationReader:
         parameters = tuple(self._parameters(security))
         body = self._body()
         accept, output = self._output()
-        tool = ForeignTool(
-            entry.name,
-            self._description(),
-            self._input_schema(),
-            output,
-            _annotations(entry.method),
-            entry.title,
-        )
+        # How it is sent is not in the schemas. It is reviewed and pinned with them, since it decides what goes where.
+        sent = self._sent(parameters, body, accept, security)
+        annotations = {**_annotations(entry.method), "request": sent}
+        tool = ForeignTool(entry.name, self._description(), self._input_schema(), output, annotations, entry.title)
+        if self._bundle.has_odd_limits:
+            self._notes.append(_ODD_LIMITS)
         read_listing([tool.to_json()])
         if problem := schema_problem(tool.input_schema):
             raise UnusableOperation(f"the schema of its arguments cannot be used: {problem}")
-        keys = frozenset(each.name.lower() for each in self._schemes.values() if each.kind in ("query", "cookie"))
-        return Operation(
-            tool, entry.method.upper(), entry.path, parameters, body, accept, security, keys, tuple(self._notes)
-        )
+        names, notes = self._document.key_names, tuple(dict.fromkeys(self._notes))
+        return Operation(tool, entry.method.upper(), entry.path, parameters, body, accept, security, names, notes)
+
+    def _sent(
+        self, parameters: Iterable[Parameter], body: Body | None, accept: str, security: Iterable[tuple[str, ...]]
+    ) -> dict[str, Any]:
+        """How the operation is sent, in words for the person who reviews it."""
+        arguments = {each.key: each.written for each in parameters}
+        if body is not None:
+            arguments |= {key: f"body {name}" for key, name in body.fields.items()}
+            arguments |= {key: each.written.replace("query", "body", 1) for key, each in body.styled.items()}
+            arguments |= {body.key: "body"} if body.key else {}
+        return {
+            "arguments": arguments,
+            "accept": accept,
+            **({} if body is None else {"body": body.media}),
+            "keys": [" and ".join(map(self._key, names)) or "none" for names in security],
+        }
+
+    def _key(self, name: str) -> str:
+        scheme = self._schemes.get(name)
+        return f"{name}, {'not known here' if scheme is None else scheme.place}"
 
     def _description(self) -> str:
         texts = (self._entry.operation.get(key) for key in ("summary", "description"))
@@ -289,36 +250,57 @@ class _OperationReader:
         return key
 
     def _security(self) -> tuple[tuple[str, ...], ...]:
-        needed = self._entry.operation.get("security", self._document.content.get("security"))
-        return tuple(tuple(as_table(each)) for each in as_list(needed))
+        needed = as_list(self._entry.operation.get("security", self._document.content.get("security")))
+        # One list may be that of all operations.
+        if len(needed) > _MOST_KEYS or any(len(as_table(each)) > _MOST_KEYS for each in needed):
+            raise UnusableOperation(f"it may be called with more than {_MOST_KEYS} keys")
+        return tuple(tuple(as_table(each)) for each in needed)
 
     def _parameters(self, security: Iterable[tuple[str, ...]]) -> Iterator[Parameter]:
         found: dict[tuple[str, str], dict[str, Any]] = {}
         for each in (*as_list(self._entry.item.get("parameters")), *as_list(self._entry.operation.get("parameters"))):
             facts = self._document.resolve(each)
             name, place = facts.get("name"), facts.get("in")
-            if not isinstance(name, str) or not name or place not in _STYLES:
+            if not isinstance(name, str) or not name or not isinstance(place, str) or place not in STYLES:
                 raise UnusableOperation("a parameter has no name or no place")
             found[name, place] = facts
         in_path = re.findall(r"\{([^{}/]+)\}", self._entry.path)
         if sorted(in_path) != sorted(name for name, place in found if place == "path"):
             raise UnusableOperation("the parameters of its path are not those that it describes")
         keys = {
-            (self._schemes[name].kind, self._schemes[name].name.lower())
+            (self._schemes[name].kind, folded_name(self._schemes[name].name))
             for each in security
             for name in each
             if name in self._schemes
         }
         for (name, place), facts in found.items():
-            if (place, name.lower()) in keys:
+            if (place, folded_name(name)) in keys:
                 # A key is set by the runtime from the user's settings, and never by a plan.
                 continue
-            if fault := _name_fault(place, name):
-                if facts.get("required") is True:
-                    raise UnusableOperation(fault)
-                self._notes.append(fault)
+            if place == "header" and name.lower() in DESCRIBED_ELSEWHERE:
+                self._notes.append(f"the header {name!r} is set by the client, as OpenAPI has it")
+                continue
+            schema = None if as_table(facts.get("content")) else facts.get("schema", {})
+            if fault := name_fault(place, name) or self._style_fault(facts, schema):
+                self._leave_out(fault, needed=facts.get("required") is True)
                 continue
             yield self._parameter(name, place, facts)
+
+    def _leave_out(self, fault: str, *, needed: bool) -> None:
+        """Note a part that is left out; without one that is needed there is no operation."""
+        if needed:
+            raise UnusableOperation(fault)
+        self._notes.append(fault)
+
+    def _style_fault(self, facts: Mapping[str, Any], schema: Any) -> str | None:
+        """Why no value could be written: deepObject has a form for the fields of an object alone."""
+        if facts.get("style") != "deepObject" or schema is None:
+            return None
+        resolved = self._document.resolve(schema)
+        choices = as_list(resolved.get("anyOf")) or as_list(resolved.get("oneOf")) or [resolved]
+        if any(can_be_object(self._document.resolve(each)) for each in choices):
+            return None
+        return "what is written in the style deepObject is no object"
 
     def _parameter(self, name: str, place: Any, facts: dict[str, Any]) -> Parameter:
         content = as_table(facts.get("content"))
@@ -328,15 +310,12 @@ class _OperationReader:
             if not is_json(media_type(media)):
                 raise UnusableOperation("a parameter is of a media type that is not known here")
             schema = as_table(inner).get("schema", {})
-        style = facts.get("style", _STYLES[place][0])
-        if style not in _STYLES[place]:
-            raise UnusableOperation("a parameter is written in a style that is not known here")
-        explode = facts.get("explode", style == "form")
+        style, explode = read_style(place, {} if content else facts)
         converted: Any = self._bundle.convert(schema)
         if isinstance(facts.get("description"), str) and not isinstance(converted, bool):
             converted = as_table(converted) | {"description": facts["description"][:1_000]}
         key = self._add(name, place, converted, required=place == "path" or facts.get("required") is True)
-        return Parameter(key, name, place, style, explode is True, bool(content))
+        return Parameter(key, name, place, style, explode, bool(content))
 
     def _body(self) -> Body | None:
         given = self._document.resolve(self._entry.operation.get("requestBody"))
@@ -350,9 +329,7 @@ class _OperationReader:
             return None
         media = _best_media(content)
         if media is None:
-            if required:
-                raise UnusableOperation("its body is of a media type that is not known here")
-            self._notes.append("its body is left out, which is of a media type that is not known here")
+            self._leave_out("its body is of a media type that is not known here", needed=required)
             return None
         schema: Any = as_table(content[media]).get("schema", {})
         if media_type(media) == "text/plain":
@@ -366,12 +343,28 @@ class _OperationReader:
                 raise UnusableOperation("its body is a form without fields")
             key = self._add("body", "body", self._bundle.convert(schema), required=required)
             return Body(kind, required, key=key)
+        # What is said about the forms of fields counts in a form alone.
+        encodings = as_table(as_table(content[media]).get("encoding")) if kind == FORM else {}
+        return self._fields_body(kind, flat, encodings, required=required)
+
+    def _fields_body(
+        self, media: str, flat: tuple[dict[str, Any], set[str]], encodings: Mapping[str, Any], *, required: bool
+    ) -> Body:
+        fields: dict[str, str] = {}
+        styled: dict[str, Parameter] = {}
         properties, needed = flat
-        fields = {
-            self._add(name, "body", self._bundle.convert(each), required=required and name in needed): name
-            for name, each in properties.items()
-        }
-        return Body(kind, required, fields)
+        for name, schema in properties.items():
+            facts = as_table(encodings.get(name))
+            if fault := name_fault("body", name) or self._style_fault(facts, schema):
+                self._leave_out(fault, needed=name in needed)
+                continue
+            key = self._add(name, "body", self._bundle.convert(schema), required=required and name in needed)
+            fields[key] = name
+            if facts.keys() & {"style", "explode"}:
+                styled[key] = Parameter(key, name, "query", *read_style("query", facts))
+            elif is_json(media_type(str(facts.get("contentType", "")))):
+                styled[key] = Parameter(key, name, "query", "form", explode=True, as_json=True)
+        return Body(media, required, fields, styled=styled)
 
     def _flat_fields(self, schema: Any) -> tuple[dict[str, Any], set[str]] | None:
         """The fields of a body that is a plain object, and which of them it needs."""
@@ -393,43 +386,54 @@ class _OperationReader:
 
     def _output(self) -> tuple[str, dict[str, Any] | None]:
         """The media type to ask for, and the schema of a good answer; None if that is text."""
-        bundle = SchemaBundle(self._document, "response")
-        accept, schemas, has_text = "", list[dict[str, Any]](), False
         if self._entry.method == "head":
             return "*/*", {"type": "null"}
-        answers = as_table(self._entry.operation.get("responses"))
-        for status, value in sorted(answers.items()):
+        accept, schemas, has_text = "", list[Any](), False
+        problem: str | None = None
+        for status, value in sorted(as_table(self._entry.operation.get("responses")).items()):
             if not re.fullmatch(r"2([0-9]{2}|XX)", status, re.IGNORECASE):
                 continue
-            given = as_table(self._document.resolve(value).get("content"))
+            try:
+                given = as_table(self._document.resolve(value).get("content"))
+            except BadReference as error:
+                problem = str(error)
+                continue
             content = {each: facts for each, facts in given.items() if _MEDIA.fullmatch(media_type(each))}
             media = next((each for each in content if is_json(media_type(each))), None)
             if media is not None:
                 accept = accept or media_type(media)
-                schemas.append(as_table(bundle.convert(as_table(content[media]).get("schema", {}))))
+                schemas.append(as_table(content[media]).get("schema", {}))
             elif content:
                 has_text = True
             else:
                 schemas.append({"type": "null"})
-        distinct = [each for number, each in enumerate(schemas) if each not in schemas[:number]]
-        if has_text or not distinct:
+        if has_text or not (schemas or problem):
             return accept or "*/*", None
+        return accept or "*/*", self._answer_schema(schemas, problem)
+
+    def _answer_schema(self, schemas: Iterable[Any], problem: str | None) -> dict[str, Any]:
+        """The schema of a JSON answer; that of any JSON if what the document says of it cannot be used."""
+        bundle = SchemaBundle(self._document, "response")
+        try:
+            converted = [as_table(bundle.convert(each)) for each in schemas]
+        except (BadReference, SchemaTooLarge) as error:
+            converted, problem = list[dict[str, Any]](), str(error)
+        distinct = [each for number, each in enumerate(converted) if each not in converted[:number]]
         schema = bundle.with_definitions(distinct[0] if len(distinct) == 1 else {"anyOf": distinct})
-        if problem := schema_problem(schema):
+        if problem := problem or schema_problem(schema) or _listing_problem(schema):
             self._notes.append(f"its answer counts as any JSON, since the schema cannot be used: {problem}")
-            return accept or "*/*", {}
-        return accept or "*/*", schema
+            return {}
+        if bundle.has_odd_limits:
+            self._notes.append(_ODD_LIMITS)
+        return schema
 
 
-def _name_fault(place: str, name: str) -> str | None:
-    """Why a parameter of this name is not sent."""
-    if place == "header":
-        if not HEADER_NAME.fullmatch(name):
-            return "a header has a name that no header can have"
-        if name.lower() in TRANSPORT_HEADERS or name.lower() == "authorization":
-            return f"the header {name!r} is set by the client"
-    if place == "cookie" and not _TOKEN.fullmatch(name):
-        return "a cookie has a name that no cookie can have"
+def _listing_problem(schema: dict[str, Any]) -> str | None:
+    """Why a listing cannot have this schema of an answer."""
+    try:
+        read_listing([ForeignTool("answer", output_schema=schema).to_json()])
+    except ToolError:
+        return "it is too large"
     return None
 
 

@@ -15,7 +15,9 @@ from urllib.parse import quote, unquote
 
 from bicameral.errors import Place, ToolError
 from bicameral.openapi._answers import is_json, media_type
-from bicameral.openapi._operations import FORM, Operation, Parameter
+from bicameral.openapi._document import folded_name
+from bicameral.openapi._operations import Operation
+from bicameral.openapi._parameters import FORM, METHOD_FIELDS, Body, Parameter
 
 MAX_ADDRESS = 16_000
 """Characters of an address: servers take less."""
@@ -91,8 +93,8 @@ def build_request(
     return ApiRequest(operation.method, path, tuple(query), tuple(headers), tuple(cookies), content)
 
 
-def _encode(text: str) -> str:
-    # Only letters, digits and `_.-~` stay as they are.
+def encode_text(text: str) -> str:
+    """The text for a path, a query, a form or a cookie: only letters, digits and `_.-~` stay as they are."""
     return quote(text, safe="", errors="surrogatepass")
 
 
@@ -130,10 +132,10 @@ def _path_value(parameter: Parameter, value: Any, *, several: bool) -> str:
     for text in (*pieces, *(name for name, _ in parts if name is not None)):
         if re.search(r"[/\\\x00-\x1f\x7f]", text):
             raise _argument_error(parameter, "has a slash or a control character, which would make another path")
-    encode = _encode_path if several else _encode
-    written = [(None if name is None else _encode(name), encode(text)) for name, text in parts]
+    encode = _encode_path if several else encode_text
+    written = [(None if name is None else encode_text(name), encode(text)) for name, text in parts]
     prefix, delimiter = {"simple": ("", ","), "label": (".", "."), "matrix": (";", ";")}[parameter.style]
-    own = _encode(parameter.name)
+    own = encode_text(parameter.name)
     if parameter.style == "matrix" and not (parameter.explode and isinstance(value, list | dict)):
         return f";{own}={','.join(_flat(written))}"
     if parameter.style == "matrix":
@@ -144,7 +146,7 @@ def _path_value(parameter: Parameter, value: Any, *, several: bool) -> str:
 
 
 def _encode_path(text: str) -> str:
-    return "/".join(map(_encode, text.split("/")))
+    return "/".join(map(encode_text, text.split("/")))
 
 
 def _flat(written: list[tuple[str | None, str]]) -> Iterator[str]:
@@ -165,18 +167,26 @@ def _check_path(operation: Operation, path: str) -> None:
 
 
 def _check_names(operation: Operation, parameter: Parameter, value: Any) -> None:
-    """Refuse an object whose names would stand for other parameters, or for keys."""
-    if not isinstance(value, dict) or parameter.as_json:
+    """Refuse an object whose names would stand for other parameters, for keys, or for the method of the call."""
+    is_deep = parameter.style == "deepObject"
+    if not isinstance(value, dict) or parameter.as_json or not (is_deep or parameter.explode):
         return
-    others = {each.name.lower() for each in operation.parameters if each.place == parameter.place}
+    if operation.body is not None and parameter.key in operation.body.styled:
+        names = operation.body.fields.values()
+    else:
+        names = [each.name for each in operation.parameters if each.place == parameter.place]
+    others = {*map(folded_name, names)} | METHOD_FIELDS
     for name in cast("dict[str, Any]", value):
-        if not name or re.search(r"[\[\]]", name) or name.lower() in others | operation.key_names:
+        # A bracket or NUL ends a name early, for some servers.
+        is_odd = not name.strip() or re.search(r"[\[\]\x00]", name) is not None
+        written = folded_name(f"{parameter.name}[{name}]" if is_deep else name)
+        if is_odd or written in others | operation.key_names:
             raise _argument_error(parameter, "has a name that would stand for something else")
 
 
 def _query_pairs(parameter: Parameter, value: Any) -> Iterator[str]:
-    name = _encode(parameter.name)
-    written = [(None if key is None else _encode(key), _encode(text)) for key, text in _parts(parameter, value)]
+    name = encode_text(parameter.name)
+    written = [(None if key is None else encode_text(key), encode_text(text)) for key, text in _parts(parameter, value)]
     if parameter.style == "deepObject":
         if not isinstance(value, dict):
             raise _argument_error(parameter, "is no object, and is written in the style deepObject")
@@ -205,12 +215,12 @@ def _cookie_pairs(parameter: Parameter, value: Any) -> Iterator[tuple[str, str]]
     parts = _parts(parameter, value)
     if parameter.explode and isinstance(value, dict) and not parameter.as_json:
         for name, text in parts:
-            yield _encode(name or ""), _encode(text)
+            yield encode_text(name or ""), encode_text(text)
     elif parameter.explode and isinstance(value, list) and not parameter.as_json:
         for _, text in parts:
-            yield parameter.name, _encode(text)
+            yield parameter.name, encode_text(text)
     else:
-        yield parameter.name, "%2C".join(map(_encode, _flat(parts)))
+        yield parameter.name, "%2C".join(map(encode_text, _flat(parts)))
 
 
 def _body(operation: Operation, arguments: Mapping[str, Any]) -> tuple[bytes | None, str]:
@@ -229,15 +239,22 @@ def _body(operation: Operation, arguments: Mapping[str, Any]) -> tuple[bytes | N
     if is_json(media):
         return json.dumps(value, ensure_ascii=True, allow_nan=False).encode(), body.media
     if media == FORM:
-        return "&".join(_form_pairs(value)).encode(), FORM
+        return "&".join(_form_pairs(operation, body, arguments)).encode(), FORM
     return str(value).encode("utf-8", "surrogatepass"), f"{media}; charset=utf-8"
 
 
-def _form_pairs(fields: dict[str, Any]) -> Iterator[str]:
-    for name, value in fields.items():
+def _form_pairs(operation: Operation, body: Body, arguments: Mapping[str, Any]) -> Iterator[str]:
+    for key, name in body.fields.items():
+        if key not in arguments:
+            continue
+        value = arguments[key]
+        if (styled := body.styled.get(key)) is not None:
+            _check_names(operation, styled, value)
+            yield from _query_pairs(styled, value)
+            continue
         for each in cast("list[Any]", value) if isinstance(value, list) else [value]:
             text = each if isinstance(each, str) else json.dumps(each)
-            yield f"{_encode(name)}={_encode(text)}"
+            yield f"{encode_text(name)}={encode_text(text)}"
 
 
 def _argument_error(parameter: Parameter, what: str) -> ToolError:

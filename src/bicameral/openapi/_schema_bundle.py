@@ -6,7 +6,9 @@ Each operation gets schemas that stand alone: they are pinned and reviewed with 
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from typing import Any, Literal, cast
 
 from bicameral.foreign import is_usable_pattern
@@ -24,10 +26,13 @@ _ONE = frozenset(
 )
 _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _MAPS = frozenset({"dependentSchemas", "properties"})
-_PLAIN = frozenset(
-    "type enum const required format multipleOf maximum minimum exclusiveMaximum exclusiveMinimum maxLength minLength "
-    "maxItems minItems uniqueItems maxContains minContains maxProperties minProperties dependentRequired".split()
+_LIMITS = frozenset(
+    "multipleOf maximum minimum exclusiveMaximum exclusiveMinimum maxLength minLength maxItems minItems maxContains "
+    "minContains maxProperties minProperties".split()
 )
+_PLAIN = frozenset("type enum const required format uniqueItems dependentRequired".split())
+_DECIMAL = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
+_HEXADECIMAL = re.compile(r"0[xX][0-9A-Fa-f]{1,32}")
 
 
 class SchemaTooLarge(ValueError):
@@ -40,12 +45,17 @@ class SchemaBundle:
     Args:
         document: The document.
         direction: What only an answer has is left out of a request, and the other way round.
+
+    `has_odd_limits` says whether a limit was left out, since it is no number.
     """
 
     def __init__(self, document: OpenApiDocument, direction: Direction) -> None:
         self._document = document
         self._hidden = "readOnly" if direction == "request" else "writeOnly"
+        self.has_odd_limits = False
         self._names: dict[str, str] = {}
+        self._taken: set[str] = set()
+        self._numbers: Counter[str] = Counter()
         self._definitions: dict[str, Any] = {}
         self._waiting: list[str] = []
         self._nodes = 0
@@ -85,16 +95,19 @@ class SchemaBundle:
         if isinstance(table.get("$ref"), str):
             referred = {"$ref": f"#/$defs/{self._define(table['$ref'])}"}
             others = {} if self._document.is_3_0 else {key: each for key, each in table.items() if key != "$ref"}
-            return referred | (self._keywords(others) if others else {})
+            # In 3.0 nothing beside a reference counts; but whoever writes `nullable` there means it.
+            return self._nullable(table, referred | (self._keywords(others) if others else {}))
         return self._nullable(table, self._keywords(table))
 
     def _define(self, reference: str) -> str:
         if reference not in self._names:
             self._document.find(reference)
             plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", reference.rsplit("/", 1)[-1])[:60] or "schema"
-            name, number = plain, 2
-            while name in self._names.values():
-                name, number = f"{plain}_{number}", number + 1
+            name = plain
+            while name in self._taken:
+                self._numbers[plain] += 1
+                name = f"{plain}_{self._numbers[plain] + 1}"
+            self._taken.add(name)
             self._names[reference] = name
             self._waiting.append(reference)
         return self._names[reference]
@@ -114,6 +127,8 @@ class SchemaBundle:
                 found |= {keyword: value} if isinstance(value, str) and is_usable_pattern(value) else {}
             elif keyword in _PLAIN:
                 found[keyword] = value
+            elif keyword in _LIMITS:
+                found |= self._limit(keyword, value)
             elif keyword == "description" and isinstance(value, str):
                 found[keyword] = value[:_MAX_DESCRIPTION]
         if "patternProperties" in table and "patternProperties" not in found:
@@ -122,6 +137,19 @@ class SchemaBundle:
         _write_plain_limits(found)
         self._leave_out_hidden(table, found)
         return found
+
+    def _limit(self, keyword: str, value: Any) -> dict[str, Any]:
+        """A limit as a number. In YAML `0x10` and `9223372036854775807` are texts here, and `.inf` bounds nothing."""
+        if isinstance(value, str) and _DECIMAL.fullmatch(value):
+            value = float(value) if set(value) & set(".eE") else int(value)
+        elif isinstance(value, str) and _HEXADECIMAL.fullmatch(value):
+            value = int(value, 16)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        # In OpenAPI 3.0 these two are flags.
+        if is_number or (isinstance(value, bool) and keyword in ("exclusiveMinimum", "exclusiveMaximum")):
+            return {keyword: value}
+        self.has_odd_limits = True
+        return {}
 
     def _leave_out_hidden(self, table: dict[str, Any], found: dict[str, Any]) -> None:
         hidden = {name for name, each in as_table(table.get("properties")).items() if self.is_hidden(each)}

@@ -32,16 +32,16 @@ from bicameral.openapi._document import OpenApiDocument, read_stored_document, r
 from bicameral.openapi._operations import (
     Operation,
     OperationEntry,
-    UnusableOperation,
     operation_entries,
     read_operation,
-    security_schemes,
 )
+from bicameral.openapi._parameters import UnusableOperation
 from bicameral.openapi._settings import OpenApiSettings
-from bicameral.tools import Tool
+from bicameral.tools import Tool, worst_effect
 
 _MOST_NAMES = 5
 _EXTRA_SECONDS = 5.0
+_ASKS = "every call asks while it says `reviewed = false`"
 
 
 def openapi_tools(
@@ -61,7 +61,7 @@ def openapi_tools(
     require_openapi()
     document = read_stored_document(base / os.path.expanduser(settings.document))
     entries = {entry.name: entry for entry in operation_entries(document)}
-    server = ApiServer(name, settings, security_schemes(document), environment)
+    server = ApiServer(name, settings, document.security_schemes, environment)
     if settings.tools is None:
         return list(_undeclared_tools(server, document, entries.values()))
     file = base / os.path.expanduser(settings.tools)
@@ -210,9 +210,15 @@ class DocumentReview:
         """The operations as they are pinned."""
         return tuple(each.tool for each in self.operations)
 
-    def keeping(self, old: DeclarationFile) -> DocumentReview:
-        """The same with what was declared before of its operations."""
-        kept = (_keep_declared(each, old.tools.get(each.tool.name)) for each in self.proposals)
+    def keeping(self, old: DeclarationFile, reviewed: Mapping[str, ForeignTool] | None = None) -> DocumentReview:
+        """The same with what was declared before of its operations.
+
+        Args:
+            old: The declarations.
+            reviewed: The operations as they were reviewed then. One that has changed in an unknown way asks again.
+        """
+        names, known = old.tools, reviewed or {}
+        kept = (_keep_declared(each, names.get(each.tool.name), known.get(each.tool.name)) for each in self.proposals)
         return replace(self, proposals=with_own_names(kept, self.name))
 
     def write(self, file: Path, *, head: str = "") -> None:
@@ -220,16 +226,44 @@ class DocumentReview:
         write_declarations(file, self.declared, self.listed, head=head)
 
 
-def _keep_declared(proposal: Proposal, old: ToolDeclaration | None) -> Proposal:
+def _keep_declared(proposal: Proposal, old: ToolDeclaration | None, reviewed: ForeignTool | None) -> Proposal:
+    """The proposal with what was declared before; a call that has become another one asks again.
+
+    Args:
+        proposal: What is proposed now.
+        old: What was declared before.
+        reviewed: The operation as it was reviewed then.
+    """
     if old is None:
         return proposal
-    if old.arguments.keys() - proposal.declaration.arguments.keys():
-        return replace(proposal, reasons=(*proposal.reasons, "its arguments are not those that you declared before"))
-    declared = old.model_copy(update={"pin": proposal.tool.pin})
-    reasons = ("as you declared it before",)
-    if old.pin != proposal.tool.pin and proposal.declaration.effect != old.effect:
-        reasons += (f"it has changed, and proposed anew it would be {proposal.declaration.effect!r}",)
+    fresh = proposal.declaration
+    if old.arguments.keys() - fresh.arguments.keys():
+        # Of the rest of the declaration what forbids or warns is kept: nobody has taken that back.
+        effect = worst_effect([old.effect, fresh.effect])
+        kept = {"use": old.use, "effect": effect, "reviewed": old.reviewed and fresh.reviewed and effect == "read"}
+        reasons = (*proposal.reasons, "its arguments are not those that you declared before")
+        return replace(proposal, declaration=fresh.model_copy(update=kept), reasons=reasons)
+    declared, reasons = old.model_copy(update={"pin": proposal.tool.pin}), ("as you declared it before",)
+    if old.reviewed and (why := _other_call(proposal, old, reviewed)):
+        # The decision was about another call: `read` for a GET says nothing of the DELETE that it has become.
+        declared = declared.model_copy(update={"reviewed": False})
+        reasons += (why, _ASKS)
     return replace(proposal, declaration=declared, reasons=reasons)
+
+
+def _other_call(proposal: Proposal, old: ToolDeclaration, reviewed: ForeignTool | None) -> str | None:
+    """Why what was decided of an operation was decided of another one."""
+    new, now = proposal.tool, proposal.declaration.effect
+    if old.pin == new.pin:
+        return None
+    if reviewed is None or reviewed.pin != old.pin:
+        return "it has changed, and what you reviewed is not there any more"
+    if reviewed.title != new.title:
+        return f"it was {reviewed.title} when you reviewed it and is {new.title} now"
+    has_other_schemas = replace(reviewed, description=new.description).pin != new.pin
+    if has_other_schemas and worst_effect([old.effect, now]) != old.effect:
+        return f"it has changed in more than its words, and proposed anew it would be {now!r}"
+    return None
 
 
 def review_document(
@@ -285,9 +319,7 @@ def _asking(proposal: Proposal) -> Proposal:
     if proposal.declaration.effect == "read":
         return proposal
     declared = proposal.declaration.model_copy(update={"reviewed": False})
-    return replace(
-        proposal, declaration=declared, reasons=(*proposal.reasons, "every call asks while it says `reviewed = false`")
-    )
+    return replace(proposal, declaration=declared, reasons=(*proposal.reasons, _ASKS))
 
 
 def _chosen_entries(

@@ -28,6 +28,7 @@ from bicameral.cli._openapi_reviews import (
     given_settings,
     key_lines,
     require_new,
+    require_usable,
     save_api,
     taken_names,
     usable_api,
@@ -137,6 +138,7 @@ def add(chosen: CommonOptions, source: str, **options: Any) -> int:
     _require_known_keys(found)
     if not chosen.out.as_json:
         chosen.out.say("\n".join([*found.lines(full=options["full"]), ""]))
+    require_usable(found)
     count = count_text(len(found.tools), "operation")
     if not confirm_at_terminal(chosen.out, f"Use {name!r} with {count} from now on?", options["yes"]):
         return FAILED
@@ -161,9 +163,9 @@ def _kept_source(source: str, base: Path, beside: Path) -> str:
 
 def _require_known_keys(found: ReviewedApi) -> None:
     """The error of a key for a scheme that the document does not have, before anything is written."""
-    from bicameral.openapi import ApiServer, security_schemes
+    from bicameral.openapi import ApiServer
 
-    ApiServer(found.review.name, found.settings, security_schemes(found.review.document), {})
+    ApiServer(found.review.name, found.settings, found.review.document.security_schemes, {})
 
 
 @command.command("review")
@@ -189,11 +191,12 @@ def review(
     document = fetch_document(settings.source or settings.document, file.parent)
     names = None if old is None else old.tools
     found_review = review_document(name, document, only=only, tags=tags, names=names)
+    reviewed = read_reviewed_listing(declarations)
     if old is not None:
-        found_review = found_review.keeping(old)
+        found_review = found_review.keeping(old, reviewed)
     found = usable_api(settings, found_review, taken_names(config, name))
     listed = {each.name: each for each in found_review.listed}
-    checks = compare_listing(old, read_reviewed_listing(declarations), listed)
+    checks = compare_listing(old, reviewed, listed)
     facts = {"declarations": str(declarations), "changes": [each.to_json() for each in checks], **found.to_json()}
     if old is not None and old.document == document.digest and not any(each.differs for each in checks):
         out.show(f"{name}: as reviewed, {count_text(len(found.tools), 'operation')}")
