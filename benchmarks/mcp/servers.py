@@ -200,10 +200,10 @@ def _page() -> Generator[int]:
 
 
 @asynccontextmanager
-async def directly(server: RealServer, place: World) -> AsyncGenerator[Host]:
-    """A client that is connected with a server itself."""
+async def directly(server: RealServer, place: World, *through: str) -> AsyncGenerator[Host]:
+    """A client that is connected with a server itself, or through a program that starts it."""
     settings = server.table(place)
-    command = ["env", *(f"{name}={value}" for name, value in settings.env.items()), *settings.command]
+    command = ["env", *(f"{name}={value}" for name, value in settings.env.items()), *through, *settings.command]
     person = Person((), trusting=True)
     async with connected({server.name: command}, person, place.folder, firewall=False) as host:
         await host.look()

@@ -187,7 +187,7 @@ async def open_firewall(out: Output, config: Config, settings: FirewallSettings)
         for note in grant_notes(config, name, server):
             out.say(f"{name}: {visible_line(note)}")
     # In a thread: a server without declarations is started for its list.
-    tools, servers = await asyncio.to_thread(_open_tools, config, settings)
+    tools, servers = await asyncio.to_thread(_open_tools, config, settings, asyncio.get_running_loop())
     async with AsyncExitStack() as stack:
         for server in servers:
             stack.push_async_callback(server.connection.aclose)
@@ -213,7 +213,9 @@ async def open_firewall(out: Output, config: Config, settings: FirewallSettings)
         )
 
 
-def _open_tools(config: Config, settings: FirewallSettings) -> tuple[list[Tool], list[ServerTools]]:
+def _open_tools(
+    config: Config, settings: FirewallSettings, loop: asyncio.AbstractEventLoop
+) -> tuple[list[Tool], list[ServerTools]]:
     from bicameral.config import open_mcp_servers, open_registry
     from bicameral.foreign import set_aside_mentioning
 
@@ -223,6 +225,8 @@ def _open_tools(config: Config, settings: FirewallSettings) -> tuple[list[Tool],
         # One that is hidden anyway need not be started for its list.
         if server.declared is not None or settings.undeclared == "show"
     ]
+    for server in servers:
+        server.connection.use_loop(loop)
     own = list(open_registry(config.model_copy(update={"mcp": {}})))
     tools = [*own, *(tool for server in servers for tool in _call_tools(server))]
     return set_aside_mentioning(tools), servers

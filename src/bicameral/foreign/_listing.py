@@ -57,10 +57,14 @@ class ForeignTool:
     annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
     title: str = ""
     more: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    pin: str = field(init=False, compare=False)
+    """A hash over everything that the server says of the tool."""
 
-    @property
-    def pin(self) -> str:
-        """A hash over everything that the server says of the tool."""
+    def __post_init__(self) -> None:
+        # Once: it is compared before each call.
+        object.__setattr__(self, "pin", self._hash())
+
+    def _hash(self) -> str:
         facts = self.to_json()
         # JSON has no order of names, and the order of properties is that of positional arguments in plans: two that
         # change places would otherwise get each other's values.

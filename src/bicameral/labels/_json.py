@@ -45,7 +45,8 @@ def _write_tree(tree: LabelTree, numbers: dict[Label, int]) -> Any:
 
 
 def _write_label(label: Label) -> dict[str, Any]:
-    sources = [[source.trust, source.tool, source.part, source.step] for source in sorted(label.sources)]
+    # Plain lists are compared in C, in the same order as sources.
+    sources = sorted([source.trust, source.tool, source.part, source.step] for source in label.sources)
     return {"sources": sources, "readers": "public" if isinstance(label.readers, Public) else sorted(label.readers)}
 
 

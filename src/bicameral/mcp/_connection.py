@@ -29,6 +29,7 @@ from bicameral.tools import call_key
 
 if TYPE_CHECKING:
     from mcp import Client
+    from pydantic import TypeAdapter
 
 T = TypeVar("T")
 
@@ -48,18 +49,13 @@ def require_mcp() -> None:
 
 
 @cache
-def _loop() -> asyncio.AbstractEventLoop:
-    """The loop of all connections, on its own thread. A daemon: it must not keep a process from ending."""
+def _shared_loop() -> asyncio.AbstractEventLoop:
+    """The loop of connections, on its own thread. A daemon: it must not keep a process from ending."""
     loop = asyncio.new_event_loop()
     # What fails in a task of the library may have a text of a server in its traceback.
     loop.set_exception_handler(log_loop_problem)
     threading.Thread(target=loop.run_forever, name="bicameral-mcp", daemon=True).start()
     return loop
-
-
-async def _on_loop(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine on the loop of the connections; cancelling the caller cancels it there."""
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, _loop()))
 
 
 class ServerConnection:
@@ -89,6 +85,7 @@ class ServerConnection:
     ) -> None:
         self.name, self.settings = name, settings
         self._base, self._environment, self._places = base, environment, places
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._questions = ServerQuestions(name)
         self.output = ServerOutput()
         self._session: _Session | None = None
@@ -105,7 +102,7 @@ class ServerConnection:
 
     async def list_tools(self) -> tuple[ForeignTool, ...]:
         """All tools that the server lists now; `foreign.bad-listing` if they cannot be used."""
-        return await _on_loop(self._request("its tools", list_tools))
+        return await self._on_loop(self._request("its tools", list_tools))
 
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any], *, seconds: float | None = None
@@ -118,11 +115,11 @@ class ServerConnection:
             with self._questions.answering():
                 return foreign_result(await _call_tool(client, name, dict(arguments), meta, limit))
 
-        return await _on_loop(self._request(f"a call of {name!r}", call, limit))
+        return await self._on_loop(self._request(f"a call of {name!r}", call, limit))
 
     async def list_resources(self) -> list[dict[str, str]]:
         """The resources that the server offers: their addresses, names and media types."""
-        return await _on_loop(self._request("its resources", list_resources))
+        return await self._on_loop(self._request("its resources", list_resources))
 
     async def read_resource(self, uri: str) -> str:
         """The text of a resource. It is untrusted, like every other text of a server."""
@@ -131,11 +128,11 @@ class ServerConnection:
             with self._questions.answering():
                 return resource_text(await client.read_resource(uri, cache_mode="bypass"))
 
-        return await _on_loop(self._request("a resource", read))
+        return await self._on_loop(self._request("a resource", read))
 
     async def list_prompts(self) -> list[dict[str, Any]]:
         """The prompts that the server offers, with the names of their arguments."""
-        return await _on_loop(self._request("its prompts", list_prompts))
+        return await self._on_loop(self._request("its prompts", list_prompts))
 
     async def get_prompt(self, name: str, arguments: Mapping[str, str]) -> str:
         """The text of a prompt: an untrusted document, and never an instruction."""
@@ -145,7 +142,7 @@ class ServerConnection:
                 found = await client.get_prompt(name, dict(arguments))
             return "\n\n".join(str(getattr(each.content, "text", "")) for each in found.messages)
 
-        return await _on_loop(self._request("a prompt", get))
+        return await self._on_loop(self._request("a prompt", get))
 
     async def offers(self) -> frozenset[str]:
         """What the server has: `tools`, and `resources` and `prompts` if there are any.
@@ -157,21 +154,36 @@ class ServerConnection:
             found = client.server_capabilities
             return frozenset(each for each in ("tools", "resources", "prompts") if getattr(found, each) is not None)
 
-        offered = set(await _on_loop(self._request("what it has", capabilities)))
-        if "resources" in offered and not await _on_loop(self._request("its resources", has_resources)):
+        offered = set(await self._on_loop(self._request("what it has", capabilities)))
+        if "resources" in offered and not await self._on_loop(self._request("its resources", has_resources)):
             offered.discard("resources")
         if "prompts" in offered and not await self.list_prompts():
             offered.discard("prompts")
         return frozenset(offered)
 
+    def use_loop(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Work on a loop of the caller, who closes the connection before the loop; before the first request.
+
+        It saves each request the way to another thread and back. On that loop `close` cannot be used, only `aclose`.
+        """
+        self._loop = loop
+        loop.set_exception_handler(log_loop_problem)
+
+    async def _on_loop(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of a coroutine on the loop of the connection; cancelling the caller cancels it there."""
+        self._loop = loop = self._loop or _shared_loop()
+        if loop is asyncio.get_running_loop():
+            return await work
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+
     async def aclose(self) -> None:
         """End the connection, and the server if it was started here."""
-        await _on_loop(self._close())
+        await self._on_loop(self._close())
 
     def close(self) -> None:
         """The same, for code that does not await. The end of a server that hangs is not waited for."""
         with suppress(Exception):
-            asyncio.run_coroutine_threadsafe(self._close(), _loop()).result(_CLOSE_SECONDS)
+            asyncio.run_coroutine_threadsafe(self._close(), self._loop or _shared_loop()).result(_CLOSE_SECONDS)
 
     # On the loop of the connections ----------------------------------------------------------------------------------
 
@@ -390,13 +402,18 @@ def _leaves(error: BaseException | None) -> list[BaseException]:
     return [] if error is None else [error]
 
 
-async def _call_tool(client: Client, name: str, arguments: dict[str, Any], meta: dict[str, Any], seconds: float) -> Any:
-    """The result of a call, after the person has answered what the server asks in between."""
-    from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult, InputRequiredResult
+@cache
+def _call_result() -> TypeAdapter[Any]:
+    """Reads the result of a call. Making it takes longer than a call."""
+    from mcp_types import CallToolResult, InputRequiredResult
     from pydantic import TypeAdapter
 
-    # Not `call_tool` of the library: it would check the result against a schema that a stranger wrote, without bounds.
-    adapter: TypeAdapter[Any] = TypeAdapter(CallToolResult | InputRequiredResult)
+    return TypeAdapter(CallToolResult | InputRequiredResult)
+
+
+async def _call_tool(client: Client, name: str, arguments: dict[str, Any], meta: dict[str, Any], seconds: float) -> Any:
+    """The result of a call, after the person has answered what the server asks in between."""
+    from mcp_types import CallToolRequest, CallToolRequestParams
 
     async def send(responses: Any, state: str | None) -> Any:
         params = CallToolRequestParams.model_validate(
@@ -410,8 +427,9 @@ async def _call_tool(client: Client, name: str, arguments: dict[str, Any], meta:
             by_name=True,
             by_alias=True,
         )
+        # Not `call_tool` of the library: it would check the result against a schema of a stranger, without bounds.
         return await client.session.send_request(
-            CallToolRequest(params=params), adapter, request_read_timeout_seconds=seconds
+            CallToolRequest(params=params), _call_result(), request_read_timeout_seconds=seconds
         )
 
     return await client._drive_input_required(await send(None, None), send)  # pyright: ignore[reportPrivateUsage]

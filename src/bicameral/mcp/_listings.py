@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from bicameral.errors import ToolError
@@ -109,14 +110,19 @@ async def _pages(
     raise _listing_error(f"it has more than {_MAX_PAGES} pages", "an end")
 
 
+@cache
+def _raw_result() -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(dict[str, Any])
+
+
 async def _tool_page(client: Client, cursor: str | None) -> tuple[list[dict[str, Any]], str | None]:
     """A page of tools as the server wrote them: the library's own model leaves out what it does not know."""
     from mcp_types import ListToolsRequest, ListToolsResult, PaginatedRequestParams
-    from pydantic import TypeAdapter
 
-    adapter: Any = TypeAdapter(dict[str, Any])
     request = ListToolsRequest(params=PaginatedRequestParams(cursor=cursor))
-    raw = cast("dict[str, Any]", await client.session.send_request(request, adapter))
+    raw = cast("dict[str, Any]", await client.session.send_request(request, _raw_result()))
     page = ListToolsResult.model_validate(raw, by_name=False)
     by_identity = {id(tool): facts for tool, facts in zip(page.tools, raw["tools"], strict=True)}
     # It leaves out tools that it could not call, and remembers which arguments of the others are sent as headers.

@@ -13,6 +13,8 @@ import ipaddress
 import json
 import os
 import queue
+import select
+import stat
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator
@@ -84,7 +86,9 @@ class LineReader:
     def __init__(self, source: int, most: int) -> None:
         self._source, self._most = source, most
         self._loop = asyncio.get_running_loop()
-        self._lines: asyncio.Queue[str | None] = asyncio.Queue(_QUEUED_LINES)
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        # A client that floods is read no faster than it is served.
+        self._free = threading.Semaphore(_QUEUED_LINES)
         threading.Thread(target=self._read, name="bicameral-mcp-input", daemon=True).start()
 
     def __aiter__(self) -> Self:
@@ -92,6 +96,7 @@ class LineReader:
 
     async def __anext__(self) -> str:
         line = await self._lines.get()
+        self._free.release()
         if line is None:
             raise StopAsyncIteration
         return line
@@ -103,8 +108,8 @@ class LineReader:
             self._put(None)
 
     def _put(self, line: str | None) -> None:
-        # Waits while the queue is full: a client that floods is read no faster than it is served.
-        asyncio.run_coroutine_threadsafe(self._lines.put(line), self._loop).result()
+        self._free.acquire()
+        self._loop.call_soon_threadsafe(self._lines.put_nowait, line)
 
 
 def _read_lines(source: int, most: int) -> Iterator[str]:
@@ -131,10 +136,14 @@ def _read_lines(source: int, most: int) -> Iterator[str]:
 
 
 class LineWriter:
-    """Writes text to a descriptor in a thread, so that a client that does not read blocks nobody else."""
+    """Writes text to a descriptor; in a thread if it would have to wait, so that a client that does not read blocks
+    nobody else."""
 
     def __init__(self, target: int) -> None:
         self._target = target
+        self._is_pipe = stat.S_ISFIFO(os.fstat(target).st_mode)
+        self._waiting = 0
+        """Texts that the thread has: what comes later must not overtake them."""
         self._loop = asyncio.get_running_loop()
         self._texts: queue.SimpleQueue[tuple[bytes, asyncio.Future[None]]] = queue.SimpleQueue()
         threading.Thread(target=self._write, name="bicameral-mcp-output", daemon=True).start()
@@ -142,12 +151,24 @@ class LineWriter:
     async def write(self, text: str) -> None:
         from anyio import ClosedResourceError
 
-        written = self._loop.create_future()
-        self._texts.put((text.encode("utf-8", "replace"), written))
+        data = text.encode("utf-8", "replace")
         try:
+            if self._can_take(len(data)):
+                os.write(self._target, data)
+                return
+            written = self._loop.create_future()
+            self._waiting += 1
+            self._texts.put((data, written))
             await written
         except OSError:
             raise ClosedResourceError from None
+
+    def _can_take(self, size: int) -> bool:
+        """Whether so much can be written at once without waiting. Only of pipes that is known before."""
+        if not self._is_pipe or self._waiting or size > select.PIPE_BUF:
+            return False
+        # A pipe that is ready takes as many bytes whole, although it would block for more.
+        return bool(select.select([], [self._target], [], 0)[1])
 
     async def flush(self) -> None:
         """Nothing: a text is written when `write` returns."""
@@ -161,18 +182,19 @@ class LineWriter:
                     while data:
                         data = data[os.write(self._target, data) :]
                 except OSError as error:
-                    self._loop.call_soon_threadsafe(_settle, written, error)
+                    self._loop.call_soon_threadsafe(self._settle, written, error)
                 else:
-                    self._loop.call_soon_threadsafe(_settle, written, None)
+                    self._loop.call_soon_threadsafe(self._settle, written, None)
 
-
-def _settle(future: asyncio.Future[None], error: OSError | None) -> None:
-    if future.done():
-        return
-    if error is None:
-        future.set_result(None)
-    else:
-        future.set_exception(error)
+    def _settle(self, future: asyncio.Future[None], error: OSError | None) -> None:
+        # Also of a text for which nobody waits any more: until now it was in the thread.
+        self._waiting -= 1
+        if future.done():
+            return
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)
 
 
 async def serve_mcp_stdio(
