@@ -321,7 +321,7 @@ async def fixture_address() -> AsyncGenerator[str]:
         await serving
 
 
-async def firewall_folder(folder: Path) -> None:
+async def firewall_config(folder: Path) -> Path:
     """The configuration of the firewall before the prescribed server, whose tools a person has declared."""
     from .conformance_server import TOOLS
 
@@ -330,7 +330,7 @@ async def firewall_folder(folder: Path) -> None:
     settings = McpSettings(command=command, env={"PYTHONPATH": str(ROOT)}, read=(str(ROOT),))
     facts = {"effect": "read", "outbound": False}
     await written.add("fixture", settings, {name: {**facts, "name": name} for name in TOOLS})
-    written.write()
+    return written.write()
 
 
 async def run_all(suite: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
@@ -347,15 +347,15 @@ async def run_all(suite: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
                     async with started([sys.executable, "-m", MODULE, "--serve"], folder) as address:
                         await run_suite(suite, Target(target, SERVER_EXEMPTIONS, address), tally)
                 case "firewall":
-                    await firewall_folder(folder)
-                    async with started(firewall_command(folder / "bicameral.toml"), folder) as address:
+                    command = firewall_command(await firewall_config(folder))
+                    async with started(command, folder) as address:
                         await run_suite(suite, Target(target, FIREWALL_EXEMPTIONS, address), tally)
                 case "fixture":
                     async with fixture_address() as address:
                         await run_suite(suite, Target(target, FIXTURE_EXEMPTIONS, address), tally)
                 case _:
-                    command = f"{sys.executable} -m benchmarks.mcp.conformance_client"
-                    await run_suite(suite, Target(target, CLIENT_EXEMPTIONS, command=command), tally)
+                    client = f"{sys.executable} -m benchmarks.mcp.conformance_client"
+                    await run_suite(suite, Target(target, CLIENT_EXEMPTIONS, command=client), tally)
             results[target] = tally.to_json()
     return results
 
