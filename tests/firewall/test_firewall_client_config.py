@@ -252,6 +252,16 @@ def test_an_entry_without_a_secret_is_moved(tmp_path: Path, entry: Any) -> None:
     McpSettings.model_validate(done.servers["fine"])
 
 
+def test_a_name_to_leave_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    """It may be misspelt: the server that its user meant would be moved."""
+    file = write(tmp_path, {"mcpServers": {"notes": {"command": "notes-server"}}})
+    before = file.read_bytes()
+    with pytest.raises(ConfigError) as caught:
+        rewrite_client_config(file, COMMAND, leave=["note"])
+    assert (caught.value.code, caught.value.nearest) == ("firewall.unknown-server", "notes")
+    assert file.read_bytes() == before
+
+
 def test_an_entry_can_be_left_out_and_is_told(tmp_path: Path) -> None:
     odd = {"command": "x", "cwd": "/srv"}
     file = write(tmp_path, {"mcpServers": {"fine": {"command": "x"}, "odd": odd}})

@@ -13,7 +13,16 @@ import pytest
 from foreign_schemas import json_values, ordinary_schemas, reference_validator
 from hypothesis import given, settings
 
-from bicameral.foreign import fields_from_schema, json_arguments, schema_problem, select_fields, type_from_schema
+from bicameral.errors import ToolError
+from bicameral.foreign import (
+    fields_from_schema,
+    json_arguments,
+    read_listing,
+    schema_problem,
+    select_fields,
+    type_from_schema,
+    without_unusable_patterns,
+)
 from bicameral.types import (
     ANY,
     BOOL,
@@ -135,6 +144,34 @@ USABLE: dict[str, dict[str, Any]] = {
 def test_an_ordinary_schema_can_be_used(name: str) -> None:
     assert schema_problem(USABLE[name]) is None
     assert schema_problem(MappingProxyType(USABLE[name])) is None
+
+
+LOOKAHEAD = {"pattern": "(?=x)y"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{"not": LOOKAHEAD}, {"oneOf": [LOOKAHEAD, {}]}, {"if": LOOKAHEAD, "then": False}, {"contains": LOOKAHEAD}],
+)
+def test_a_pattern_that_cannot_be_used_stays_where_all_would_fit_without_it(schema: dict[str, Any]) -> None:
+    """Without it nothing would be valid: `not` of what always holds."""
+    whole = {"type": "object", "properties": {"a": schema}}
+    assert schema_problem(without_unusable_patterns(whole)) is not None
+    # Anywhere else it bounds nothing here, and is left out.
+    plain = {"type": "object", "properties": {"a": LOOKAHEAD}}
+    assert without_unusable_patterns(plain) == {"type": "object", "properties": {"a": {}}}
+    assert schema_problem(without_unusable_patterns(plain)) is None
+
+
+def test_a_list_whose_patterns_take_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = {"name": "t", "input_schema": {"type": "object", "properties": {"a": {"pattern": "[a-z]{1,99}x"}}}}
+    assert len(read_listing([tool])) == 1
+    monkeypatch.setattr("bicameral.foreign._listing._MAX_PATTERN_SECONDS", -1.0)
+    with pytest.raises(ToolError) as caught:
+        read_listing([tool])
+    assert caught.value.code == "foreign.bad-listing"
+    assert "take too long" in caught.value.message
+    assert len(read_listing([{"name": "t", "input_schema": {"type": "object"}}])) == 1
 
 
 def test_a_schema_that_contains_itself_is_refused() -> None:

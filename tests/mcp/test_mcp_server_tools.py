@@ -189,6 +189,10 @@ async def test_a_tool_that_changes_after_the_review_is_not_called_any_more(tmp_p
         {"annotations": {"readOnlyHint": False}},
         {"inputSchema": TEXT | {"required": []}},
         {"outputSchema": TEXT},
+        # What the library does not know, and what nothing here uses.
+        {"_meta": {"version": 2}},
+        {"icons": [{"src": "data:image/png;base64,AAAA"}]},
+        {"somethingNew": True},
     ],
 )
 async def test_whatever_changes_in_a_tool_changes_its_pin(tmp_path: Path, change: dict[str, Any]) -> None:
@@ -253,6 +257,53 @@ async def test_only_the_allowed_tools_are_there(tmp_path: Path) -> None:
     tools = {**declared.tools, "post_message": off}
     write_declarations(file, declared.model_copy(update={"tools": tools}), (await server.list_current()).values())
     assert Registry(open_server(tmp_path, server.settings).tools()).names == ("notes_search_notes",)
+    server.connection.close()
+
+
+async def test_the_list_is_asked_for_anew_before_a_call_that_could_not_be_undone(tmp_path: Path) -> None:
+    """Attack: within the minute for which a listing counts, the tool becomes another one."""
+    server = await reviewed_server(tmp_path, [SEARCH, POST], network=True)
+    registry = Registry(server.tools())
+    assert await registry["notes_post_message"].call({"channel": "a", "text": "b"})
+    write_spec(tmp_path, [SEARCH | {"title": "x"}, POST | {"title": "x"}])
+    with pytest.raises(ToolError) as caught:
+        await registry["notes_post_message"].call({"channel": "a", "text": "b"})
+    assert caught.value.code == "mcp.changed"
+    assert "what differs is title" in caught.value.message
+    server.connection.close()
+
+
+async def test_a_call_that_only_reads_goes_by_the_listing_of_a_minute_ago(tmp_path: Path) -> None:
+    server = await reviewed_server(tmp_path, [SEARCH])
+    registry = Registry(server.tools())
+    assert await registry["notes_search_notes"].call({"text": "x"}) == "secret plans"
+    write_spec(tmp_path, [SEARCH | {"title": "x"}])
+    assert await registry["notes_search_notes"].call({"text": "x"}) == "secret plans"
+    server.connection.close()
+
+
+@pytest.mark.parametrize(("allow", "count"), [(("search_notes",), 1), (("search_notes", "resources", "prompts"), 5)])
+async def test_documents_are_tools_that_must_be_allowed_too(tmp_path: Path, allow: tuple[str, ...], count: int) -> None:
+    server = await reviewed_server(tmp_path, [SEARCH, POST], spec={"offers": ["resources", "prompts"]})
+    limited = open_server(tmp_path, server.settings.model_copy(update={"allow": allow}))
+    assert len(Registry(limited.tools()).names) == count
+    server.connection.close()
+
+
+@pytest.mark.parametrize("network", [True, False])
+async def test_an_address_that_a_server_with_a_network_gets_is_chosen_by_nobody_else(
+    tmp_path: Path, network: bool
+) -> None:
+    """Attack: what is asked for is what the server's operator is to learn."""
+    server = await reviewed_server(tmp_path, [SEARCH], spec={"offers": ["resources", "prompts"]}, network=network)
+    registry = Registry(server.tools())
+    purposes = {
+        each.purpose
+        for tool, name in (("notes_read_resource", "uri"), ("notes_read_prompt", "values"))
+        for each in registry[tool].arguments
+        if each.name == name
+    }
+    assert purposes == {"directs" if network else "selects"}
     server.connection.close()
 
 

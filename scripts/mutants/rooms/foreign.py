@@ -8,7 +8,7 @@ LISTING = "foreign/_listing.py"
 FOREIGN = "foreign/_tools.py"
 PROPOSALS = "foreign/_proposals.py"
 SERVER = "mcp/_server_tools.py"
-CONNECTION = "mcp/_connection.py"
+LISTINGS = "mcp/_listings.py"
 TRANSPORT = "mcp/_transport.py"
 QUESTIONS = "mcp/_questions.py"
 TOOLS = "tests/mcp/test_mcp_server_tools.py"
@@ -120,8 +120,8 @@ MUTANTS = (
         "mcp.flood-of-messages",
         TRANSPORT,
         "_ProgramPipes.read_messages",
-        "if self._unasked > _MAX_UNASKED:",
-        "if self._unasked < 0:",
+        "if problem := self._inflow.problem(1, len(line)):",
+        "if problem := None:",
         "a server could keep this process busy without end",
         (f"{CONNECTIONS}::test_what_is_no_server_ends_in_a_clear_error",),
     ),
@@ -129,8 +129,8 @@ MUTANTS = (
         "mcp.inherited-keys",
         "tools/_confined_process.py",
         "start_unconfined",
-        "**inherited, **environment}",
-        "**os.environ, **environment}",
+        "**inherited, **environment, _MARK: mark}",
+        "**os.environ, **environment, _MARK: mark}",
         "a server out of the sandbox would see the keys of others",
         (f"{CONNECTIONS}::test_a_server_sees_no_keys_but_those_it_was_given",),
     ),
@@ -146,9 +146,9 @@ MUTANTS = (
     Mutant(
         "mcp.questions-without-end",
         QUESTIONS,
-        "ServerQuestions._person",
-        "if request is None or request.asked >= MOST_QUESTIONS:",
-        "if request is None:",
+        "ServerQuestions._request_of_question",
+        "if request is None or request.person is None or request.asked >= MOST_QUESTIONS:",
+        "if request is None or request.person is None:",
         "a server could ask until nobody reads its questions any more",
         (f"{CONNECTIONS}::test_nobody_is_asked_again_and_again_by_one_call",),
     ),
@@ -163,11 +163,38 @@ MUTANTS = (
     ),
     Mutant(
         "mcp.endless-list",
-        CONNECTION,
-        "_list_tools",
+        LISTINGS,
+        "_pages",
         "for _ in range(_MAX_PAGES):",
         "for _ in iter(int, 1):",
         "a list could have a next page for ever",
         (f"{CONNECTIONS}::test_a_listing_without_end_is_cut_off",),
+    ),
+    Mutant(
+        "mcp.any-python",
+        "mcp/_program_folders.py",
+        "_base_python",
+        "if not programs or not libraries:",
+        "if False:",
+        "a pyvenv.cfg of somebody else could open any folder to a server",
+        ("tests/mcp/test_mcp_program_folders.py",),
+    ),
+    Mutant(
+        "mcp.granted-state",
+        "mcp/_grants.py",
+        "_GrantedEntries._add",
+        'if self.closed.is_one(child, info) or (path == self._home and child.name.startswith(".")):',
+        "if False:",
+        "a server with the home folder could answer its own questions",
+        ("tests/mcp/test_mcp_grants.py",),
+    ),
+    Mutant(
+        "mcp.old-listing-for-a-change",
+        SERVER,
+        "ServerTools.call",
+        "fresh=not reads",
+        "fresh=False",
+        "within a minute a tool could become another one and be called",
+        (f"{TOOLS}::test_the_list_is_asked_for_anew_before_a_call_that_could_not_be_undone",),
     ),
 )

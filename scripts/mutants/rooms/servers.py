@@ -8,8 +8,7 @@ TABLES = "cli/_mcp_tables.py"
 REVIEWS = "cli/_mcp_reviews.py"
 CHECKS = "cli/_mcp_checks.py"
 SETTINGS = "cli/_mcp_settings.py"
-CLIENTS = "cli/_mcp_clients.py"
-FIREWALL = "cli/_mcp_firewall.py"
+FIREWALL = "cli/_mcp_firewall_servers.py"
 ADDING = "tests/cli/test_cli_mcp.py"
 REVIEWING = "tests/cli/test_cli_mcp_reviews.py"
 EDITING = "tests/cli/test_cli_mcp_tables.py"
@@ -81,10 +80,10 @@ MUTANTS = (
     ),
     Mutant(
         "servers.worse-effect-not-said",
-        REVIEWS,
+        "mcp/_review.py",
         "_keep_declared",
-        "known is not None and known.pin != fresh.tool.pin and",
-        "known is not None and known.pin == fresh.tool.pin and",
+        "if old.pin != proposal.tool.pin and",
+        "if old.pin == proposal.tool.pin and",
         "a tool that became dangerous would keep its harmless declaration without a word",
         (f"{REVIEWING}::test_a_tool_that_would_now_be_taken_for_worse_is_said_so",),
     ),
@@ -108,20 +107,29 @@ MUTANTS = (
     ),
     Mutant(
         "servers.stopped-server-moved",
-        CLIENTS,
-        "_plan_rewrite",
-        "if not planned.disabled:",
-        "if True:",
+        "firewall/_client_config.py",
+        "rewrite_client_config",
+        "if name not in leave and is_disabled(entry)",
+        "if False",
         "a server that the user had switched off would be started",
         (f"{PROTECTING}::test_what_the_client_does_not_start_stays_off",),
     ),
     Mutant(
         "servers.own-tools-offered",
         FIREWALL,
-        "open_firewall",
+        "_client_tools",
         "tool.name for tool in everything if not tool.toolbox.startswith(FOREIGN_TOOLBOXES)",
         "tool.name for tool in everything if not tool.toolbox",
         "a client would get the files and the mail of its user",
         (f"{PROTECTING}::test_a_server_whose_results_are_to_be_shown_is_shown_marked",),
+    ),
+    Mutant(
+        "servers.unaccepted-review",
+        FIREWALL,
+        "follow_reviews",
+        'if withheld := [each for each in config.withheld if each.startswith("mcp")]:',
+        "if withheld := []:",
+        "declarations of somebody else would count in a firewall that runs",
+        ("tests/cli/test_cli_mcp_firewall_servers.py::test_declarations_that_nobody_accepted_are_not_taken_over",),
     ),
 )

@@ -164,6 +164,8 @@ def _limit_lines(planned: ClientRewrite) -> Iterator[str]:
         yield f"turned off in the client, and left so: {name}. Turned on there it is NOT behind the firewall"
     for name in planned.outside:
         yield f"in another place of the file, and NOT behind the firewall: {name}"
+    for name, tools in planned.excluded.items():
+        yield f"not used, as in the client: {', '.join(tools)} of {name}"
     for name, keys in planned.dropped.items():
         yield f"not taken over: {', '.join(keys)} of {name}"
     for place in planned.rules:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bicameral.cli._command_agent import is_agent_given, on_signals, open_agent
-from bicameral.cli._mcp_reviews import DOCUMENT_TOOLS, grant_notes
+from bicameral.cli._mcp_firewall_servers import FirewallServers, follow_reviews
+from bicameral.cli._mcp_reviews import grant_notes
 from bicameral.cli._options import CommonOptions, PeriodType, common_options, quarantine_option
 from bicameral.cli._output import OK, Output
 from bicameral.display import visible_line
@@ -21,14 +23,8 @@ if TYPE_CHECKING:
     from bicameral.boundary import Executor
     from bicameral.config import Config
     from bicameral.durable import Runs
-    from bicameral.firewall import Document, DocumentKind, Firewall, FirewallSettings, Transport
-    from bicameral.labels import Labelled
-    from bicameral.mcp import ServerTools
+    from bicameral.firewall import Firewall, FirewallSettings, Transport
     from bicameral.runs import Answers, ApprovalQuestion
-    from bicameral.tools import Tool
-
-FOREIGN_TOOLBOXES = ("mcp:", "openapi:")
-"""The toolboxes whose tools a client gets. Those of this machine are for plans, which `bicameral mcp serve` offers."""
 
 
 @click.command("firewall", short_help="Stand between an MCP client and the configured servers.")
@@ -133,7 +129,7 @@ async def _serve_stdio(chosen: CommonOptions, config: Config, settings: Firewall
 
     # Before anything is opened: what tools and models print must not get into the protocol.
     with claim_standard_streams() as streams:
-        return await _serve(chosen.out, config, settings, StdioTransport(streams), None)
+        return await _serve(chosen, config, settings, StdioTransport(streams), None)
 
 
 def _serve_http(
@@ -157,11 +153,11 @@ def _serve_http(
         chosen.out.say(f"firewall on {address}; Ctrl-C stops" + ("" if text is None else f"\n  token: {text}"))
 
     transport = HttpTransport(tokens, config.server.host, config.server.port, names)
-    return asyncio.run(_serve(chosen.out, config, settings, transport, say_started))
+    return asyncio.run(_serve(chosen, config, settings, transport, say_started))
 
 
 async def _serve(
-    out: Output,
+    chosen: CommonOptions,
     config: Config,
     settings: FirewallSettings,
     transport: Transport,
@@ -171,14 +167,19 @@ async def _serve(
 
     stop = asyncio.Event()
     on_signals(lambda _: stop.set(), signal.SIGINT, signal.SIGTERM)
-    async with open_firewall(out, config, settings) as opened:
+    async with open_firewall(chosen.out, config, settings, chosen.config_again) as opened:
         await serve_firewall(opened, transport, stop=stop, started=started)
     return OK
 
 
 @asynccontextmanager
-async def open_firewall(out: Output, config: Config, settings: FirewallSettings) -> AsyncGenerator[Firewall]:
-    """The firewall of a configuration, with its servers, its journal, its inbox and its quarantined model."""
+async def open_firewall(
+    out: Output, config: Config, settings: FirewallSettings, reload: Callable[[], Config] | None = None
+) -> AsyncGenerator[Firewall]:
+    """The firewall of a configuration, with its servers, its journal, its inbox and its quarantined model.
+
+    With `reload`, which reads the configuration anew, it takes reviews over that are made while it runs.
+    """
     from bicameral.config import open_journal, open_policy
     from bicameral.firewall import Firewall
     from bicameral.tools import Registry
@@ -187,57 +188,29 @@ async def open_firewall(out: Output, config: Config, settings: FirewallSettings)
         for note in grant_notes(config, name, server):
             out.say(f"{name}: {visible_line(note)}")
     # In a thread: a server without declarations is started for its list.
-    tools, servers = await asyncio.to_thread(_open_tools, config, settings, asyncio.get_running_loop())
+    servers = await asyncio.to_thread(FirewallServers.open, config, settings, asyncio.get_running_loop())
     async with AsyncExitStack() as stack:
-        for server in servers:
-            stack.push_async_callback(server.connection.aclose)
-        everything = Registry(tools)
+        stack.push_async_callback(servers.aclose)
         # The policies may name any tool, also those that clients do not get.
-        policy = open_policy(config, everything)
-        registry = everything.without(
-            tool.name for tool in everything if not tool.toolbox.startswith(FOREIGN_TOOLBOXES)
-        )
+        policy = open_policy(config, Registry(servers.tools))
         journal = open_journal(config)
         stack.callback(journal.close)
         inbox = DurableInbox(config) if settings.approvals != "refuse" and not missing_packages("dbos") else None
         if inbox is not None:
             stack.push_async_callback(inbox.aclose)
-        yield Firewall(
-            registry,
+        opened = Firewall(
+            servers.registry(),
             policy,
             settings,
             journal=journal,
             extractor=await stack.enter_async_context(_open_extractor(out, config)),
             inbox=inbox,
-            resources=ServerDocuments(servers),
+            resources=servers.documents,
         )
-
-
-def _open_tools(
-    config: Config, settings: FirewallSettings, loop: asyncio.AbstractEventLoop
-) -> tuple[list[Tool], list[ServerTools]]:
-    from bicameral.config import open_mcp_servers, open_registry
-    from bicameral.foreign import set_aside_mentioning
-
-    servers = [
-        server
-        for server in open_mcp_servers(config)
-        # One that is hidden anyway need not be started for its list.
-        if server.declared is not None or settings.undeclared == "show"
-    ]
-    for server in servers:
-        server.connection.use_loop(loop)
-    own = list(open_registry(config.model_copy(update={"mcp": {}})))
-    tools = [*own, *(tool for server in servers for tool in _call_tools(server))]
-    return set_aside_mentioning(tools), servers
-
-
-def _call_tools(server: ServerTools) -> Iterator[Tool]:
-    """The tools of a server without those that read its documents: a client has requests of its own for them."""
-    from bicameral.foreign import plain_name
-
-    documents = {f"{plain_name(server.name)}_{each}" for each in DOCUMENT_TOOLS}
-    return (tool for tool in server.tools() if tool.name not in documents)
+        if reload is not None:
+            watching = asyncio.create_task(follow_reviews(servers, opened, reload, partial(out.say, style="yellow")))
+            stack.callback(watching.cancel)
+        yield opened
 
 
 @asynccontextmanager
@@ -293,45 +266,3 @@ class DurableInbox:
 
     async def aclose(self) -> None:
         await self._stack.aclose()
-
-
-class ServerDocuments:
-    """Resources and prompts of the servers whose declarations allow them. All of it is untrusted text.
-
-    Args:
-        servers: The servers.
-    """
-
-    def __init__(self, servers: Sequence[ServerTools]) -> None:
-        self._servers = {server.name: server for server in servers}
-
-    def servers(self, kind: DocumentKind, /) -> Sequence[str]:
-        return [name for name, server in self._servers.items() if _has_documents(server, kind)]
-
-    def is_outbound(self, server: str, /) -> bool:
-        return not self._servers[server].is_confined_to_this_machine
-
-    async def list(self, server: str, kind: DocumentKind, /) -> Labelled[Sequence[Document]]:
-        from bicameral.firewall import Document
-        from bicameral.labels import untrusted_value
-
-        connection = self._servers[server].connection
-        if kind == "resource":
-            found = [Document(each["uri"], each["name"], each["media"]) for each in await connection.list_resources()]
-        else:
-            # One that wants arguments cannot be read without them.
-            listed = await connection.list_prompts()
-            found = [Document(each["name"], each["name"]) for each in listed if not each["arguments"]]
-        return untrusted_value(cast("Sequence[Document]", tuple(found)), f"mcp:{server}", private=True)
-
-    async def read(self, server: str, kind: DocumentKind, address: str, /) -> Labelled[str]:
-        from bicameral.labels import untrusted_value
-
-        connection = self._servers[server].connection
-        text = await (connection.read_resource(address) if kind == "resource" else connection.get_prompt(address, {}))
-        return untrusted_value(text, f"mcp:{server}", private=True)
-
-
-def _has_documents(server: ServerTools, kind: DocumentKind) -> bool:
-    declared = server.declared
-    return declared is not None and (declared.resources if kind == "resource" else declared.prompts)

@@ -71,7 +71,7 @@ _OPTIONS = (
     ),
     click.option(
         "--network",
-        metavar="HOST:PORT|all",
+        metavar="HOST:PORT|all|none",
         multiple=True,
         help="What the command may reach. Without it, it has no network.",
     ),
@@ -112,7 +112,7 @@ def given_settings(name: str, words: tuple[str, ...], **options: Any) -> McpSett
 
     if (problem := server_name_problem(name)) is not None:
         raise ConfigError("mcp.bad-settings", f"{name[:60]!r} cannot name a server: {problem}")
-    network: tuple[str, ...] = options["network"]
+    network = tuple(each for each in options["network"] if each != "none")
     given: dict[str, Any] = {
         "command": words,
         "url": options["url"],

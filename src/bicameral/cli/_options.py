@@ -25,7 +25,7 @@ from bicameral.display import make_visible
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from bicameral.config import Config, Profile, QuarantineVariant, UnacceptedConfig
+    from bicameral.config import Config, Confirm, Profile, QuarantineVariant, UnacceptedConfig
 
 CommandFunction = Callable[..., Any]
 
@@ -45,14 +45,16 @@ class CommonOptions:
 
     def config(self) -> Config:
         """The configuration; one of the folder that the user has not accepted is shown first."""
+        return self._load(lambda found: confirm_config(self.out, found))
+
+    def config_again(self) -> Config:
+        """The configuration as it is now. Nobody is asked: what is not accepted by now is left out."""
+        return self._load(lambda _: False)
+
+    def _load(self, confirm: Confirm) -> Config:
         from bicameral.config import load_config, with_planning_model, with_quarantine_variant
 
-        config = load_config(
-            self.config_file,
-            base=self.folder,
-            profile=self.profile,
-            confirm=lambda found: confirm_config(self.out, found),
-        )
+        config = load_config(self.config_file, base=self.folder, profile=self.profile, confirm=confirm)
         config = config if self.variant is None else with_quarantine_variant(config, self.variant)
         return config if self.model is None else with_planning_model(config, self.model)
 

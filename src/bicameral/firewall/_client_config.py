@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn, cast
 
 from bicameral.cache import sync_folder
-from bicameral.errors import ConfigError, Place
+from bicameral.errors import ConfigError, Place, nearest_name
 from bicameral.firewall._client_entries import EntryMover, MovedSecret, is_disabled, rules_about, servers_elsewhere
 from bicameral.secrets import redact_secrets
 
@@ -137,6 +137,16 @@ def rewrite_client_config(
         own["env"] = mover.environment
     _set_table(document, path, {})
     outside = tuple(servers_elsewhere(document, _NESTED))
+    if unknown := next((name for name in leave if name not in stay and name not in outside), None):
+        # A wrong name could be that of a server which its user wants to keep as it is.
+        known = [*entries, *outside]
+        raise ConfigError(
+            "firewall.unknown-server",
+            f"there is no server {unknown[:60]!r} to leave as it is",
+            place=Place(file=str(target)),
+            expected=", ".join(known),
+            nearest=nearest_name(unknown[:60], known),
+        )
     done = ClientRewrite(
         target,
         backup,

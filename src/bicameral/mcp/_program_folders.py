@@ -8,6 +8,7 @@ because such a file says so, but only what has the form of an installation, and 
 from __future__ import annotations
 
 import os
+import pwd
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -139,7 +140,8 @@ def _node_modules(start: Path, base: Path) -> Iterator[Path]:
 def _is_too_wide(folder: Path, base: Path) -> bool:
     """Whether a folder is no installation whatever is in it: the root, a home, or one around the working folder."""
     real = folder.resolve()
-    homes = {Path.home().resolve(), Path("/root")}
+    # Also the administrator's: a server may be run by that user, with another home in the environment.
+    homes = {Path.home().resolve(), Path(pwd.getpwuid(0).pw_dir)}
     around = {*(parent for home in (*homes, base.resolve()) for parent in (home, *home.parents)), Path("/home")}
     # Of a system's own folders everything is readable anyway.
     return real in around - set(_SYSTEM) or real.parent == Path("/home")

@@ -15,6 +15,7 @@ from bicameral.rates import Rate
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HOST = re.compile(r"\*|[A-Za-z0-9]([A-Za-z0-9.-]{0,252})|\[[0-9A-Fa-f:.]+\]")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 
 ShowResults = Literal["handles", "marked-text"]
@@ -84,6 +85,16 @@ class McpSettings(BaseModel):
         for name, value in given.items():
             if not _VARIABLE.fullmatch(name) or "\0" in value:
                 raise ValueError(f"{name[:40]!r} cannot be an environment variable")
+        return given
+
+    @field_validator("network")
+    @classmethod
+    def _network_places(cls, given: bool | tuple[str, ...]) -> bool | tuple[str, ...]:
+        for place in () if isinstance(given, bool) else given:
+            # A name alone would be looked up as a host, and the sandbox does not say that it has found none.
+            host, _, port = place.rpartition(":")
+            if not _HOST.fullmatch(host) or not (port == "*" or (port.isdecimal() and 0 < int(port) < 65_536)):
+                raise ValueError(f"{place[:60]!r} is no host with a port, such as 'api.example.org:443' or '*:443'")
         return given
 
     @field_validator("headers")

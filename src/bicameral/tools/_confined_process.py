@@ -32,6 +32,7 @@ from bicameral.tools._sandbox import (
     NeverBegan,
     confinement_problem,
     has_executed,
+    never_began_error,
     require_confinement,
     start_process,
 )
@@ -174,11 +175,7 @@ def start_confined(
                 process.wait(_REAP_SECONDS)
                 raise
             return _ConfinedProgram(process)
-    raise ToolError(
-        "tools.cannot-start",
-        f"{argv[0]!r} could not be started in its sandbox: it hung or was ended before it began",
-        fix="Check that every file it was given is still there; `bicameral doctor` tests the sandbox itself.",
-    )
+    raise never_began_error(argv, confinement, "Check that every file it was given is still there")
 
 
 def _await_begin(process: Process) -> None:

@@ -15,6 +15,7 @@ import os
 import platform
 import select
 import selectors
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -416,12 +417,34 @@ def run_confined_sync(
             return CommandResult(ended, exit_code, stdout, stderr, time.monotonic() - started)
         if time.monotonic() > deadline or (stop >= 0 and select.select([stop], [], [], 0)[0]):
             break
-    raise ToolError(
-        "tools.cannot-start",
-        f"{argv[0]!r} could not be started in its sandbox: it hung or was ended before it began",
-        fix="Check that every file it was given is still there, and allow it more memory or time; "
-        "`bicameral doctor` tests the sandbox itself.",
+    raise never_began_error(
+        argv, confinement, "Check that every file it was given is still there, and allow it more memory or time"
     )
+
+
+def never_began_error(argv: Sequence[str], confinement: Confinement, fix: str) -> ToolError:
+    """The error for a program that never began, although its start was repeated."""
+    what = f"{argv[0]!r} could not be started in its sandbox"
+    # The sandbox looks names up before the program begins, and does not say which one it could not find.
+    hosts = (rule.rpartition(":")[0] for rule in confinement.network)
+    if unknown := next((host for host in hosts if host not in ("", "*") and not _has_address(host)), None):
+        return ToolError(
+            "tools.cannot-start",
+            f"{what}: the host {unknown!r}, which it may reach, has no address",
+            fix="Check the name, and whether this machine has a network.",
+        )
+    return ToolError(
+        "tools.cannot-start",
+        f"{what}: it hung or was ended before it began",
+        fix=f"{fix}; `bicameral doctor` tests the sandbox itself.",
+    )
+
+
+def _has_address(host: str) -> bool:
+    try:
+        return bool(socket.getaddrinfo(host.strip("[]"), None))
+    except (OSError, UnicodeError):
+        return False
 
 
 def _limit_process(process: Process, confinement: Confinement) -> None:
