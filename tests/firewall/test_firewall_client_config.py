@@ -101,6 +101,9 @@ def test_no_secret_is_among_the_settings(tmp_path: Path) -> None:
         "PIN": "1234",
         "SAFE_CODE": "4711",
         "DOOR": 24680,
+        # What would be harmless under another name.
+        "ADMIN_PASSWORD": "debug",
+        "KEYCODE": 7,
         "HOME_DIR": "/tmp",
         "PORT": "8080",
         "N": 5,
@@ -109,7 +112,7 @@ def test_no_secret_is_among_the_settings(tmp_path: Path) -> None:
     file = write(tmp_path, {"mcpServers": {"a": {"command": "x", "env": env}}})
     done = rewrite_client_config(file, COMMAND)
     text = json.dumps(done.servers)
-    for value in ("hunter2", "Tr0ub4dor", "1234", "4711", "24680"):
+    for value in ("hunter2", "Tr0ub4dor", "1234", "4711", "24680", "debug"):
         assert value not in text
     assert done.servers["a"]["env"] == {"HOME_DIR": "/tmp", "PORT": "8080", "N": "5", "ON": "true"}
 

@@ -87,6 +87,16 @@ def test_the_python_of_an_environment_is_granted_without_what_lies_beside_it(hom
     assert not grants(server, home / "work", python / "bin")
 
 
+@pytest.mark.parametrize("missing", ["bin/python3.11", "lib/python3.11/os.py"])
+def test_a_folder_that_is_no_installation_gives_nothing(home: Path, missing: str) -> None:
+    """Attack: any folder beside a `bin` has libraries that are no business of the server."""
+    python = make_python(home / "work" / "other")
+    server = make_environment(home / "work" / "venv", str(python / "bin"))
+    assert grants(server, home / "work", python / "lib" / "libpython3.11.so.1.0")
+    (python / missing).unlink()
+    assert not grants(server, home / "work", python / "lib" / "libpython3.11.so.1.0")
+
+
 @pytest.mark.parametrize("part", ["lib/python3.11", "bin/python3.11", "lib/libpython3.11.so.1.0"])
 def test_a_link_out_of_an_installation_is_not_followed(home: Path, part: str) -> None:
     secret = home / "keys"
