@@ -226,6 +226,20 @@ async def test_other_paths_and_large_bodies_are_refused(tmp_path: Path) -> None:
         assert large.status_code == 413
 
 
+async def test_a_request_whose_head_never_ends_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attack: connections that send a byte now and then keep everybody else out."""
+    monkeypatch.setattr("bicameral.server._slow_heads.HEAD_SECONDS", 0.3)
+    async with served(tmp_path) as server:
+        port = int(server.url.rpartition(":")[2].partition("/")[0])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
+        await writer.drain()
+        assert await asyncio.wait_for(reader.read(), 20) == b""
+        writer.close()
+        async with server.client("auto", server.tokens.add("ana")[1]) as client:
+            assert (await client.list_tools()).tools
+
+
 async def test_a_session_that_nobody_uses_ends(tmp_path: Path) -> None:
     from bicameral.firewall._http import FirewallApp, security_for  # pyright: ignore[reportPrivateUsage]
 

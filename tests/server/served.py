@@ -17,7 +17,7 @@ from bicameral.config import Config
 from bicameral.errors import ModelError
 from bicameral.models import ModelRequest, ScriptedProvider
 from bicameral.secrets import register_secret
-from bicameral.server import _app, _guard
+from bicameral.server import _guard, _slow_heads
 
 FIND = 'lines = read_lines("mail.txt")\nkept = unique_lines(lines)\nfound = grep(kept, "invoice")\nanswer(found)\n'
 PLANS = {
@@ -70,6 +70,6 @@ if __name__ == "__main__":
 
     watch_process()
     # A test need not wait as long for a slow client as users are waited for.
-    _app.HEAD_SECONDS *= (patience := float(os.environ.get("SERVED_PATIENCE", "1")))
+    _slow_heads.HEAD_SECONDS *= (patience := float(os.environ.get("SERVED_PATIENCE", "1")))
     _guard.BODY_SECONDS *= patience
     main(obj=make)

@@ -17,7 +17,7 @@ from server_world import FORWARD, Served, serving
 
 from bicameral.labels import TRUSTED_USER, label_tree_to_json
 from bicameral.plans import BoundTo, bind_references, parse
-from bicameral.server import TokenFile, _app, _guard
+from bicameral.server import TokenFile, _guard, _slow_heads
 
 
 def raw(served: Served, text: bytes, *, wait: float = 5.0, close: bool = False) -> bytes:
@@ -289,13 +289,13 @@ def test_a_known_secret_leaves_in_no_answer(served: Served) -> None:
 
 
 def test_a_slow_head_and_a_slow_body_are_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert 5 < _app.HEAD_SECONDS < _guard.BODY_SECONDS < 20
+    assert 5 < _slow_heads.HEAD_SECONDS < _guard.BODY_SECONDS < 20
     monkeypatch.setenv("SERVED_PATIENCE", "0.1")
     with serving(tmp_path / "slow", "rate = 1000\n", "--no-worker") as served:
         token = served.tokens["ana"].encode()
         started = time.monotonic()
         assert raw(served, b"GET /v1/runs HTTP/1.1\r\nHost: x\r\nX-Slow: ", wait=25) == b""
-        assert _app.HEAD_SECONDS / 10 <= time.monotonic() - started < _app.HEAD_SECONDS
+        assert _slow_heads.HEAD_SECONDS / 10 <= time.monotonic() - started < _slow_heads.HEAD_SECONDS
         started = time.monotonic()
         said = raw(
             served,

@@ -104,9 +104,9 @@ async def test_whoever_does_not_read_is_left(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_page_names_the_numbers_that_the_code_has() -> None:
-    from bicameral.server._app import HEAD_SECONDS
     from bicameral.server._guard import BODY_SECONDS, READ_SECONDS
     from bicameral.server._serve import STOP_SECONDS
+    from bicameral.server._slow_heads import HEAD_SECONDS
 
     page = " ".join((Path(__file__).parents[2] / "docs" / "server.md").read_text(encoding="utf-8").split())
     assert (

@@ -429,20 +429,14 @@ def confirm_at_terminal(out: Output, question: str, yes: bool) -> bool:
     return False
 
 
-def declarations_head(name: str, file: Path) -> str:
-    """The comment at the top of a declaration file: the one that it has, or a new one."""
-    try:
-        lines = file.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        lines = []
-    head: list[str] = []
-    for line in lines:
-        if not line.startswith("#"):
-            break
-        head.append(line.removeprefix("#").removeprefix(" "))
-    return "\n".join(head) or (
+def server_head(name: str, file: Path) -> str:
+    """The comment at the top of the declarations of a server."""
+    from bicameral.foreign import declarations_head
+
+    return declarations_head(
+        file,
         f"What you have reviewed of the tools of the MCP server {name!r}. This file is yours: change what you know\n"
-        f"better. `bicameral mcp review {name}` looks at the server again and keeps what stands here."
+        f"better. `bicameral mcp review {name}` looks at the server again and keeps what stands here.",
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from bicameral.cli._mcp_reviews import declarations_head
+from bicameral.cli._mcp_reviews import server_head
 from bicameral.cli._mcp_tables import (
     TABLE,
     Acceptance,
@@ -212,7 +212,7 @@ def save_server(
         text = with_table(text, name, settings_table(settings), file)
     elif "tools" not in server_tables(text, file).get(name, {}):
         text = with_setting(text, name, "tools", settings.tools, file)
-    write_declarations(declarations, declared, listed, head=declarations_head(name, declarations))
+    write_declarations(declarations, declared, listed, head=server_head(name, declarations))
     write_config_text(file, text, private=private)
     return before.renew(name, (declarations, pins_file(declarations)))
 

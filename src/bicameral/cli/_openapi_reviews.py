@@ -275,25 +275,20 @@ def save_api(file: Path, base: Path, found: ReviewedApi, *, new: bool) -> bool:
             f"the document cannot be written: {error.strerror or error}",
             place=Place(str(document)),
         ) from None
-    write_declarations(declarations, found.declared, found.review.listed, head=_declarations_head(name, declarations))
+    write_declarations(declarations, found.declared, found.review.listed, head=_api_head(name, declarations))
     if new:
         write_config_text(file, text)
     return before.renew(name, openapi_files(settings, file.parent), kind=TABLE)
 
 
-def _declarations_head(name: str, file: Path) -> str:
-    try:
-        lines = file.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        lines = []
-    head: list[str] = []
-    for line in lines:
-        if not line.startswith("#"):
-            break
-        head.append(line.removeprefix("#").removeprefix(" "))
-    return "\n".join(head) or (
+def _api_head(name: str, file: Path) -> str:
+    """The comment at the top of the declarations of an API."""
+    from bicameral.foreign import declarations_head
+
+    return declarations_head(
+        file,
         f"What you have reviewed of the operations of the API {name!r}. This file is yours: change what you know\n"
-        f"better. `bicameral openapi review {name}` looks at its document again and keeps what stands here."
+        f"better. `bicameral openapi review {name}` looks at its document again and keeps what stands here.",
     )
 
 

@@ -117,41 +117,12 @@ async def _serve_stdio(firewall: Firewall, streams: ProtocolStreams, owner: str,
 async def _serve_http(
     firewall: Firewall, transport: HttpTransport, stop: asyncio.Event, started: Callable[[str], None] | None
 ) -> None:
-    import uvicorn
-
     from bicameral.firewall._http import PATH, FirewallApp, security_for
-    from bicameral.server import allowed_names, check_may_listen, open_socket
+    from bicameral.server import allowed_names, check_may_listen, open_socket, serve_app
 
     check_may_listen(transport.host, transport.tokens)
     names = allowed_names(transport.host, transport.names)
     app = FirewallApp(firewall, transport.tokens, security_for(names), idle_seconds=transport.idle_seconds)
     with contextlib.closing(open_socket(transport.host, transport.port)) as listening:
-        config = uvicorn.Config(
-            cast("Any", app),
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=15,
-            timeout_graceful_shutdown=STOP_SECONDS,
-            h11_max_incomplete_event_size=32_768,
-        )
-        server = uvicorn.Server(config)
-        # No signal handlers: whoever serves handles signals.
-        server.capture_signals = contextlib.nullcontext  # pyright: ignore[reportAttributeAccessIssue]
         async with app.running():
-            serving = asyncio.create_task(server.serve(sockets=[listening]))
-            stopping = asyncio.create_task(stop.wait())
-            try:
-                if started is not None:
-                    host, port = listening.getsockname()[:2]
-                    started(f"http://[{host}]:{port}{PATH}" if ":" in host else f"http://{host}:{port}{PATH}")
-                await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                stopping.cancel()
-                # Sessions first: uvicorn waits for their streams.
-                await app.aclose()
-                server.should_exit = True
-                await serving
+            await serve_app(cast("Any", app), listening, stop, started, PATH, app.aclose)

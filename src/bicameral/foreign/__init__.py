@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         ArgumentDeclaration as ArgumentDeclaration,
         DeclarationFile as DeclarationFile,
         ToolDeclaration as ToolDeclaration,
+        declarations_head as declarations_head,
         declarations_schema as declarations_schema,
         parse_declarations as parse_declarations,
         pins_file as pins_file,
@@ -76,6 +77,7 @@ _LATER = {
         "read_reviewed_listing",
         "render_declarations",
         "toml_pairs",
+        "declarations_head",
         "write_declarations",
     ),
     "_listing": (

@@ -21,6 +21,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -176,6 +177,16 @@ def read_declarations(file: Path) -> DeclarationFile:
 def pins_file(declarations: Path) -> Path:
     """The file beside the declarations with the listing as it was reviewed."""
     return declarations.with_name(f"{declarations.stem}.pins.json")
+
+
+def declarations_head(file: Path, otherwise: str) -> str:
+    """The comment at the top of a declaration file, which its user may have changed; another text if there is none."""
+    try:
+        lines = file.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        lines = []
+    head = [line.removeprefix("#").removeprefix(" ") for line in takewhile(lambda line: line.startswith("#"), lines)]
+    return "\n".join(head) or otherwise
 
 
 def write_declarations(file: Path, declared: DeclarationFile, listed: Iterable[ForeignTool], *, head: str = "") -> None:

@@ -23,6 +23,7 @@ from bicameral.server._serve import (
     check_may_listen as check_may_listen,
     open_socket as open_socket,
     serve as serve,
+    serve_app as serve_app,
 )
 from bicameral.server._tokens import (
     ROLES as ROLES,

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from bicameral.errors import ServerError, require_extra
@@ -134,10 +134,35 @@ async def serve_http(
     started: Callable[[str], None] | None,
     path: str = "",
 ) -> None:
-    """Serve an application on a socket until `stop` is set; `started` gets its address with the path."""
+    """Serve an application of a context on a socket until `stop` is set; `started` gets its address with the path."""
+
+    async def end() -> None:
+        context.stopping.set()
+
+    await serve_app(app, listening, stop, started, path, end)
+
+
+async def serve_app(
+    app: ASGIApp,
+    listening: socket.socket,
+    stop: asyncio.Event,
+    started: Callable[[str], None] | None,
+    path: str,
+    end: Callable[[], Awaitable[None]],
+) -> None:
+    """Serve an application on a socket until `stop` is set.
+
+    Args:
+        app: The application; it gets no events of a lifespan.
+        listening: The socket.
+        stop: Ends it.
+        started: Gets its address with the path.
+        path: Where clients find it.
+        end: Called when it is stopped: ends the streams that are open, since uvicorn waits for them.
+    """
     import uvicorn
 
-    from bicameral.server._app import HeadTimeoutProtocol
+    from bicameral.server._slow_heads import HeadTimeoutProtocol
 
     config = uvicorn.Config(
         app,
@@ -163,8 +188,7 @@ async def serve_http(
             started(f"http://[{host}]:{port}{path}" if ":" in host else f"http://{host}:{port}{path}")
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        # Watches must end first: uvicorn waits for them.
-        context.stopping.set()
-        server.should_exit = True
         stopping.cancel()
+        await end()
+        server.should_exit = True
         await serving
