@@ -14,7 +14,7 @@ from mcp_servers import server_settings, write_spec
 from bicameral.boundary import HandleTable, privileged_view
 from bicameral.errors import ToolError
 from bicameral.foreign import pins_file, read_declarations, write_declarations
-from bicameral.mcp import McpSettings, ServerTools, UnusableServerWarning, mcp_tools, review_server
+from bicameral.mcp import DOCUMENT_TOOLS, McpSettings, ServerTools, UnusableServerWarning, mcp_tools, review_server
 from bicameral.plans import parse
 from bicameral.policy import Policy
 from bicameral.runs import Answers, ApprovalQuestion, Failed, Finished, approver_from, check_plan, run_plan
@@ -286,7 +286,12 @@ async def test_a_call_that_only_reads_goes_by_the_listing_of_a_minute_ago(tmp_pa
 async def test_documents_are_tools_that_must_be_allowed_too(tmp_path: Path, allow: tuple[str, ...], count: int) -> None:
     server = await reviewed_server(tmp_path, [SEARCH, POST], spec={"offers": ["resources", "prompts"]})
     limited = open_server(tmp_path, server.settings.model_copy(update={"allow": allow}))
-    assert len(Registry(limited.tools()).names) == count
+    names = Registry(limited.tools()).names
+    documents = {f"notes_{each}" for each in DOCUMENT_TOOLS}
+    assert len(names) == count
+    assert documents & {*names} == (documents if count > 1 else set())
+    assert [each.name for each in limited.call_tools()] == ["notes_search_notes"]
+    assert limited.has_documents("prompt") is limited.has_documents("resource") is (count > 1)
     server.connection.close()
 
 

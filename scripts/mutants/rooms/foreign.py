@@ -29,7 +29,7 @@ MUTANTS = (
     Mutant(
         "foreign.changed-review-used",
         SERVER,
-        "ServerTools.tools",
+        "ServerTools.call_tools",
         "if foreign is None or foreign.pin != declaration.pin:",
         "if foreign is None:",
         "whoever changes the file of reviewed listings would change the tools",

@@ -8,7 +8,7 @@ TABLES = "cli/_mcp_tables.py"
 REVIEWS = "cli/_mcp_reviews.py"
 CHECKS = "cli/_mcp_checks.py"
 SETTINGS = "cli/_mcp_settings.py"
-FIREWALL = "cli/_mcp_firewall_servers.py"
+FIREWALL = "firewall/_servers.py"
 ADDING = "tests/cli/test_cli_mcp.py"
 REVIEWING = "tests/cli/test_cli_mcp_reviews.py"
 EDITING = "tests/cli/test_cli_mcp_tables.py"
@@ -126,10 +126,10 @@ MUTANTS = (
     Mutant(
         "servers.unaccepted-review",
         FIREWALL,
-        "follow_reviews",
+        "_take_reviews",
         'if withheld := [each for each in config.withheld if each.startswith("mcp")]:',
         "if withheld := []:",
         "declarations of somebody else would count in a firewall that runs",
-        ("tests/cli/test_cli_mcp_firewall_servers.py::test_declarations_that_nobody_accepted_are_not_taken_over",),
+        ("tests/cli/test_cli_mcp_followed_reviews.py::test_declarations_that_nobody_accepted_are_not_taken_over",),
     ),
 )

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bicameral.cli._command_agent import is_agent_given, on_signals, open_agent
-from bicameral.cli._mcp_firewall_servers import FirewallServers, follow_reviews
 from bicameral.cli._mcp_reviews import grant_notes
 from bicameral.cli._options import CommonOptions, PeriodType, common_options, quarantine_option
 from bicameral.cli._output import OK, Output
@@ -181,7 +180,7 @@ async def open_firewall(
     With `reload`, which reads the configuration anew, it takes reviews over that are made while it runs.
     """
     from bicameral.config import open_journal, open_policy
-    from bicameral.firewall import Firewall
+    from bicameral.firewall import Firewall, FirewallServers, follow_reviews
     from bicameral.tools import Registry
 
     for name, server in config.mcp.items():

@@ -30,8 +30,6 @@ _MOST_LINES = 12
 _MIN_WIDTH = 20
 _MOST_NAMED = 40
 """Tools of one kind that a summary names."""
-DOCUMENT_TOOLS = ("list_resources", "read_resource", "resources", "prompts", "read_prompt")
-"""Under these names of a server its documents are read, in plans and by the firewall."""
 
 
 def count_text(number: int, noun: str) -> str:
@@ -277,6 +275,7 @@ def usable_server(settings: McpSettings, review: ServerReview, taken: Iterable[s
         taken: Names of tools that are there already.
     """
     from bicameral.foreign import plain_name
+    from bicameral.mcp import DOCUMENT_TOOLS
     from bicameral.patterns.handles import EXTRACT_TOOL
 
     # The firewall's own.

@@ -33,6 +33,7 @@ from bicameral.firewall._serve import (
     require_mcp,
     serve_firewall as serve_firewall,
 )
+from bicameral.firewall._servers import FirewallServers as FirewallServers, follow_reviews as follow_reviews
 from bicameral.firewall._session import FirewallSession as FirewallSession
 from bicameral.firewall._settings import FirewallSettings as FirewallSettings, ServerRules as ServerRules
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -69,7 +70,7 @@ class Scope:
         return Fault(self.path, message)
 
 
-class SchemaWalk:
+class SchemaWalk(ABC):
     """One check of a value: the steps that are left, and the way through schema and value."""
 
     __slots__ = ("compiled", "document", "steps")
@@ -79,9 +80,9 @@ class SchemaWalk:
         self.compiled = compiled
         self.steps = steps
 
+    @abstractmethod
     def compile(self, schema: dict[str, Any]) -> Compiled:
         """The keywords of a schema that say something, with what they need prepared."""
-        raise NotImplementedError
 
     def fault(
         self, schema: Any, value: Any, path: Path | None, depth: int, evaluated: Evaluated | None

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         review_server as review_server,
     )
     from bicameral.mcp._server_tools import (
+        DOCUMENT_TOOLS as DOCUMENT_TOOLS,
         ServerTools as ServerTools,
         UnusableServerWarning as UnusableServerWarning,
         mcp_tools as mcp_tools,
@@ -51,7 +52,7 @@ _LATER = {
         "server_grants",
     ),
     "_review": ("ServerReview", "known_declarations", "known_server_of", "known_servers", "review_server"),
-    "_server_tools": ("ServerTools", "UnusableServerWarning", "mcp_tools"),
+    "_server_tools": ("DOCUMENT_TOOLS", "ServerTools", "UnusableServerWarning", "mcp_tools"),
 }
 
 

@@ -167,6 +167,8 @@ class ServerConnection:
         It saves each request the way to another thread and back. On that loop `close` cannot be used, only `aclose`.
         """
         self._loop = loop
+        # As on the loop of our own: what nobody caught may quote a server, so that it goes to the log and not to the
+        # terminal.
         loop.set_exception_handler(log_loop_problem)
 
     async def _on_loop(self, work: Coroutine[Any, Any, T]) -> T:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bicameral.errors import BicameralError, Place, ToolError, nearest_name
 from bicameral.foreign import (
@@ -33,6 +33,8 @@ from bicameral.rates import CallRate
 from bicameral.tools import Argument, Origin, Purpose, Tool
 from bicameral.types import STR, DictType, Field, ListType, RecordType, StrType
 
+DOCUMENT_TOOLS = ("list_resources", "read_resource", "list_prompts", "read_prompt")
+"""What follows the name of a server in the names of the tools that read its documents."""
 _RELIST_SECONDS = 60.0
 """How long a listing counts for calls that only read, if the server does not say that it has changed. Before any other
 call the server lists anew: what it would then do could not be undone."""
@@ -84,7 +86,12 @@ class ServerTools:
         return self._listed
 
     def tools(self) -> Iterator[Tool]:
-        """The tools for a registry."""
+        """The tools for a registry, those that read its documents included."""
+        yield from self.call_tools()
+        yield from self._document_tools()
+
+    def call_tools(self) -> Iterator[Tool]:
+        """The tools that the server lists, without those that read its documents."""
         if self.declared is None:
             yield from self._undeclared_tools()
             return
@@ -96,7 +103,6 @@ class ServerTools:
             if foreign is None or foreign.pin != declaration.pin:
                 raise self._no_pin_error(name, declaration)
             yield self._tool(foreign, declaration)
-        yield from self._document_tools()
 
     def _undeclared_tools(self) -> Iterator[Tool]:
         if self.settings.undeclared == "refuse":
@@ -171,12 +177,7 @@ class ServerTools:
         )
 
     def _document_tools(self) -> Iterator[Tool]:
-        """Resources and prompts of a server, as tools that read untrusted documents.
-
-        Where the settings allow only some tools, these are left out unless `resources` or `prompts` is one of them.
-        """
-        if self.declared is None:
-            return
+        """Resources and prompts of a server, as tools that read untrusted documents."""
         prefix = plain_name(self.name)
         # Whoever serves them learns which is read.
         facts: dict[str, Any] = {
@@ -190,7 +191,7 @@ class ServerTools:
         }
         # An address or a value that is sent to another is chosen by nobody else: it could hold what they are to learn.
         purpose: Purpose = "selects" if self.is_confined_to_this_machine else "directs"
-        if self.declared.resources and self._is_allowed("resources"):
+        if self.has_documents("resource"):
             entry = RecordType((Field("uri", StrType("url")), Field("name", STR), Field("media", STR)))
             yield Tool(
                 name=f"{prefix}_list_resources",
@@ -211,7 +212,7 @@ class ServerTools:
                 **facts,
             )
 
-        if self.declared.prompts and self._is_allowed("prompts"):
+        if self.has_documents("prompt"):
             entry = RecordType((Field("name", STR), Field("arguments", ListType(STR))))
             values = Argument("values", DictType(STR), "The values of its arguments.", default={}, purpose=purpose)
             yield Tool(
@@ -232,6 +233,13 @@ class ServerTools:
                 origins={"": Origin("third_party")},
                 **facts,
             )
+
+    def has_documents(self, kind: Literal["resource", "prompt"]) -> bool:
+        """Whether its resources or prompts may be read: they are declared, and allowed where only some tools are."""
+        if self.declared is None:
+            return False
+        declared = self.declared.resources if kind == "resource" else self.declared.prompts
+        return declared and self._is_allowed(f"{kind}s")
 
     @property
     def is_confined_to_this_machine(self) -> bool:

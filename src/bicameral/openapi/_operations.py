@@ -212,10 +212,10 @@ class _OperationReader:
         self, parameters: Iterable[Parameter], body: Body | None, accept: str, security: Iterable[tuple[str, ...]]
     ) -> dict[str, Any]:
         """How the operation is sent, in words for the person who reviews it."""
-        arguments = {each.key: each.written for each in parameters}
+        arguments = {each.key: each.place_text for each in parameters}
         if body is not None:
             arguments |= {key: f"body {name}" for key, name in body.fields.items()}
-            arguments |= {key: each.written.replace("query", "body", 1) for key, each in body.styled.items()}
+            arguments |= {key: each.place_text.replace("query", "body", 1) for key, each in body.styled.items()}
             arguments |= {body.key: "body"} if body.key else {}
         return {
             "arguments": arguments,

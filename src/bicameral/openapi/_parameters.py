@@ -59,7 +59,7 @@ class Parameter:
     as_json: bool = False
 
     @property
-    def written(self) -> str:
+    def place_text(self) -> str:
         """Where it goes and how, in words for people."""
         style = "JSON" if self.as_json else f"{self.style}, exploded" if self.explode else self.style
         return f"{self.place} {self.name} ({style})"

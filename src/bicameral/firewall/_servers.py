@@ -8,18 +8,19 @@ the start, and one that the user has not accepted changes nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from bicameral.cli._mcp_reviews import DOCUMENT_TOOLS
 from bicameral.errors import BicameralError
+from bicameral.firewall._documents import Document, DocumentKind
 
 if TYPE_CHECKING:
     from bicameral.config import Config
-    from bicameral.firewall import Document, DocumentKind, Firewall, FirewallSettings
+    from bicameral.firewall._firewall import Firewall
+    from bicameral.firewall._settings import FirewallSettings
     from bicameral.labels import Labelled
     from bicameral.mcp import ServerTools
     from bicameral.tools import Registry, Tool
@@ -114,7 +115,7 @@ class FirewallServers:
     def _tools_of(self, servers: Mapping[str, ServerTools]) -> list[Tool]:
         from bicameral.foreign import set_aside_mentioning
 
-        tools = [tool for server in servers.values() for tool in _call_tools(server)]
+        tools = [tool for server in servers.values() for tool in server.call_tools()]
         return set_aside_mentioning([*self.own, *tools])
 
 
@@ -132,26 +133,42 @@ async def follow_reviews(
         reload: Reads the configuration anew, without asking anybody.
         say: Gets a line for the user about what was taken over, and what was not.
     """
-    known = servers.files()
+    known = tried = servers.files()
+    told = ""
     while True:
         await asyncio.sleep(LOOK_SECONDS)
         if (now := servers.files()) == known:
             continue
-        known = now
-        try:
-            config = await asyncio.to_thread(reload)
-            if withheld := [each for each in config.withheld if each.startswith("mcp")]:
-                say(f"the review is not taken over: {withheld[0]} is not accepted; run `bicameral config accept`")
-                continue
-            registry = await asyncio.to_thread(servers.take_reviews, config)
-            await firewall.replace_registry(registry)
-        except BicameralError as error:
-            # The tools stay as they were reviewed before.
-            say(f"the review is not taken over: {error}")
-        else:
+        problem, others = await _take_reviews(servers, firewall, reload)
+        if not problem:
+            known, told = now, ""
             say("the tools are as they are reviewed now")
-            if others := ", ".join(sorted(servers.other_settings(config))):
-                say(f"other settings of {others} count when the client starts the firewall again")
+            if others:
+                say(f"other settings of {', '.join(others)} count when the client starts the firewall again")
+        elif now == tried and problem != told:
+            # Not at the first look: a review writes two files, and what it has written is accepted after that.
+            told = problem
+            say(f"the review is not taken over: {problem}")
+        # Tried again at each look: it may be accepted, or mended, later.
+        tried = now
+
+
+async def _take_reviews(
+    servers: FirewallServers, firewall: Firewall, reload: Callable[[], Config]
+) -> tuple[str, Sequence[str]]:
+    """Why what was reviewed is not taken over, nothing if it is; and the servers that have other settings by now."""
+    try:
+        config = await asyncio.to_thread(reload)
+        if withheld := [each for each in config.withheld if each.startswith("mcp")]:
+            return f"{withheld[0]} is not accepted; run `bicameral config accept`", ()
+        registry = await asyncio.to_thread(servers.take_reviews, config)
+        await firewall.replace_registry(registry)
+    except BicameralError as error:
+        return str(error), ()
+    except Exception as error:
+        # Whatever it is: the tools stay as they were reviewed before, and the next look tries again.
+        return f"something went wrong here ({type(error).__name__})", ()
+    return "", sorted(servers.other_settings(config))
 
 
 def _client_tools(tools: Sequence[Tool]) -> Registry:
@@ -159,14 +176,6 @@ def _client_tools(tools: Sequence[Tool]) -> Registry:
 
     everything = Registry(tools)
     return everything.without(tool.name for tool in everything if not tool.toolbox.startswith(FOREIGN_TOOLBOXES))
-
-
-def _call_tools(server: ServerTools) -> Iterator[Tool]:
-    """The tools of a server without those that read its documents: a client has requests of its own for them."""
-    from bicameral.foreign import plain_name
-
-    documents = {f"{plain_name(server.name)}_{each}" for each in DOCUMENT_TOOLS}
-    return (tool for tool in server.tools() if tool.name not in documents)
 
 
 class ServerDocuments:
@@ -180,13 +189,12 @@ class ServerDocuments:
         self._servers = servers
 
     def servers(self, kind: DocumentKind, /) -> Sequence[str]:
-        return [name for name, server in self._servers.items() if _has_documents(server, kind)]
+        return [name for name, server in self._servers.items() if server.has_documents(kind)]
 
     def is_outbound(self, server: str, /) -> bool:
         return not self._servers[server].is_confined_to_this_machine
 
     async def list(self, server: str, kind: DocumentKind, /) -> Labelled[Sequence[Document]]:
-        from bicameral.firewall import Document
         from bicameral.labels import untrusted_value
 
         connection = self._servers[server].connection
@@ -204,8 +212,3 @@ class ServerDocuments:
         connection = self._servers[server].connection
         text = await (connection.read_resource(address) if kind == "resource" else connection.get_prompt(address, {}))
         return untrusted_value(text, f"mcp:{server}", private=True)
-
-
-def _has_documents(server: ServerTools, kind: DocumentKind) -> bool:
-    declared = server.declared
-    return declared is not None and (declared.resources if kind == "resource" else declared.prompts)

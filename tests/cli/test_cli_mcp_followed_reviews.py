@@ -14,7 +14,6 @@ import pytest
 from cli_world import World
 from mcp_servers import PROGRAM, write_spec
 
-from bicameral.cli import _mcp_firewall_servers as firewall_servers
 from bicameral.cli._mcp_firewall import open_firewall
 from bicameral.cli._output import Output
 from bicameral.config import Config, load_config
@@ -27,7 +26,7 @@ DELETE: dict[str, Any] = {"name": "delete", "does": "say:gone"}
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(firewall_servers, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("bicameral.firewall._servers.LOOK_SECONDS", 0.05)
 
 
 class HeardOutput(Output):
@@ -85,7 +84,7 @@ async def test_a_changed_tool_works_again_once_it_is_reviewed(world: World) -> N
         assert not (await client.call_tool("notes_search", {})).is_error
         write_spec(world.folder, (CHANGED, DELETE))
         # A listing counts for a minute: the server is asked anew.
-        firewall_servers_listing_is_old()
+        let_listings_be_old()
         await eventually(lambda: is_refused(client))
         await call(world, "mcp", "review", "notes", "-y")
 
@@ -97,12 +96,17 @@ async def test_a_changed_tool_works_again_once_it_is_reviewed(world: World) -> N
     assert out.said == ["the tools are as they are reviewed now"]
 
 
+async def is_destructive(client: Any) -> bool:
+    (delete,) = [each for each in (await client.list_tools()).tools if each.name == "notes_delete"]
+    return delete.annotations.destructive_hint
+
+
 async def is_refused(client: Any) -> bool:
     meta: dict[str, Any] = (await client.call_tool("notes_search", {})).meta or {}
     return meta.get("bicameral/code") == "mcp.changed"
 
 
-def firewall_servers_listing_is_old() -> None:
+def let_listings_be_old() -> None:
     from bicameral.mcp import _server_tools
 
     _server_tools._RELIST_SECONDS = 0.0  # pyright: ignore[reportPrivateUsage]
@@ -131,8 +135,14 @@ async def test_declarations_that_nobody_accepted_are_not_taken_over(world: World
 
         await eventually(is_told)
         assert out.said[0].startswith("the review is not taken over: ")
-        (delete,) = [each for each in (await client.list_tools()).tools if each.name == "notes_delete"]
-        assert delete.annotations.destructive_hint
+        assert await is_destructive(client)
+        # Once its user has looked at it and accepted it, it counts: a review is accepted after it is written.
+        await call(world, "config", "accept")
+
+        async def is_taken() -> bool:
+            return not await is_destructive(client)
+
+        await eventually(is_taken)
     assert "config accept" in out.said[0]
 
 
@@ -174,3 +184,25 @@ async def test_other_settings_of_a_server_count_after_a_restart(world: World) ->
         await eventually(is_told)
         assert not (await client.call_tool("notes_search", {})).is_error
     assert "other settings of notes count when the client starts the firewall again" in out.said
+
+
+async def test_documents_that_are_not_allowed_are_not_offered(world: World) -> None:
+    """Attack: what is left out of `allow` for plans is read through the firewall."""
+    out = HeardOutput()
+    file = write_spec(world.folder, (SEARCH,), offers=["resources", "prompts"])
+    grants = ("--read", str(file))
+    await call(world, "mcp", "add", "notes", sys.executable, str(PROGRAM), str(file), *grants, "-y")
+    async with client_of(out) as client:
+        assert (await client.list_resources()).resources
+        assert (await client.list_prompts()).prompts
+        # Neither are the tools that read documents in plans among those of clients.
+        assert {tool.name for tool in (await client.list_tools()).tools} - {"extract_value", "reveal"} == {
+            "notes_search"
+        }
+    config = world.folder / "bicameral.toml"
+    config.write_text(config.read_text("utf-8") + 'allow = ["search"]\n', "utf-8")
+    async with client_of(out) as client:
+        assert not (await client.list_resources()).resources
+        assert not (await client.list_prompts()).prompts
+        with pytest.raises(Exception, match=r"firewall\.unknown-document"):
+            await client.read_resource("bicameral://notes")
