@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -167,6 +168,8 @@ async def _serve(
     stop = asyncio.Event()
     on_signals(lambda _: stop.set(), signal.SIGINT, signal.SIGTERM)
     async with open_firewall(chosen.out, config, settings, chosen.config_again) as opened:
+        # What is loaded by now stays to the end: the collector need not look at it again and again.
+        gc.freeze()
         await serve_firewall(opened, transport, stop=stop, started=started)
     return OK
 
