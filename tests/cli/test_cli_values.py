@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from bicameral.cli._plain_values import answer_text, render_table
-from bicameral.cli._prompts import parse_reply
+from bicameral.runs import parse_typed_reply
 from bicameral.display import make_visible, to_plain_json
 from bicameral.types import BOOL, DATE, DATETIME, FLOAT, INT, STR, TIME, ListType, LiteralType, OptionalType, Type
 
@@ -84,7 +84,7 @@ def test_json_has_no_dates_left() -> None:
     ],
 )
 def test_a_reply_is_read_as_the_type_that_was_asked_for(text: str, type_: Type, value: Any) -> None:
-    assert parse_reply(text, type_) == value
+    assert parse_typed_reply(text, type_) == value
 
 
 @pytest.mark.parametrize(
@@ -92,4 +92,4 @@ def test_a_reply_is_read_as_the_type_that_was_asked_for(text: str, type_: Type, 
 )
 def test_a_reply_that_does_not_fit_is_refused(text: str, type_: Type) -> None:
     with pytest.raises(ValueError, match=text):
-        parse_reply(text, type_)
+        parse_typed_reply(text, type_)

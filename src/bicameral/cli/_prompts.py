@@ -7,8 +7,6 @@ was typed after the question was on the screen.
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
-import json
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -16,9 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from bicameral import types as t
 from bicameral.cli._output import Output
-from bicameral.display import question_text, terminal_width, visible_line, wrap_text
+from bicameral.display import question_text, terminal_width, wrap_text
 from bicameral.errors import RunError
-from bicameral.runs import REPLACE_RULE, Answers, CallPreview, calls_text, read_preview
+from bicameral.runs import (
+    REPLACE_RULE,
+    Answers,
+    CallPreview,
+    calls_text,
+    parse_typed_reply,
+    read_preview,
+    typed_reply_hint,
+)
 
 if TYPE_CHECKING:
     from bicameral.runs import ApprovalQuestion, Grant, PendingCall
@@ -27,7 +33,6 @@ if TYPE_CHECKING:
 
 _MAX_ATTEMPTS = 3
 _DETAILS = ("d", "details", "?", "v", "view")
-_YES, _NO = ("y", "yes", "true"), ("n", "no", "false")
 
 QuietContext = Callable[[], AbstractContextManager[object]]
 
@@ -41,7 +46,7 @@ class TerminalAsker:
 
     async def ask(self, question: str, type: t.Type) -> Any:
         with self._quiet():
-            hint = "" if isinstance(type, t.StrType) else f" ({_type_hint(type)})"
+            hint = "" if isinstance(type, t.StrType) else f" ({typed_reply_hint(type)})"
             asked = question_text(question, terminal_width())
             asked += "\n " if "\n" in asked else ""
             for _ in range(_MAX_ATTEMPTS):
@@ -49,10 +54,10 @@ class TerminalAsker:
                 if reply is None:
                     break
                 try:
-                    return parse_reply(reply, type)
+                    return parse_typed_reply(reply, type)
                 except ValueError:
-                    self._out.say(f"  that is not {_type_hint(type)}")
-        raise RunError("run.needs-answer", f"there was no usable reply to: {question}", expected=_type_hint(type))
+                    self._out.say(f"  that is not {typed_reply_hint(type)}")
+        raise RunError("run.needs-answer", f"there was no usable reply to: {question}", expected=typed_reply_hint(type))
 
 
 async def confirm_yes(question: str) -> bool:
@@ -79,58 +84,6 @@ async def read_line(prompt: str) -> str | None:
         sys.stderr.write("\n")
         return None
     return line.strip()
-
-
-_SIMPLE_REPLIES: dict[type, tuple[Callable[[str], Any], str]] = {
-    t.StrType: (str, "some text"),
-    # `index` raises the ValueError for a reply that is neither.
-    t.BoolType: (lambda text: [*_YES, *_NO].index(text.lower()) < len(_YES), "yes or no"),
-    t.IntType: (int, "a whole number"),
-    t.FloatType: (float, "a number"),
-    t.DateType: (dt.date.fromisoformat, "a date like 2026-03-01"),
-    t.TimeType: (dt.time.fromisoformat, "a time like 14:30"),
-    t.DateTimeType: (
-        lambda text: dt.datetime.fromisoformat(text).replace(tzinfo=None),
-        "a date and time like 2026-03-01 14:30",
-    ),
-}
-"""How a reply of a simple type is parsed, and what to type for it."""
-
-
-def parse_reply(text: str, type_: t.Type) -> Any:
-    """A reply as a value of the type; a ValueError if it is none."""
-    if type(type_) in _SIMPLE_REPLIES:
-        return _SIMPLE_REPLIES[type(type_)][0](text)
-    match type_:
-        case t.OptionalType(item=item):
-            return parse_reply(text, item) if text else None
-        case t.ListType(item=item):
-            return [parse_reply(part.strip(), item) for part in text.split(",") if part.strip()]
-        case t.LiteralType(values=values):
-            return values[[value.lower() for value in values].index(text.lower())]
-        case _:
-            value = json.loads(text)
-            if reason := t.mismatch(value, type_):
-                raise ValueError(reason)
-            return value
-
-
-def _type_hint(type_: t.Type) -> str:
-    """What to type for a value of the type."""
-    if type(type_) in _SIMPLE_REPLIES:
-        return _SIMPLE_REPLIES[type(type_)][1]
-    match type_:
-        case t.LiteralType(values=values):
-            # Choices may be a server's: on one line, they cannot pass for a question of ours.
-            return visible_line(" or ".join(values))
-        case t.ListType(item=t.StrType()):
-            return "a list, separated by commas"
-        case t.ListType(item=item):
-            return f"a list of {_type_hint(item)}, separated by commas"
-        case t.OptionalType(item=item):
-            return f"{_type_hint(item)}, or nothing"
-        case _:
-            return f"JSON for {type_}"
 
 
 class TerminalApprover:

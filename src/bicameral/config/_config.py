@@ -100,6 +100,10 @@ def _database_address(written: str, section: str, base: Path, environment: Mappi
     return address if "://" in address else str(base / os.path.expanduser(address))
 
 
+# TOML gives lists; strict mode would refuse them where a tuple is wanted. Their items stay strict.
+Texts = Annotated[tuple[str, ...], Field(strict=False)]
+
+
 class ServerSettings(ConfigTable):
     """Where `bicameral serve` listens, and how much it lets anybody take."""
 
@@ -121,6 +125,8 @@ class ServerSettings(ConfigTable):
     """Requests that are answered at the same time, of all users together."""
     history: Literal["ignore", "refuse"] = "ignore"
     """What becomes of the messages of a chat before the last one of the user."""
+    names: Texts = ()
+    """Host names under which browsers reach the console, besides `localhost` and addresses: those of a proxy."""
 
 
 Profile = Literal["default", "small"]
@@ -129,8 +135,6 @@ Role = Literal["privileged", "quarantined"]
 STANDARD = ("files", "lines", "tables", "mail", "calendar", "web", "clock", "find")
 """The toolboxes that come with Bicameral."""
 
-# TOML gives lists; strict mode would refuse them where a tuple is wanted. Their items stay strict.
-Texts = Annotated[tuple[str, ...], Field(strict=False)]
 Amount = Annotated[float, Field(ge=0)]
 
 

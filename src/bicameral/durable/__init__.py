@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from bicameral.durable._views import (
     ENDED_STATES as ENDED_STATES,
+    RUN_STATES as RUN_STATES,
     Approval as Approval,
     RunState as RunState,
     RunView as RunView,
     Submission as Submission,
     WorkerView as WorkerView,
     require_durable_packages,
+    runs_of_rounds as runs_of_rounds,
 )
 
 if TYPE_CHECKING:

@@ -257,9 +257,14 @@ def load_run_view(tx: Transaction, row: sa.RowMapping) -> RunView:
 
 
 def list_runs(
-    tx: Transaction, user: str | None, state: RunState | None, limit: int, before: str | datetime | None
+    tx: Transaction,
+    user: str | None,
+    state: RunState | None,
+    limit: int,
+    before: str | datetime | None,
+    search: str = "",
 ) -> list[RunView]:
-    """The newest runs first; `before` is the run or the time after which a page begins."""
+    """The newest runs first; `before` is the run or the time after which a page begins, `search` words of a request."""
     runs = tx.runs
     query = sa.select(runs).order_by(runs.c.created.desc(), runs.c.run.desc())
     query = query.limit(max(1, min(limit, MAX_LISTED)))
@@ -267,6 +272,9 @@ def list_runs(
         query = query.where(runs.c.user == user)
     if state is not None:
         query = query.where(runs.c.state == state)
+    for word in search.lower().split():
+        # Escaped: `%` in what was searched for has no meaning.
+        query = query.where(sa.func.lower(runs.c.request).contains(word, autoescape=True))
     if isinstance(before, datetime):
         query = query.where(runs.c.created < before.timestamp())
     elif before is not None:

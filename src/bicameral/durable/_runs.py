@@ -163,11 +163,20 @@ class Runs:
         state: RunState | None = None,
         limit: int = 50,
         before: str | datetime | None = None,
+        search: str = "",
     ) -> list[RunView]:
-        """The newest runs first, at most 1,000; `before` is the last one of the previous page. Without long answers."""
+        """The newest runs first, at most 1,000. Without long answers.
+
+        Args:
+            user: Only those of this user.
+            state: Only those in this state.
+            limit: How many.
+            before: The last one of the previous page, or a time.
+            search: Only those whose request has each of these words, in any case.
+        """
         if state is not None and state not in RUN_STATES:
             raise DurableError("durable.bad-state", f"{state!r} is no state of a run", expected=", ".join(RUN_STATES))
-        return await self.dispatch.run(list_runs, user, state, limit, before)
+        return await self.dispatch.run(list_runs, user, state, limit, before, search)
 
     async def cancel(self, run: str, user: str | None = None) -> RunView:
         """Stop a run. An effect that has begun is completed; a run that waits or is queued does not begin."""

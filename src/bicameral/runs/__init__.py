@@ -130,6 +130,10 @@ from bicameral.runs._run_record import (
     read_run_record as read_run_record,
     recorded_request as recorded_request,
 )
+from bicameral.runs._typed_replies import (
+    parse_typed_reply as parse_typed_reply,
+    typed_reply_hint as typed_reply_hint,
+)
 from bicameral.runs._undo import (
     Conflict as Conflict,
     LastingEffect as LastingEffect,

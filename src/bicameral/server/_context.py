@@ -79,20 +79,25 @@ def error_response(status: int, error: BicameralError, headers: Mapping[str, str
 
 
 def response_for(error: Exception) -> SafeJsonResponse:
-    """The response for any exception. Details of unexpected ones go to the log and not to the client."""
+    """The response for any exception."""
+    public = public_error(error)
+    return error_response(public.status, public.error, public.headers)
+
+
+def public_error(error: Exception) -> HttpError:
+    """Any exception as a client is told of it. Details of unexpected ones go to the log and not to the client."""
     match error:
         case HttpError():
-            return error_response(error.status, error.error, error.headers)
+            return error
         case ModelError():
             # The message of a model or its server may quote the prompt, and with it private data.
             log.error("a model failed: %s", error.code)
-            public = ModelError(error.code, "a model could not answer", fix="See the log of the server.")
-            return error_response(502, public)
+            return HttpError(502, ModelError(error.code, "a model could not answer", fix="See the log of the server."))
         case BicameralError():
             status = status_for(error)
-            return _unavailable_response(error) if status == 503 else error_response(status, error)
+            return _unavailable_error(error) if status == 503 else HttpError(status, error)
         case _:
-            return unexpected_response(error)
+            return _unexpected_error(error)
 
 
 def status_for(error: BicameralError) -> int:
@@ -107,15 +112,15 @@ def status_for(error: BicameralError) -> int:
     return 503
 
 
-def _unavailable_response(error: BicameralError) -> SafeJsonResponse:
-    """The response for a problem of the operator's: paths and addresses of the machine go only to the log."""
+def _unavailable_error(error: BicameralError) -> HttpError:
+    """A problem of the operator's: paths and addresses of the machine go only to the log."""
     log.error("%s", mask(str(error)))
     public = ServerError(error.code, "the server cannot do this just now", fix="See the log of the server.")
-    return error_response(503, public, {"Retry-After": "5"})
+    return HttpError(503, public, retry_after=5)
 
 
-def unexpected_response(error: Exception) -> SafeJsonResponse:
-    """The response for a bug: a reference number to look for in the log, and nothing else."""
+def _unexpected_error(error: Exception) -> HttpError:
+    """A bug: a reference number to look for in the log, and nothing else."""
     number = uuid.uuid4().hex[:12]
     # The type and the place, not the message: an exception of other code may quote its input.
     place = error.__traceback__
@@ -124,7 +129,7 @@ def unexpected_response(error: Exception) -> SafeJsonResponse:
     where = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place is not None else "?"
     log.error("unexpected %s at %s (reference %s)", type(error).__name__, where, number)
     public = ServerError("server.internal", f"something went wrong here (reference {number})", fix="See the log.")
-    return error_response(500, public)
+    return HttpError(500, public)
 
 
 RETRY_AFTER_SECONDS = 5

@@ -164,7 +164,7 @@ async def list_approvals(
     open_only: Annotated[bool, Query(alias="open", description="Only those that can still be answered.")] = True,
 ) -> SafeJsonResponse:
     """What your runs wait for."""
-    found = await context.runs.approvals(user=caller.user, open_only=open_only)
+    found = await context.runs.approvals(user=caller.owner, open_only=open_only)
     return SafeJsonResponse({"approvals": [approval_json(each) for each in found]})
 
 
@@ -173,7 +173,7 @@ async def list_approvals(
 )
 async def get_approval(approval: ApprovalId, context: CurrentContext, caller: QuestionReader) -> SafeJsonResponse:
     """A question, with each call exactly as it would be made and what strangers had a hand in."""
-    return SafeJsonResponse(approval_json(await get_own_approval(context, approval, caller.user)))
+    return SafeJsonResponse(approval_json(await get_own_approval(context, approval, caller.owner)))
 
 
 @approval_router.post(
@@ -186,9 +186,10 @@ async def answer_approval(
     approval: ApprovalId, given: AnswerGiven, context: CurrentContext, caller: Approver
 ) -> SafeJsonResponse:
     """Say which of the calls may be made. A yes holds for exactly these calls, once each, and the run goes on."""
-    await get_own_approval(context, approval, caller.user)
-    user = caller.user
-    answered = await context.runs.answer(approval, given.approve, user=user, by=user, for_run=given.for_run)
+    await get_own_approval(context, approval, caller.owner)
+    answered = await context.runs.answer(
+        approval, given.approve, user=caller.owner, by=caller.user, for_run=given.for_run
+    )
     return SafeJsonResponse(approval_json(answered))
 
 
@@ -202,14 +203,14 @@ async def reply_approval(
     approval: ApprovalId, given: ReplyGiven, context: CurrentContext, caller: Approver
 ) -> SafeJsonResponse:
     """Reply to what a plan asks; the run goes on with the value."""
-    await get_own_approval(context, approval, caller.user)
+    await get_own_approval(context, approval, caller.owner)
     return SafeJsonResponse(
-        approval_json(await context.runs.reply(approval, given.value, user=caller.user, by=caller.user))
+        approval_json(await context.runs.reply(approval, given.value, user=caller.owner, by=caller.user))
     )
 
 
-async def get_own_approval(context: ServerContext, approval: str, user: str) -> Approval:
-    """A question of this user by its whole id: a prefix could match another question than the client means."""
+async def get_own_approval(context: ServerContext, approval: str, user: str | None) -> Approval:
+    """A question of this user, or of any, by its whole id: a prefix could match another one than the client means."""
     found = await context.runs.approval(approval, user=user)
     if found.id != approval:
         raise DurableError("durable.unknown-approval", "there is no such question")

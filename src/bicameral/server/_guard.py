@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from fastapi import Depends, Path, Request, Security
 from fastapi.security import HTTPBearer
@@ -39,6 +39,51 @@ class SlowReader(OSError):
     """The client does not read the response, so no error can be sent to it."""
 
 
+class Admission(Protocol):
+    """How the clients of an application prove who they are, and what they may send."""
+
+    body_type: str
+    """The content type of a request body."""
+
+    def is_public(self, scope: Scope) -> bool:
+        """Whether a request is answered without asking who sends it. Its body is not read."""
+        ...
+
+    def find_holder(self, scope: Scope) -> AccessToken | None:
+        """The token of whoever sends a request; None for one that needs none. An error refuses the request."""
+        ...
+
+    def check_body(self, scope: Scope, body: bytes) -> None:
+        """Refuse a request by its body."""
+        ...
+
+
+class BearerAdmission:
+    """Tokens in the header `Authorization`, and bodies in JSON."""
+
+    body_type = "application/json"
+
+    def __init__(self, context: ServerContext) -> None:
+        self._tokens = context.tokens
+
+    def is_public(self, scope: Scope) -> bool:
+        return scope["path"] in PUBLIC_PATHS
+
+    def find_holder(self, scope: Scope) -> AccessToken:
+        token = self._tokens.find_holder(_bearer_token(scope), restricted=True)
+        if token is None:
+            error = ServerError(
+                "server.unauthenticated",
+                "there is no token, or it does not hold",
+                fix="Send `Authorization: Bearer TOKEN`; `bicameral serve token add USER` makes one.",
+            )
+            raise HttpError(401, error)
+        return token
+
+    def check_body(self, scope: Scope, body: bytes) -> None:
+        """A token in a header is sent by no page of another site: there is nothing more to check."""
+
+
 class AdmissionGuard:
     """ASGI middleware around the application: authentication, limits, and the end of tokens.
 
@@ -46,9 +91,14 @@ class AdmissionGuard:
     """
 
     def __init__(
-        self, app: ASGIApp, context: ServerContext, render: Callable[[Exception], Response] = response_for
+        self,
+        app: ASGIApp,
+        context: ServerContext,
+        render: Callable[[Exception], Response] = response_for,
+        admission: Admission | None = None,
     ) -> None:
         self._app, self._context, self._render = app, context, render
+        self._admission = admission or BearerAdmission(context)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -70,27 +120,22 @@ class AdmissionGuard:
 
     async def _admit(self, scope: Scope, receive: Receive, response: GuardedResponse) -> Receive:
         """Check the request, and return what the application reads its body from."""
-        if scope["path"] in PUBLIC_PATHS:
+        admission, context = self._admission, self._context
+        if admission.is_public(scope):
             return receive
-        context = self._context
         if context.stopping.is_set():
             raise HttpError(503, ServerError("server.stopping", "the server is being stopped"), retry_after=5)
-        # Before the rate limit: buckets are kept only for users with a token.
-        token = response.token = context.tokens.find_holder(_bearer_token(scope), restricted=True)
-        if token is None:
-            error = ServerError(
-                "server.unauthenticated",
-                "there is no token, or it does not hold",
-                fix="Send `Authorization: Bearer TOKEN`; `bicameral serve token add USER` makes one.",
-            )
-            raise HttpError(401, error)
-        scope.setdefault("state", {})["token"] = token
-        context.rate.count_request(token.user)
+        # Before the rate limit: buckets are kept only for users with a token, and for addresses of the last minute.
+        token = response.token = admission.find_holder(scope)
+        if token is not None:
+            scope.setdefault("state", {})["token"] = token
+        context.rate.count_request(token.user if token is not None else client_name(scope))
         response.slots.enter_context(context.requests.slot())
         if scope["method"] in ("GET", "HEAD"):
             return receive
-        body = await _read_request_body(scope, receive, context.config.server.max_body)
-        if not context.tokens.is_valid(token):
+        body = await _read_request_body(scope, receive, context.config.server.max_body, admission.body_type)
+        admission.check_body(scope, body)
+        if token is not None and not context.tokens.is_valid(token):
             # Reading the body takes time, and the token may have ended meanwhile.
             raise HttpError(401, token_ended_error())
         return _replay_body(body, receive)
@@ -120,7 +165,10 @@ class GuardedResponse:
             return
         if message["type"] == "http.response.start":
             self.has_begun = True
-            message["headers"] = [*message.get("headers", []), *_SECURITY_HEADERS]
+            given = [*message.get("headers", [])]
+            present = {name.lower() for name, _ in given}
+            # What a response says itself counts: files that never change may be kept.
+            message["headers"] = [*given, *(pair for pair in _SECURITY_HEADERS if pair[0] not in present)]
             route: Any = self._scope.get("route")
             self._context.metrics.count_answer(
                 self._scope["method"],
@@ -169,8 +217,13 @@ def _bearer_token(scope: Scope) -> str:
     return token.strip() if kind.lower() == "bearer" else ""
 
 
-async def _read_request_body(scope: Scope, receive: Receive, most: int) -> bytes:
-    """The whole body; an error if it is too large, too slow or not declared as JSON."""
+def client_name(scope: Scope) -> str:
+    """A name for whoever has no token, by address. It has a blank, so that it is the name of no user."""
+    return f"client {(scope.get('client') or ('',))[0]}"
+
+
+async def _read_request_body(scope: Scope, receive: Receive, most: int, body_type: str) -> bytes:
+    """The whole body; an error if it is too large, too slow or of another content type."""
     headers = dict(scope["headers"])
     length = headers.get(b"content-length", b"0")
     if length.isdigit() and int(length) > most:
@@ -181,8 +234,8 @@ async def _read_request_body(scope: Scope, receive: Receive, most: int) -> bytes
     except TimeoutError:
         raise HttpError(408, ServerError("server.slow-client", "the body took too long to arrive")) from None
     kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
-    if body and (kind != "application/json" or headers.get(b"content-encoding", b"identity") != b"identity"):
-        error = ServerError("server.unsupported-type", "the body is of another kind", expected="application/json")
+    if body and (kind != body_type or headers.get(b"content-encoding", b"identity") != b"identity"):
+        error = ServerError("server.unsupported-type", "the body is of another kind", expected=body_type)
         raise HttpError(415, error)
     return body
 

@@ -77,8 +77,8 @@ async def list_runs(
     limit: Annotated[int, Query(ge=1, le=200, description="How many.")] = 50,
     before: Annotated[RunIdText | None, Query(description="Only runs that are older than this one.")] = None,
 ) -> SafeJsonResponse:
-    """Your runs, the newest first."""
-    found = await context.runs.list(user=caller.user, state=state, limit=limit, before=before)
+    """Your runs, the newest first; those of everybody for a token for all users."""
+    found = await context.runs.list(user=caller.owner, state=state, limit=limit, before=before)
     return SafeJsonResponse({"runs": [run_json(view) for view in found]})
 
 
@@ -93,7 +93,7 @@ async def get_run(
     ] = 0,
 ) -> SafeJsonResponse:
     """A run as it stands; with `wait`, as it stands once it has ended or waits, or when the time is over."""
-    view = await get_own_run(context, run, caller.user)
+    view = await get_own_run(context, run, caller.owner)
     if wait and not is_settled(view):
         with context.watches.slot(caller.user):
             wait = min(wait, context.config.server.watch_seconds)
@@ -110,9 +110,9 @@ async def get_run(
 )
 async def cancel_run(run: RunId, context: CurrentContext, caller: Runner) -> SafeJsonResponse:
     """Stop a run: what is under way is brought to an end, and nothing else is begun."""
-    await get_own_run(context, run, caller.user)
-    await context.runs.cancel(run, user=caller.user)
-    return SafeJsonResponse(run_json(await context.runs.get(run, user=caller.user)), 202)
+    await get_own_run(context, run, caller.owner)
+    await context.runs.cancel(run, user=caller.owner)
+    return SafeJsonResponse(run_json(await context.runs.get(run, user=caller.owner)), 202)
 
 
 @run_router.get(
@@ -120,8 +120,8 @@ async def cancel_run(run: RunId, context: CurrentContext, caller: Runner) -> Saf
 )
 async def get_journal(run: RunId, context: CurrentContext, caller: Viewer) -> SafeJsonResponse:
     """Everything that happened in a run so far, in order, held against its seals."""
-    await get_own_run(context, run, caller.user)
-    found = await context.runs.journal(run, user=caller.user)
+    await get_own_run(context, run, caller.owner)
+    found = await context.runs.journal(run, user=caller.owner)
     return SafeJsonResponse({"run": run, "events": [event_json(event) for event in found]})
 
 
@@ -195,8 +195,8 @@ async def submit_run(context: ServerContext, submission: Submission) -> RunView:
     return view
 
 
-async def get_own_run(context: ServerContext, run: str, user: str) -> RunView:
-    """A run of this user by its whole id: a prefix is for people, and a program could hit another run with it."""
+async def get_own_run(context: ServerContext, run: str, user: str | None) -> RunView:
+    """A run of this user, or of any, by its whole id: a prefix is for people, and a program could hit another one."""
     view = await context.runs.get(run, user=user)
     if view.run != run:
         raise DurableError("durable.unknown-run", "there is no such run")
@@ -214,7 +214,7 @@ async def wait_until_settled(
     loop = asyncio.get_running_loop()
     end, pause = loop.time() + seconds, 0.02
     while True:
-        view = await context.runs.get(run, user=caller.user)
+        view = await context.runs.get(run, user=caller.owner)
         left = end - loop.time()
         over = is_settled(view) or left <= 0 or context.stopping.is_set() or not context.tokens.is_valid(caller)
         if over or (gone is not None and await gone()):
@@ -292,9 +292,9 @@ async def watch_run(
 ) -> Response:
     """Watch a run until it ends. Whoever is cut off comes again with the id of the last event and misses nothing."""
     start = after if last_event_id is None else last_event_id
-    view = await get_own_run(context, run, caller.user)
+    view = await get_own_run(context, run, caller.owner)
     if view.has_ended and start >= 0:
-        events = await context.runs.journal(run, user=caller.user)
+        events = await context.runs.journal(run, user=caller.owner)
         if all(event.number <= start for event in events):
             return Response(status_code=204)
     slots = ExitStack()
@@ -324,7 +324,7 @@ class WatchResponse(StreamingResponse):
 
 async def _stream_events(context: ServerContext, run: str, caller: AccessToken, after: int) -> AsyncGenerator[bytes]:
     yield b"retry: 2000\n\n"
-    watched = context.runs.watch(run, user=caller.user, after=after)
+    watched = context.runs.watch(run, user=caller.owner, after=after)
     loop = asyncio.get_running_loop()
     end, last_sent = loop.time() + context.config.server.watch_seconds, loop.time()
     async for event in with_heartbeats(watched, context.stopping, end):
@@ -339,7 +339,7 @@ async def _stream_events(context: ServerContext, run: str, caller: AccessToken, 
         if loop.time() - last_sent >= KEEPALIVE_SECONDS:
             last_sent = loop.time()
             yield b": still here\n\n"
-    view = await context.runs.get(run, user=caller.user)
+    view = await context.runs.get(run, user=caller.owner)
     if view.has_ended:
         yield sse_message(run_json(view), "end")
 

@@ -234,6 +234,8 @@ class RunTold(ResponseModel):
     """A run as it stands."""
 
     run: RunIdText
+    user: str = ""
+    """Whose it is."""
     request: str
     """Empty for a run of a plan."""
     pattern: str | None = None
@@ -337,6 +339,8 @@ class ApprovalTold(ResponseModel):
 
     id: str
     run: str
+    user: str = ""
+    """Whose run asks."""
     kind: Literal["calls", "ask"]
     state: Literal["open", "approved", "denied", "partly", "expired", "replied", "withdrawn"]
     calls: list[CallTold] = []

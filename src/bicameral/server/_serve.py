@@ -57,6 +57,7 @@ async def serve(
     worker: bool = True,
     stop: asyncio.Event | None = None,
     started: Callable[[str], None] | None = None,
+    surround: Callable[[ASGIApp, ServerContext], ASGIApp] | None = None,
 ) -> None:
     """Serve until `stop` is set.
 
@@ -67,6 +68,7 @@ async def serve(
         worker: Whether a worker runs in this process too.
         stop: Ends the server when set.
         started: Called with the address once the server listens.
+        surround: Puts more around the application, such as the console.
 
     Example:
         >>> await serve(Config.load(), agent, TokenFile(Path("tokens.json")), stop=stop)
@@ -83,8 +85,11 @@ async def serve(
             context = ServerContext(config, runs, tokens, lambda: agent)
             from bicameral.server._app import create_app
 
+            app = create_app(context)
+            if surround is not None:
+                app = surround(app, context)
             async with run_worker(context, agent, stop, worker):
-                await serve_http(context, create_app(context), listening, stop, started)
+                await serve_http(context, app, listening, stop, started)
 
 
 def open_socket(host: str, port: int) -> socket.socket:

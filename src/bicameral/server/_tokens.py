@@ -44,6 +44,13 @@ class AccessToken:
     created: float
     expires: float | None = None
     roles: Annotated[tuple[Role, ...], Field(min_length=1)] = ROLES
+    all_users: bool = False
+    """Whether it is for the runs and questions of all users. A server that does not know the field ignores it."""
+
+    @property
+    def owner(self) -> str | None:
+        """Whose runs and questions it is for; None: those of all users."""
+        return None if self.all_users else self.user
 
     @property
     def is_restricted(self) -> bool:
@@ -55,7 +62,7 @@ class AccessToken:
         return any(role in self.roles for role in roles)
 
     def to_json(self) -> dict[str, Any]:
-        facts = {name: value for name, value in asdict(self).items() if value is not None}
+        facts = {name: value for name, value in asdict(self).items() if value is not None and value is not False}
         return facts if self.is_restricted else {name: fact for name, fact in facts.items() if name != "roles"}
 
 
@@ -132,10 +139,10 @@ class TokenFile:
         return found if restricted or not found.is_restricted else None
 
     def add(
-        self, user: str, seconds: float | None = None, *, roles: Collection[Role] = ROLES
+        self, user: str, seconds: float | None = None, *, roles: Collection[Role] = ROLES, all_users: bool = False
     ) -> tuple[AccessToken, str]:
         """Add a token for a user, valid for so many seconds; returns it with its text, which is not stored."""
-        token, text = new_token(user, seconds, self._clock(), roles=roles)
+        token, text = new_token(user, seconds, self._clock(), roles=roles, all_users=all_users)
         with self._locked():
             self._write((*self._stored_tokens(), token))
         return token, text
@@ -178,7 +185,12 @@ class TokenFile:
 
 
 def new_token(
-    user: str, seconds: float | None = None, now: float | None = None, *, roles: Collection[Role] = ROLES
+    user: str,
+    seconds: float | None = None,
+    now: float | None = None,
+    *,
+    roles: Collection[Role] = ROLES,
+    all_users: bool = False,
 ) -> tuple[AccessToken, str]:
     """A token that is in no file yet, and its text.
 
@@ -197,7 +209,7 @@ def new_token(
     known: tuple[Role, ...] = tuple(role for role in ROLES if role in roles)
     if not known or len(known) < len(set(roles)):
         raise ServerError("server.bad-role", "a token has at least one role", expected=f"of {', '.join(ROLES)}")
-    token = AccessToken(secrets.token_hex(4), user, token_hash(text), round(now, 3), roles=known)
+    token = AccessToken(secrets.token_hex(4), user, token_hash(text), round(now, 3), roles=known, all_users=all_users)
     return (token if seconds is None else replace(token, expires=round(now + seconds, 3))), text
 
 

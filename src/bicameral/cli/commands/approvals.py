@@ -311,7 +311,8 @@ async def _ask_person(chosen: CommonOptions, asked: Approval) -> tuple[list[str]
 
 
 async def _reply_value(chosen: CommonOptions, asked: Approval, value: str | None) -> Any:
-    from bicameral.cli._prompts import TerminalAsker, parse_reply
+    from bicameral.cli._prompts import TerminalAsker
+    from bicameral.runs import parse_typed_reply
 
     if asked.kind != "ask":
         return None
@@ -321,7 +322,7 @@ async def _reply_value(chosen: CommonOptions, asked: Approval, value: str | None
             raise click.UsageError("Give the reply.")
         return await TerminalAsker(chosen.out).ask(asked.question, type_)
     try:
-        return parse_reply(value, type_)
+        return parse_typed_reply(value, type_)
     except ValueError:
         raise DurableError(
             "durable.wrong-answer", f"{value[:80]!r} is no reply to this question", expected=str(type_)

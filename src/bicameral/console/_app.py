@@ -1,0 +1,63 @@
+"""The ASGI application of the console: its routes behind its guard, beside the API."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from bicameral.console._admission import STATIC_PREFIX, SessionAdmission
+from bicameral.console._approval_pages import approval_routes
+from bicameral.console._assets import asset_file
+from bicameral.console._pages import ErrorPage
+from bicameral.console._run_list import run_list_routes
+from bicameral.console._run_pages import run_routes
+from bicameral.console._sessions import Sessions
+from bicameral.console._sign_in import sign_in_routes
+from bicameral.errors import ServerError
+from bicameral.server.surface import AdmissionGuard, HttpError, ServerContext
+
+
+def create_console(api: ASGIApp, context: ServerContext) -> ASGIApp:
+    """The pages, and the API for every path that is none of theirs."""
+    sessions = Sessions(context.tokens)
+    routes: list[BaseRoute] = [
+        *sign_in_routes,
+        *run_list_routes,
+        *run_routes,
+        *approval_routes,
+        Route(f"{STATIC_PREFIX}{{name}}", asset_file),
+    ]
+    pages = Starlette(routes=routes, exception_handlers={HTTPException: _handle_http_error})
+    pages.state.context, pages.state.sessions = context, sessions
+    guard = AdmissionGuard(pages, context, ErrorPage, SessionAdmission(sessions, context.config.server.names))
+    return _PathSwitch(api, guard, _first_parts(routes))
+
+
+def _first_parts(routes: list[BaseRoute]) -> frozenset[str]:
+    """The first parts of the paths of all pages."""
+    return frozenset(route.path.split("/")[1] for route in routes if isinstance(route, Route))
+
+
+class _PathSwitch:
+    """Sends a request to the pages if the first part of its path is one of theirs, and to the API otherwise.
+
+    The API asks for a token in a header, and never takes the cookie of a session.
+    """
+
+    def __init__(self, api: ASGIApp, pages: ASGIApp, parts: frozenset[str]) -> None:
+        self._api, self._pages, self._parts = api, pages, parts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_page = scope["type"] == "http" and scope["path"].split("/")[1:2] in [[part] for part in self._parts]
+        await (self._pages if is_page else self._api)(scope, receive, send)
+
+
+async def _handle_http_error(request: Request, error: Exception) -> ErrorPage:
+    """Unknown paths and methods."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    words = {404: "there is no such page", 405: "this cannot be done here"}.get(status, "this request cannot be read")
+    code = {404: "server.not-found", 405: "server.method-not-allowed"}.get(status, "server.bad-request")
+    return ErrorPage(HttpError(status, ServerError(code, words)))

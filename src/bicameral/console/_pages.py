@@ -1,0 +1,247 @@
+"""Pages: templates, what every page shows, and calls of people with their session.
+
+Every value is escaped by the template engine, always: no template marks a text as safe, and a test reads them all to
+see that none does. An attribute that htmx would act on can therefore never come from a value. Texts of the world are
+shown by the macros of `values.html`, which mark untrusted ones and write invisible characters out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import cache, wraps
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from bicameral.console._admission import SECURITY_HEADERS, SIGN_IN_PATH, header, parse_form
+from bicameral.console._assets import asset_address
+from bicameral.console._sessions import Session
+from bicameral.console._values import as_table
+from bicameral.display import hidden_places, make_visible
+from bicameral.secrets import mask
+from bicameral.server import AccessToken, Role
+from bicameral.server.surface import ServerContext, public_error, require_role
+
+NAVIGATION = (
+    ("/runs", "Runs", ("see",)),
+    ("/approvals", "Approvals", ("see", "approve")),
+    ("/ask", "Ask", ("run",)),
+    ("/patterns", "Patterns", ("see", "run")),
+    ("/policy", "Policy", ("see", "run")),
+    ("/operations", "Operations", ("see",)),
+)
+"""The parts of the console, each with the roles that open it."""
+
+
+class PageCall:
+    """One request of a person: what was sent, who sent it, and how to answer."""
+
+    def __init__(self, request: Request, form: Mapping[str, list[str]]) -> None:
+        self.request, self._form = request, form
+        self.context: ServerContext = request.app.state.context
+        self.session: Session = request.state.session
+        self.token: AccessToken = request.state.token
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether htmx asks for a part of the page that is already shown."""
+        return self.request.headers.get("hx-request") == "true"
+
+    def query(self, name: str, default: str = "") -> str:
+        """A parameter of the address."""
+        return self.request.query_params.get(name, default)
+
+    def path(self, name: str) -> str:
+        """A part of the path."""
+        return str(self.request.path_params[name])
+
+    def field(self, name: str, default: str = "") -> str:
+        """A field of the form."""
+        return self._form.get(name, [default])[0]
+
+    def fields(self, name: str) -> list[str]:
+        """All values of a field of the form."""
+        return list(self._form.get(name, ()))
+
+    def page(self, template: str, *, status: int = 200, **facts: Any) -> Response:
+        """A page, or a part of one."""
+        shared = {"session": self.session, "token": self.token, "path": self.request.url.path, "navigation": NAVIGATION}
+        return page_response(template, status, **shared, **facts)
+
+    def redirect(self, address: str, notice: str = "") -> Response:
+        """Go on to another page after a change, so that loading it again repeats nothing."""
+        self.session.notice = notice
+        return RedirectResponse(address, 303, headers=dict(SECURITY_HEADERS))
+
+
+PageFunction = Callable[[PageCall], Awaitable[Response]]
+
+
+def page_route(path: str, function: PageFunction, *roles: Role, method: str = "GET") -> Route:
+    """The route of a page for whoever has one of these roles."""
+
+    @wraps(function)
+    async def answer(request: Request) -> Response:
+        require_role(request.state.token, *roles)
+        form = parse_form(await request.body()) if method == "POST" else {}
+        return await function(PageCall(request, form))
+
+    return Route(path, answer, methods=[method])
+
+
+def page_response(template: str, status: int = 200, **facts: Any) -> Response:
+    """A rendered template with the headers that every page has."""
+    return Response(render(template, **facts), status, headers=dict(SECURITY_HEADERS), media_type="text/html")
+
+
+def render(template: str, **facts: Any) -> str:
+    """The text of a template. Known secrets are masked, and what cannot be encoded is replaced."""
+    text = _environment().get_template(template).render(**facts)
+    return mask(text).encode("utf-8", "replace").decode()
+
+
+def attachment(content: bytes, name: str, content_type: str) -> Response:
+    """A file to be saved: never shown by the browser, whatever it holds."""
+    plain = "".join(character if character.isalnum() or character in "._-" else "_" for character in name)
+    headers = {**SECURITY_HEADERS, "Content-Disposition": f'attachment; filename="{plain}"'}
+    return Response(content, headers=headers, media_type=content_type)
+
+
+@cache
+def _environment() -> Environment:
+    # Autoescape for every template, whatever its name; an undefined name is an error and no empty text.
+    environment = Environment(
+        loader=PackageLoader("bicameral.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.globals.update(static=asset_address, as_table=as_table)
+    environment.filters.update(
+        visible=visible_name,
+        pieces=visible_pieces,
+        when=time_text,
+        iso=iso_text,
+        ago=age_text,
+        took=duration_text,
+        money=money_text,
+        part=path_part,
+        parameters=urlencode,
+        json=json.dumps,
+    )
+    return environment
+
+
+def visible_name(text: object) -> str:
+    """A name or a short text on one line, with invisible characters written out."""
+    return make_visible(str(text), strict=True).replace("\n", "⏎")
+
+
+def visible_pieces(text: str) -> Iterator[tuple[str, str]]:
+    """A text in pieces: what is seen as it is, and invisible characters as their code points.
+
+    Example:
+        >>> list(visible_pieces("pay\\u200b me"))
+        [('pay', ''), ('', '200b'), (' me', '')]
+    """
+    start = 0
+    for place in sorted(hidden_places(text)):
+        if place > start:
+            yield text[start:place], ""
+        yield "", f"{ord(text[place]):04x}"
+        start = place + 1
+    if start < len(text):
+        yield text[start:], ""
+
+
+def time_text(moment: datetime | float | None) -> str:
+    """A moment in the server's time, to the second; the date only if it is another day."""
+    if moment is None:
+        return ""
+    here = _as_datetime(moment).astimezone()
+    today = here.date() == datetime.now(UTC).astimezone().date()
+    return here.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M")
+
+
+def iso_text(moment: datetime | float | None) -> str:
+    """A moment for programs, and for scripts that show it in the time of the browser."""
+    return "" if moment is None else _as_datetime(moment).astimezone(UTC).isoformat(timespec="seconds")
+
+
+def age_text(moment: datetime | float) -> str:
+    """How long ago, or how soon, something is, in one unit."""
+    seconds = (datetime.now(UTC) - _as_datetime(moment)).total_seconds()
+    return f"in {duration_text(-seconds)}" if seconds < 0 else f"{duration_text(seconds)} ago"
+
+
+_UNITS = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"))
+
+
+def duration_text(seconds: float | None) -> str:
+    """A time in one unit: `0.3 s`, `12 min`, `3 d`."""
+    if seconds is None:
+        return ""
+    if seconds < 0.05:
+        return f"{max(seconds, 0) * 1000:.0f} ms"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    for below, unit, name in _UNITS:
+        if seconds < below:
+            return f"{seconds // unit:.0f} {name}"
+    return f"{seconds // 86_400:.0f} d"
+
+
+def money_text(amount: float | None, currency: str) -> str:
+    """An amount; one that is not known is not shown as 0."""
+    if amount is None:
+        return "price not known"
+    return f"{amount:,.2f} {currency}" if amount >= 100 or amount == 0 else f"{amount:,.4f} {currency}"
+
+
+def path_part(text: object) -> str:
+    """A text as a part of a path: nothing in it can lead elsewhere."""
+    return quote(str(text), safe="")
+
+
+def _as_datetime(moment: datetime | float) -> datetime:
+    return moment if isinstance(moment, datetime) else datetime.fromtimestamp(moment, UTC)
+
+
+class ErrorPage(Response):
+    """The answer to a request that failed, in the form that whoever asked can show: a page, or a part of one.
+
+    Made by the guard, which knows the error and not the request; so it is rendered when it is sent.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        self._public = public_error(error)
+        super().__init__(None, self._public.status)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._response(scope)(scope, receive, send)
+
+    def _response(self, scope: Scope) -> Response:
+        partial = header(scope, b"hx-request") == "true"
+        if self.status_code == 401 and scope["method"] == "GET" and not partial:
+            back = scope["path"] + (f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else "")
+            where = SIGN_IN_PATH if back == "/" else f"{SIGN_IN_PATH}?{urlencode({'next': back})}"
+            return RedirectResponse(where, 303, headers=dict(SECURITY_HEADERS))
+        session: Session | None = scope.get("state", {}).get("session")
+        facts = {"error": self._public.error, "code": self.status_code, "session": session}
+        shared = {"path": scope["path"], "navigation": NAVIGATION, "token": session.token if session else None}
+        answer = page_response("error_part.html" if partial else "error.html", self.status_code, **facts, **shared)
+        # `Bearer` is not how one signs in here, and a browser would ask for a password.
+        kept = {name: value for name, value in self._public.headers.items() if name != "WWW-Authenticate"}
+        answer.headers.update(kept)
+        if self.status_code == 401:
+            answer.headers["HX-Redirect"] = SIGN_IN_PATH
+        return answer
