@@ -72,7 +72,7 @@ class PageCall:
 
     def page(self, template: str, *, status: int = 200, **facts: Any) -> Response:
         """A page, or a part of one."""
-        shared = {"session": self.session, "token": self.token, "path": self.request.url.path, "navigation": NAVIGATION}
+        shared = {"session": self.session, "token": self.token, "page_path": self.request.url.path, "navigation": NAVIGATION}
         return page_response(template, status, **shared, **facts)
 
     def redirect(self, address: str, notice: str = "") -> Response:
@@ -237,7 +237,7 @@ class ErrorPage(Response):
             return RedirectResponse(where, 303, headers=dict(SECURITY_HEADERS))
         session: Session | None = scope.get("state", {}).get("session")
         facts = {"error": self._public.error, "code": self.status_code, "session": session}
-        shared = {"path": scope["path"], "navigation": NAVIGATION, "token": session.token if session else None}
+        shared = {"page_path": scope["path"], "navigation": NAVIGATION, "token": session.token if session else None}
         answer = page_response("error_part.html" if partial else "error.html", self.status_code, **facts, **shared)
         # `Bearer` is not how one signs in here, and a browser would ask for a password.
         kept = {name: value for name, value in self._public.headers.items() if name != "WWW-Authenticate"}

@@ -72,7 +72,7 @@ def _first_page(token: AccessToken) -> str:
 
 def _form(request: Request, wanted: str, fault: str = "") -> Response:
     session: Session | None = request.state.session
-    facts = {"next": _own_address(wanted), "fault": fault, "session": session, "path": SIGN_IN_PATH}
+    facts = {"next": _own_address(wanted), "fault": fault, "session": session, "page_path": SIGN_IN_PATH}
     return page_response("login.html", 401 if fault else 200, **facts)
 
 
