@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,17 +86,13 @@ def settings(folder: Path, more: str = "rate = 1000000\n") -> dict[str, str]:
     return kept | own | {"BICAMERAL_ACCEPT": str(folder)}
 
 
-@contextmanager
-def serving(
-    folder: Path, more: str = "rate = 1000000\n", *words: str, users: tuple[str, ...] = ("ana", "ben")
-) -> Generator[Served]:
-    """`bicameral serve` until the block ends; then it is told to stop, and must."""
-    environment = settings(folder, more)
-    tokens = TokenFile(Path(environment["XDG_CONFIG_HOME"]) / "bicameral" / "tokens.json")
-    held = {user: tokens.add(user)[1] for user in users}
-    with (folder / "log.txt").open("w") as log:
+def start_server(
+    folder: Path, environment: Mapping[str, str], *words: str, program: Path = HERE / "served.py"
+) -> tuple[subprocess.Popen[str], dict[str, Any]]:
+    """A server process that listens, and what it says of itself as it starts."""
+    with (folder / "log.txt").open("a") as log:
         process = subprocess.Popen(
-            [sys.executable, str(HERE / "served.py"), "serve", "--port", "0", "--json", *words],
+            [sys.executable, str(program), "serve", "--port", "0", "--json", *words],
             cwd=folder,
             env=environment,
             stdout=subprocess.PIPE,
@@ -109,17 +105,39 @@ def serving(
         assert line, (folder / "log.txt").read_text()
         started = json.loads(line)
         assert started["ok"], started
-        if not users:
-            held["local"] = started["token"]
-        yield Served(folder, started["address"], process, held)
+    except BaseException:
+        stop_server(process)
+        raise
+    return process, started
+
+
+def stop_server(process: subprocess.Popen[str]) -> None:
+    """Tell a server to stop; it must."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(30)
     finally:
         if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(30)
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-            assert process.stdout is not None
-            process.stdout.close()
+            process.kill()
+            process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+@contextmanager
+def serving(
+    folder: Path, more: str = "rate = 1000000\n", *words: str, users: tuple[str, ...] = ("ana", "ben")
+) -> Generator[Served]:
+    """`bicameral serve` until the block ends; then it is told to stop, and must."""
+    environment = settings(folder, more)
+    tokens = TokenFile(Path(environment["XDG_CONFIG_HOME"]) / "bicameral" / "tokens.json")
+    held = {user: tokens.add(user)[1] for user in users}
+    (folder / "log.txt").unlink(missing_ok=True)
+    process, started = start_server(folder, environment, *words)
+    if not users:
+        held["local"] = started["token"]
+    try:
+        yield Served(folder, started["address"], process, held)
+    finally:
+        stop_server(process)

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from bicameral.cli._model_stages import LOG_SECONDS, ModelStages
 from bicameral.display import cell_text, make_visible, wrap_text
+from bicameral.models import LOG_SECONDS, ModelStages
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

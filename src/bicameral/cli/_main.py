@@ -58,6 +58,7 @@ COMMANDS = {
     "workers": "The workers that do submitted runs.",
     "approvals": "What submitted runs ask, and your answers.",
     "serve": "Serve runs over HTTP, and to clients that speak OpenAI's protocol.",
+    "console": "Open the console: plans, runs, questions and their provenance, in a browser.",
     "mcp": "MCP servers: add and review their tools, serve as one, stand before others.",
     "openapi": "APIs with an OpenAPI document: add and review their operations.",
     "usage": "What the models took: calls, tokens and money.",

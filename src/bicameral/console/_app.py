@@ -10,13 +10,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bicameral.console._admission import STATIC_PREFIX, SessionAdmission
 from bicameral.console._approval_pages import approval_routes
+from bicameral.console._ask_pages import ask_routes
 from bicameral.console._assets import asset_file
+from bicameral.console._drafts import Drafts
 from bicameral.console._pages import ErrorPage
+from bicameral.console._run_actions import run_action_routes
 from bicameral.console._run_list import run_list_routes
 from bicameral.console._run_pages import run_routes
 from bicameral.console._sessions import Sessions
 from bicameral.console._sign_in import sign_in_routes
-from bicameral.errors import ServerError
+from bicameral.errors import BicameralError, ServerError
 from bicameral.server.surface import AdmissionGuard, HttpError, ServerContext
 
 
@@ -27,11 +30,16 @@ def create_console(api: ASGIApp, context: ServerContext) -> ASGIApp:
         *sign_in_routes,
         *run_list_routes,
         *run_routes,
+        *run_action_routes,
         *approval_routes,
+        *ask_routes,
         Route(f"{STATIC_PREFIX}{{name}}", asset_file),
     ]
-    pages = Starlette(routes=routes, exception_handlers={HTTPException: _handle_http_error})
-    pages.state.context, pages.state.sessions = context, sessions
+    pages = Starlette(routes=routes)
+    pages.add_exception_handler(HTTPException, _handle_http_error)
+    for kind in (HttpError, BicameralError, Exception):
+        pages.add_exception_handler(kind, _handle_error)
+    pages.state.context, pages.state.sessions, pages.state.drafts = context, sessions, Drafts()
     guard = AdmissionGuard(pages, context, ErrorPage, SessionAdmission(sessions, context.config.server.names))
     return _PathSwitch(api, guard, _first_parts(routes))
 
@@ -53,6 +61,10 @@ class _PathSwitch:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_page = scope["type"] == "http" and scope["path"].split("/")[1:2] in [[part] for part in self._parts]
         await (self._pages if is_page else self._api)(scope, receive, send)
+
+
+async def _handle_error(_: Request, error: Exception) -> ErrorPage:
+    return ErrorPage(error)
 
 
 async def _handle_http_error(request: Request, error: Exception) -> ErrorPage:

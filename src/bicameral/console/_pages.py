@@ -72,7 +72,12 @@ class PageCall:
 
     def page(self, template: str, *, status: int = 200, **facts: Any) -> Response:
         """A page, or a part of one."""
-        shared = {"session": self.session, "token": self.token, "page_path": self.request.url.path, "navigation": NAVIGATION}
+        shared = {
+            "session": self.session,
+            "token": self.token,
+            "page_path": self.request.url.path,
+            "navigation": NAVIGATION,
+        }
         return page_response(template, status, **shared, **facts)
 
     def redirect(self, address: str, notice: str = "") -> Response:

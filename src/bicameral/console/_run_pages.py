@@ -31,7 +31,7 @@ MAX_GIST = 300
 async def run_page(call: PageCall) -> Response:
     """Everything about a run, as it is now; a stream keeps the page up to date."""
     found = await find_run(call)
-    progress, events = await load_progress(call, found)
+    progress, _ = await load_progress(call, found)
     facts = await result_facts(call, found, progress)
     return call.page(
         "run.html",
@@ -39,8 +39,6 @@ async def run_page(call: PageCall) -> Response:
         progress=progress,
         proof=await plan_proof(call, progress),
         bindings=shown_bindings(progress.plan),
-        events=len(events),
-        undone=any(event.kind == "file-change" for event in events),
         **facts,
     )
 

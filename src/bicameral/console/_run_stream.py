@@ -119,12 +119,13 @@ class _PageParts:
         call, progress = self._call, self._progress
         shared: dict[str, Any] = {"found": found, "progress": progress, "token": call.token, "session": call.session}
         shared |= await result_facts(call, found, progress)
-        parts = [page_part("run-result", render("run_result.html", **shared))]
+        names = {"run-result": "run_result.html", "run-actions": "run_actions.html"}
+        parts = [page_part(target, render(template, **shared)) for target, template in names.items()]
         is_new = any(event.kind in _PLAN_KINDS for event in events)
         if is_new or self._proof is None:
             self._proof = await plan_proof(call, progress)
         if is_new:
-            return parts[0] + page_part("run-plan", render("run_plan.html", **shared, proof=self._proof))
+            return "".join(parts) + page_part("run-plan", render("run_plan.html", **shared, proof=self._proof))
         verdicts = self._proof.verdicts if self._proof is not None else {}
         for path in sorted(changed & progress.steps.keys()):
             step = progress.steps[path]

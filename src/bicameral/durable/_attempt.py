@@ -15,12 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from bicameral.agent import Agent, FirstLook, Planned, outcome_of_rounds, plan_or_look, rounds_led_to_nothing
+from bicameral.agent import Agent, FirstLook, outcome_of_rounds, plan_or_look, rounds_led_to_nothing
 from bicameral.binding import binding_doubts
 from bicameral.config import bounds_of
 from bicameral.durable._answers import DeferredApprover, DeferredAsker, RequestSuspended, StoredAnswers
 from bicameral.durable._leases import Lease, keep_plan, record_progress
-from bicameral.durable._queries import answered_questions
+from bicameral.durable._queries import answered_questions, planned_facts
 from bicameral.durable._views import (
     RunEnd,
     end_facts,
@@ -307,6 +307,10 @@ class Attempt:
             plan = drop_bindings(Plan.model_validate_json(given))
             planned_json = await self._bind_plan(plan, DeferredAsker(answered))
             await self._runs.dispatch.run(keep_plan, self._lease, planned_json)
+        if planned_json is None and "planned" in self._submission:
+            # Whoever submitted it had it from the planner of this very server; its run checks it for its request.
+            planned_json = json.dumps(self._submission["planned"], separators=(",", ":"))
+            await self._runs.dispatch.run(keep_plan, self._lease, planned_json)
         if planned_json is None:
             asker = DeferredAsker(answered)
             deterministic = bool(self._submission["deterministic"])
@@ -314,7 +318,7 @@ class Attempt:
             found = await plan_or_look(
                 self._agent, request, rounds=self._rounds, deterministic=deterministic, asker=asker
             )
-            facts = _look_facts(found) if isinstance(found, FirstLook) else _planned_facts(found)
+            facts = _look_facts(found) if isinstance(found, FirstLook) else planned_facts(found)
             planned_json = json.dumps(facts, separators=(",", ":"))
             await self._runs.dispatch.run(keep_plan, self._lease, planned_json)
         return json.loads(planned_json)
@@ -373,17 +377,5 @@ def _parse_planned(facts: Mapping[str, Any]) -> tuple[Plan, Intent | None, dict[
 def _look_facts(found: FirstLook) -> dict[str, Any]:
     """Why the request is worked on in rounds, for every attempt; with the plan that there was before, if any."""
     error = None if found.error is None else found.error.to_json()
-    before = {"intent": found.intent.to_json()} if found.planned is None else _planned_facts(found.planned)
+    before = {"intent": found.intent.to_json()} if found.planned is None else planned_facts(found.planned)
     return before | {"look": {"reason": found.reason, "error": error}}
-
-
-def _planned_facts(planned: Planned) -> dict[str, Any]:
-    return {
-        "plan": planned.plan.to_json(),
-        "intent": planned.intent.to_json(),
-        "spent": planned.spent.to_json(),
-        "calls": [dict(call) for call in planned.calls],
-        "doubts": [doubt.to_json() for doubt in planned.doubts],
-        "start": None if planned.start == StartState() else planned.start.to_json(),
-        "choice": dict(planned.choice),
-    }

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import sqlalchemy as sa
 
@@ -30,7 +30,10 @@ from bicameral.durable._views import (
     to_datetime,
 )
 from bicameral.errors import DurableError, JournalError, nearest_name
-from bicameral.runs import Journal
+from bicameral.runs import Journal, StartState
+
+if TYPE_CHECKING:
+    from bicameral.agent import Planned
 
 MAX_REQUEST = 100_000
 MAX_PLAN = 2_000_000
@@ -44,7 +47,7 @@ MAX_EXPIRED = 100
 
 def validate_submission(submission: Submission) -> None:
     """Refuse a submission that cannot be run, before it is stored."""
-    if [submission.request, submission.plan, submission.work].count(None) != 2:
+    if [submission.request, submission.plan, submission.planned, submission.work].count(None) != 3:
         raise _bad_submission("a run is submitted with a request, a plan or a pattern, and with one of them")
     if submission.strategy is not None and submission.request is None:
         raise _bad_submission("a strategy works on a request", fix="Give a request, or the pattern as `work`.")
@@ -84,10 +87,25 @@ def submission_json(submission: Submission) -> str:
     }
     if (work := submission.pattern_work) is not None:
         facts["work"] = work.to_portable_json()
+    if submission.planned is not None:
+        facts["planned"] = planned_facts(submission.planned)
     text = json.dumps({**facts, "answer_within": submission.answer_within, "caps": caps}, separators=(",", ":"))
     if len(text) > MAX_PLAN:
         raise _bad_submission(f"the plan or the pattern is longer than {MAX_PLAN:,} characters")
     return text
+
+
+def planned_facts(planned: Planned) -> dict[str, Any]:
+    """A plan that a model wrote, with all that its run needs to know of it, as JSON."""
+    return {
+        "plan": planned.plan.to_json(),
+        "intent": planned.intent.to_json(),
+        "spent": planned.spent.to_json(),
+        "calls": [dict(call) for call in planned.calls],
+        "doubts": [doubt.to_json() for doubt in planned.doubts],
+        "start": None if planned.start == StartState() else planned.start.to_json(),
+        "choice": dict(planned.choice),
+    }
 
 
 def run_view(row: sa.RowMapping, waits_for: tuple[str, ...] = ()) -> RunView:

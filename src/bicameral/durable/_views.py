@@ -18,6 +18,7 @@ from bicameral.runs import Ending, Event, Failed, Finished, Stopped, ending_of_c
 from bicameral.types import value_to_json
 
 if TYPE_CHECKING:
+    from bicameral.agent import Planned
     from bicameral.limits import Limits
     from bicameral.patterns.kernel import PatternWork, TextPattern
     from bicameral.plans import Plan
@@ -65,8 +66,9 @@ class Submission:
     """A run to be done: a request in words, a plan or a pattern, and how to run it.
 
     Args:
-        request: The user's request. Exactly one of `request`, `plan` and `work` is given.
+        request: The user's request. Exactly one of `request`, `plan`, `planned` and `work` is given.
         plan: A plan that is run as it is.
+        planned: A plan that a model wrote, with the request that it is for: it is checked against that when it runs.
         strategy: With a request: the pattern that works on it, instead of a plan.
         work: A pattern with its arguments, whose labels go with them. Like a strategy it must be made of what this
             package has: a worker is another program (`pattern.not-portable`).
@@ -87,6 +89,7 @@ class Submission:
 
     request: str | None = None
     plan: Plan | None = None
+    planned: Planned | None = None
     strategy: TextPattern | None = None
     work: PatternWork | None = None
     user: str = "local"
@@ -116,6 +119,8 @@ class Submission:
         """The request, the goal of the plan, or what the pattern works on."""
         if self.request is not None:
             return self.request
+        if self.planned is not None:
+            return self.planned.intent.request
         return self.plan.goal if self.plan is not None else "" if self.work is None else self.work.title
 
 

@@ -9,12 +9,13 @@ when and why.
 from __future__ import annotations
 
 import json
+import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import RLock
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from bicameral.errors import JournalError, nearest_name
 from bicameral.journal._events import (
@@ -45,6 +46,13 @@ from bicameral.journal._sqlite import SqliteStore
 
 _MAX_TRIES = 20
 """Attempts to erase a run to which another process keeps appending."""
+_PAGE_EVENTS = 2_000
+"""Events that are read at once where all of them are looked through: their bodies may be large."""
+_PAGE_RUNS = 200
+"""Runs that one query names."""
+
+VerifyProgress = Callable[[int, int], None]
+"""Gets how many runs were verified, and of how many; an error that it raises ends the verification."""
 
 
 def _erase_events(store: JournalStore, run: str, why: str) -> tuple[int, int]:
@@ -68,15 +76,19 @@ def _erase_events(store: JournalStore, run: str, why: str) -> tuple[int, int]:
     raise JournalError("journal.busy", f"{store.name}: run {run!r} goes on too fast to be erased", fix="Stop it first.")
 
 
-def find_breaks(store: JournalStore, run: str | None) -> Iterator[str]:
+def find_breaks(store: JournalStore, run: str | None, progress: VerifyProgress | None = None) -> Iterator[str]:
     """Every break in the record of one run, or of all runs, as one line each."""
     runs = (
         [run] if run is not None else [row[0] for row in store.select("SELECT DISTINCT run FROM events ORDER BY run")]
     )
-    for run_id in runs:
+    for number, run_id in enumerate(runs):
+        if progress is not None:
+            progress(number, len(runs))
         # No value is interpolated, only constant names.
         query = f"SELECT {COLUMNS} FROM events WHERE run = ? ORDER BY number"  # noqa: S608
         yield from _run_breaks(store, [row_from_values(row) for row in store.select(query, (run_id,))])
+    if progress is not None:
+        progress(len(runs), len(runs))
     if run is None:
         yield from _blob_breaks(store)
 
@@ -147,6 +159,17 @@ _COST_KINDS: tuple[EventKind, ...] = (
     "reason-round",
 )
 _COST_FACTS = ("role", "charges", "degraded", "planning_calls", "lost_calls")
+
+
+class _BriefRow(NamedTuple):
+    """An event as it is stored, without its seal."""
+
+    run: str
+    number: int
+    at: float
+    kind: str
+    step: str
+    body: str
 
 
 def open_journal_at(place: str | Path) -> Journal:
@@ -332,21 +355,31 @@ class Journal:
         kind = cast("EventKind", row.kind)
         return Event(row.run, row.number, row.at, kind, row.step, self._read(row.body))
 
-    def verify(self, run: str | None = None, *, known: Iterable[Anchor] = ()) -> list[str]:
+    def verify(
+        self, run: str | None = None, *, known: Iterable[Anchor] = (), progress: VerifyProgress | None = None
+    ) -> list[str]:
         """Every break in the record of a run, or of all runs, as one line each; an empty list means that it is intact.
 
         The chain alone cannot show that the last events of a run, or all of it, are gone, or that everything from some
         event on was sealed again. Anchors that are `known` from elsewhere (see `anchor`) show it, for all events up to
-        them.
+        them. `progress` is called after each run.
         """
         missing = missing_anchors(self._store, known)
-        return [*missing, *find_breaks(self._store, self.find(run) if run is not None else None)]
+        return [*missing, *find_breaks(self._store, self.find(run) if run is not None else None, progress)]
 
     def anchor(self, run: str) -> Anchor:
         """The last event of a run with its seal, to verify the record against later."""
         run = self.find(run)
         number, seal = self._tail(run)
         return Anchor(run, number, seal)
+
+    def anchors(self) -> list[Anchor]:
+        """The last event of every run with its seal."""
+        query = (
+            "SELECT e.run, e.number, e.seal FROM events e JOIN (SELECT run, max(number) AS number FROM events "
+            "GROUP BY run) l ON e.run = l.run AND e.number = l.number ORDER BY e.run"
+        )
+        return [Anchor(run, number, seal) for run, number, seal in self._store.select(query)]
 
     def erase(self, run: str, why: str = "asked for") -> Erasure:
         """Remove the content of a run for good: its request, plan, arguments, results and answers.
@@ -433,13 +466,75 @@ class Journal:
             else:
                 yield RunSummary(run, at, request, "unfinished", None)
 
-    def cost_events(self, since: float = 0.0) -> Iterator[tuple[str, float, str, str, dict[str, Any]]]:
-        """What the events of all runs since then say about model calls: run, time, kind, step and facts."""
-        names = ", ".join(f"'{kind}'" for kind in _COST_KINDS)
-        # No value is interpolated, only constant names.
-        query = f"SELECT run, at, kind, step, body FROM events WHERE kind IN ({names}) AND at >= ? ORDER BY at, number"  # noqa: S608
-        for run, at, kind, step, body in self._store.select(query, (since,)):
-            yield run, at, kind, step, self._read(body, *_COST_FACTS)
+    def newest_runs(self, limit: int) -> list[str]:
+        """The ids of the newest runs, the newest first; quicker than `runs`, which reads how each began and ended."""
+        query = "SELECT run FROM events WHERE kind = 'run-started' ORDER BY at DESC, run DESC LIMIT ?"
+        return [row[0] for row in self._store.select(query, (limit,))]
+
+    def cost_events(
+        self, since: float = 0.0, until: float = math.inf, *, runs: Collection[str] | None = None
+    ) -> Iterator[tuple[str, float, str, str, dict[str, Any]]]:
+        """What the events of all runs, or of these, say about model calls: run, time, kind, step and facts.
+
+        Args:
+            since: Only events from this time on.
+            until: Only events before this time.
+            runs: Only the events of these runs, by their full ids.
+        """
+        found: list[tuple[float, int, str, str, str, dict[str, Any]]] = []
+        for row in self._select_events(_COST_KINDS, runs, since, until):
+            # Most ends of runs say nothing of models, and may hold a long answer: those are not parsed.
+            if any(f'"{name}"' in row.body for name in _COST_FACTS[1:]):
+                found.append((row.at, row.number, row.run, row.kind, row.step, self._read(row.body, *_COST_FACTS)))
+        # Sorted here, without the bodies: a database would sort those as well.
+        found.sort(key=lambda event: event[:3])
+        for at, _, run, kind, step, facts in found:
+            yield run, at, kind, step, facts
+
+    def search_events(
+        self, kinds: Collection[EventKind], text: str, *facts: str, runs: Collection[str] | None = None
+    ) -> Iterator[Event]:
+        """The events of these kinds whose body has a text in it, by run and number, with some of their facts.
+
+        Args:
+            kinds: The kinds.
+            text: What stands in the body as JSON, such as `"alerts":`.
+            facts: The entries of the body that are wanted.
+            runs: Only the events of these runs, by their full ids.
+        """
+        for row in self._select_events(kinds, runs):
+            if text in row.body:
+                kind = cast("EventKind", row.kind)
+                yield Event(row.run, row.number, row.at, kind, row.step, self._read(row.body, *facts))
+
+    def _select_events(
+        self, kinds: Collection[EventKind], runs: Collection[str] | None, since: float = 0.0, until: float = math.inf
+    ) -> Iterator[_BriefRow]:
+        """The events of these kinds by run and number, some at a time: by the primary key, so that none is sorted."""
+        marks = ", ".join("?" * len(kinds))
+        begin = f"SELECT run, number, at, kind, step, body FROM events WHERE kind IN ({marks}) AND at >= ? AND at < ?"  # noqa: S608
+        end = f"ORDER BY run, number LIMIT {_PAGE_EVENTS}"
+        # JSON and SQL have no infinity in common.
+        common = (*kinds, since, min(until, 1e18))
+        if runs is None:
+            yield from self._select_pages(f"{begin} AND (run > ? OR (run = ? AND number > ?)) {end}", common)
+            return
+        names = sorted(runs)
+        for start in range(0, len(names), _PAGE_RUNS):
+            some = names[start : start + _PAGE_RUNS]
+            among = f"run IN ({', '.join('?' * len(some))})"
+            query = f"{begin} AND {among} AND (run > ? OR (run = ? AND number > ?)) {end}"
+            yield from self._select_pages(query, (*common, *some))
+
+    def _select_pages(self, query: str, values: tuple[Any, ...]) -> Iterator[_BriefRow]:
+        """The rows of a query page by page; its last three values are where the page before ended."""
+        run, number = "", -1
+        while True:
+            rows = [_BriefRow(*row) for row in self._store.select(query, (*values, run, run, number))]
+            yield from rows
+            if len(rows) < _PAGE_EVENTS:
+                return
+            run, number = rows[-1].run, rows[-1].number
 
     def _tail(self, run: str) -> tuple[int, str]:
         """The number and seal of the last event of a run; -1 and an empty seal if there is none."""

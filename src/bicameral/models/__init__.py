@@ -7,6 +7,7 @@ them. `ModelStore` keeps weights on disk, addressed by SHA-256. Nothing is loade
 """
 
 from bicameral.models._local import LocalProvider as LocalProvider, engine_threads as engine_threads
+from bicameral.models._model_stages import LOG_SECONDS as LOG_SECONDS, ModelStages as ModelStages
 from bicameral.models._own_models import (
     HubFile as HubFile,
     is_model_reference as is_model_reference,

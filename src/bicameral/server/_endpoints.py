@@ -90,6 +90,8 @@ class CheckedText:
     plan: Plan
     bound: PlanBinding
     checked: Checked
+    places: Mapping[str, Place]
+    """Where the steps of the bound plan stand in the text; those that binding added stand nowhere."""
 
     def first_error(self) -> PlanError:
         """The first error of a plan that does not pass the check."""
@@ -103,7 +105,8 @@ async def check_plan_text(agent: Agent, text: str) -> CheckedText:
     plan, places = await asyncio.to_thread(_parse_plan_text, agent, text)
     bound = await agent.bind(plan)
     bound.require()
-    return CheckedText(plan, bound, await asyncio.to_thread(agent.check, bound.plan, places=bound.moved_places(places)))
+    moved = bound.moved_places(places)
+    return CheckedText(plan, bound, await asyncio.to_thread(agent.check, bound.plan, places=moved), moved)
 
 
 async def _check_text(agent: Agent, text: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def check_may_listen(host: str, tokens: TokenFile) -> None:
     Example:
         >>> check_may_listen("127.0.0.1", TokenFile(None))
     """
-    if not tokens.all_tokens() and not is_loopback(host):
+    if not tokens.valid_tokens() and not is_loopback(host):
         raise ServerError(
             "server.no-tokens",
             f"nobody has a token, so the server does not listen on {host!r}, where others could reach it",

@@ -29,6 +29,8 @@ ROLES: tuple[Role, ...] = get_args(Role)
 PREFIX = "bic_"
 _USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _MAX_BYTES = 4_000_000
+_FORGET_SECONDS = 7 * 86_400.0
+"""Tokens that expired so long ago are removed when another one is added."""
 _SETTLED_NS = 2_000_000_000
 """A file that changed less than this before it was read may change again within the same tick of the file system's
 clock, with the same size and inode. Until it is older than this, it is read every time."""
@@ -110,6 +112,10 @@ class TokenFile:
             self._state = state
         return (*self._read, *self._extra)
 
+    def valid_tokens(self) -> tuple[AccessToken, ...]:
+        """The tokens that have not expired."""
+        return tuple(token for token in self.all_tokens() if self._is_unexpired(token))
+
     def is_valid(self, token: AccessToken) -> bool:
         """Whether a token that was presented earlier is still valid: the same user, not removed, not expired.
 
@@ -143,8 +149,10 @@ class TokenFile:
     ) -> tuple[AccessToken, str]:
         """Add a token for a user, valid for so many seconds; returns it with its text, which is not stored."""
         token, text = new_token(user, seconds, self._clock(), roles=roles, all_users=all_users)
+        forgotten = self._clock() - _FORGET_SECONDS
         with self._locked():
-            self._write((*self._stored_tokens(), token))
+            kept = (each for each in self._stored_tokens() if each.expires is None or each.expires > forgotten)
+            self._write((*kept, token))
         return token, text
 
     def remove(self, token_id: str) -> AccessToken:

@@ -62,7 +62,7 @@ def open_tokens(config: Config) -> tuple[TokenFile, str | None]:
 
     tokens = TokenFile(config.token_file)
     check_may_listen(config.server.host, tokens)
-    if tokens.all_tokens():
+    if tokens.valid_tokens():
         return tokens, None
     # For this process alone: it is printed once and stored nowhere.
     token, text = new_token("local", all_users=True)

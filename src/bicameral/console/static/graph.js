@@ -2,8 +2,8 @@
 "use strict";
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
-  const box = document.querySelector("#graph");
-  if (!box || typeof dagre === "undefined") return;
+  if (typeof dagre === "undefined") return;
+  let box = null;
   const nodes = new Map();
   const edges = [];
   let drawn = "";
@@ -71,7 +71,12 @@
     }
   }
 
-  function refresh() { draw(); colour(); }
+  // A plan that is still being written has no graph yet, and each check of an edited one brings a new box.
+  function refresh() {
+    const now = document.querySelector("#graph");
+    if (now !== box) { box = now; drawn = ""; }
+    if (box) { draw(); colour(); }
+  }
   document.addEventListener("console:changed", refresh);
   document.addEventListener("console:flow", ({ detail: flow }) => {
     for (const [path, node] of nodes) node.classList.toggle("in-flow", flow.has(path));

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any, cast
 
 from bicameral.cache import user_folder
@@ -161,6 +160,8 @@ class PlanningTimes:
     def usual(self, model: str) -> float | None:
         """The median of the last times, if there are at least three."""
         times = self._load().get(model, [])
+        from statistics import median
+
         return median(times) if len(times) >= 3 else None
 
     def add(self, model: str, seconds: float) -> None:

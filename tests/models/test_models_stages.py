@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bicameral.cli._model_stages import HINT_SECONDS, ModelStages, PlanningTimes, speed_hint
+from bicameral.models._model_stages import HINT_SECONDS, ModelStages, PlanningTimes, speed_hint
 from bicameral.models import ModelProgress
 
 MODEL = "local:qwen2.5-coder-1.5b-instruct@cc324af0"

@@ -1,0 +1,119 @@
+"""`bicameral console`: the console in a browser, on a server that runs already or on one of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import json
+import urllib.error
+import urllib.request
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bicameral.cache import user_folder, write_private_file
+from bicameral.cli._command_agent import fetch_missing_weights
+from bicameral.cli._options import CommonOptions, common_options, model_option, quarantine_option
+from bicameral.cli._output import OK, Output
+from bicameral.cli.commands.serve import console_address, serve_until_stopped, with_address
+from bicameral.errors import ServerError
+
+if TYPE_CHECKING:
+    from bicameral.config import Config
+
+SIGN_IN_SECONDS = 12 * 3600.0
+"""How long the token of a link holds that is made for a server that runs already: as long as a session."""
+PROBE_SECONDS = 2.0
+USER = "local"
+"""Whose runs `bicameral submit` makes, too."""
+
+
+@click.command(short_help="Open the console: plans, runs, questions and their provenance, in a browser.")
+@click.option("--host", help="The address of the server instead of the configured one (127.0.0.1).")
+@click.option("--port", type=click.IntRange(0, 65535), help="Its port; 0 starts a server on a free one.")
+@click.option("--worker/--no-worker", default=True, help="Whether a server that is started does the runs too.")
+@click.option("--browser/--no-browser", default=True, help="Whether to open the browser, or only to say the address.")
+@model_option
+@quarantine_option
+@common_options
+def command(chosen: CommonOptions, host: str | None, port: int | None, worker: bool, browser: bool) -> int:
+    """Open the console in a browser. If no server answers at the configured address, one is started until Ctrl-C.
+
+    You are signed in as the one who may see and do everything on this server: the token is yours, and only in the link.
+    """
+    config = with_address(chosen.config(), host, port)
+    address = running_server(config)
+    if address is not None:
+        _open_running(chosen.out, config, address, browser=browser)
+        return OK
+    from bicameral.server import TokenFile, check_may_listen, new_token
+
+    # For this process alone, besides the tokens of the file: it is stored nowhere.
+    token, text = new_token(USER, all_users=True)
+    tokens = TokenFile(config.token_file, [token])
+    check_may_listen(config.server.host, TokenFile(config.token_file))
+    fetch_missing_weights(chosen.out, config, ["privileged", "quarantined"] if worker else ["privileged"])
+
+    def started(at: str) -> None:
+        _show_console(chosen.out, console_address(at, text), browser=browser)
+        chosen.out.say("Ctrl-C stops the server")
+
+    return asyncio.run(serve_until_stopped(config, tokens, started, worker=worker, console=True))
+
+
+def running_server(config: Config) -> str | None:
+    """The address of the server that runs already; None if there is none."""
+    host, port = config.server.host, config.server.port
+    if port == 0:
+        return None
+    # A server that listens on every address is reached on this machine's own.
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    try:
+        with urllib.request.urlopen(f"{address}/healthz", timeout=PROBE_SECONDS) as answer:  # noqa: S310
+            health = json.loads(answer.read(1_000))
+    except (OSError, ValueError):
+        return None
+    if health != {"ok": True}:
+        return None
+    try:
+        with urllib.request.urlopen(f"{address}/login", timeout=PROBE_SECONDS):  # noqa: S310
+            return address
+    except (urllib.error.URLError, OSError):
+        fix = "Start it without --no-console, or give another --port."
+        raise ServerError("console.off", f"the server at {address} has no console", fix=fix) from None
+
+
+def _open_running(out: Output, config: Config, address: str, *, browser: bool) -> None:
+    """Open the console of a server that runs, with a token that it finds in its file."""
+    from bicameral.server import TokenFile
+
+    _, text = TokenFile(config.token_file).add(USER, SIGN_IN_SECONDS, all_users=True)
+    _show_console(out, console_address(address, text), browser=browser)
+
+
+def _show_console(out: Output, link: str, *, browser: bool) -> None:
+    """Say the address, and open it."""
+    out.show(link)
+    out.write_json({"ok": True, "address": link})
+    if browser and not _open_browser(link):
+        out.say("no browser could be opened: open the address above in one")
+
+
+def _open_browser(link: str) -> bool:
+    """Open a link with a token in the browser, without showing it to other users of the machine.
+
+    The words of a process can be read by everybody here. So the browser is given a file that only this user can read,
+    and that leads on to the link.
+    """
+    page = f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={html.escape(link)}">'
+    page += f'<a href="{html.escape(link)}">The console</a>'
+    file = Path(user_folder("state")) / "console.html"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_private_file(file, [page.encode()])
+        return webbrowser.open(file.as_uri())
+    except (OSError, webbrowser.Error):
+        return False
