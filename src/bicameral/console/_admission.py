@@ -22,8 +22,8 @@ from bicameral.server.surface import HttpError, RateLimiter, client_name
 
 SIGN_IN_PATH = "/login"
 STATIC_PREFIX = "/static/"
-SIGN_INS_A_MINUTE = 30
-"""Attempts to sign in from one address."""
+SIGN_INS_A_MINUTE = 120
+"""Attempts to sign in from one address, a quarter of them at once; behind a proxy all people have one address."""
 MAX_FIELDS = 5_000
 """Fields of a form."""
 SECURITY_HEADERS: Mapping[str, str] = {

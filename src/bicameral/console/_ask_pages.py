@@ -40,7 +40,7 @@ DRAW_SECONDS = 0.3
 async def ask_page(call: PageCall) -> Response:
     """The form for a request; with a run, its plan to be edited."""
     plan = await _plan_of_run(call) if call.query("run") else ""
-    facts = {"plan": plan, "view": None, "draft": "", "error": None, "ending": ""}
+    facts: dict[str, Any] = {"plan": plan, "view": None, "draft": "", "error": None, "ending": ""}
     return call.page("ask.html", request=call.query("request")[:2_000], **facts)
 
 
@@ -136,7 +136,13 @@ async def check_plan(call: PageCall) -> Response:
     """The plan as it is edited, with what its check finds."""
     text = _plan_field(call)
     view, draft, error = await _check(call, text)
-    facts = {"view": view, "draft": draft.id if draft is not None else "", "error": error, "ending": "", "plan": text}
+    facts: dict[str, Any] = {
+        "view": view,
+        "draft": draft.id if draft is not None else "",
+        "error": error,
+        "ending": "",
+        "plan": text,
+    }
     if call.is_partial:
         return call.page("ask_checked.html", **facts)
     return call.page("ask.html", request=call.field("request"), **facts)
@@ -196,7 +202,7 @@ async def _with_findings(call: PageCall, error: BicameralError) -> Response:
     """The page again, with the plan that does not pass and what is wrong with it: nothing that was typed is lost."""
     text = _plan_field(call)
     view, _, fault = await _check(call, text)
-    facts = {"plan": text, "view": view, "draft": "", "error": fault or error, "ending": ""}
+    facts: dict[str, Any] = {"plan": text, "view": view, "draft": "", "error": fault or error, "ending": ""}
     return call.page("ask.html", status=409, request=call.field("request"), **facts)
 
 

@@ -72,13 +72,7 @@ class PageCall:
 
     def page(self, template: str, *, status: int = 200, **facts: Any) -> Response:
         """A page, or a part of one."""
-        shared = {
-            "session": self.session,
-            "token": self.token,
-            "page_path": self.request.url.path,
-            "navigation": NAVIGATION,
-        }
-        return page_response(template, status, **shared, **facts)
+        return page_response(template, status, **shared_facts(self.session, self.request.url.path), **facts)
 
     def redirect(self, address: str, notice: str = "") -> Response:
         """Go on to another page after a change, so that loading it again repeats nothing."""
@@ -99,6 +93,12 @@ def page_route(path: str, function: PageFunction, *roles: Role, method: str = "G
         return await function(PageCall(request, form))
 
     return Route(path, answer, methods=[method])
+
+
+def shared_facts(session: Session | None, page_path: str) -> dict[str, Any]:
+    """What the frame around every page shows."""
+    token = None if session is None else session.token
+    return {"session": session, "token": token, "page_path": page_path, "navigation": NAVIGATION}
 
 
 def page_response(template: str, status: int = 200, **facts: Any) -> Response:
@@ -130,19 +130,22 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.globals.update(static=asset_address, as_table=as_table)
-    environment.filters.update(
-        visible=visible_name,
-        pieces=visible_pieces,
-        when=time_text,
-        iso=iso_text,
-        ago=age_text,
-        took=duration_text,
-        money=money_text,
-        part=path_part,
-        parameters=urlencode,
-        json=json.dumps,
-    )
+    # Plain dicts: the library declares only the types of its own functions.
+    functions: dict[str, Any] = {"static": asset_address, "as_table": as_table}
+    filters: dict[str, Any] = {
+        "visible": visible_name,
+        "pieces": visible_pieces,
+        "when": time_text,
+        "iso": iso_text,
+        "ago": age_text,
+        "took": duration_text,
+        "money": money_text,
+        "part": path_part,
+        "parameters": urlencode,
+        "json": json.dumps,
+    }
+    environment.globals.update(functions)
+    environment.filters.update(filters)
     return environment
 
 
@@ -241,8 +244,8 @@ class ErrorPage(Response):
             where = SIGN_IN_PATH if back == "/" else f"{SIGN_IN_PATH}?{urlencode({'next': back})}"
             return RedirectResponse(where, 303, headers=dict(SECURITY_HEADERS))
         session: Session | None = scope.get("state", {}).get("session")
-        facts = {"error": self._public.error, "code": self.status_code, "session": session}
-        shared = {"page_path": scope["path"], "navigation": NAVIGATION, "token": session.token if session else None}
+        facts = {"error": self._public.error, "code": self.status_code}
+        shared = shared_facts(session, scope["path"])
         answer = page_response("error_part.html" if partial else "error.html", self.status_code, **facts, **shared)
         # `Bearer` is not how one signs in here, and a browser would ask for a password.
         kept = {name: value for name, value in self._public.headers.items() if name != "WWW-Authenticate"}

@@ -77,8 +77,7 @@ def view_of_fault(source: str, error: BicameralError) -> PlanView:
     """The view of a text that is no plan: its lines, with the fault at the one where it is."""
     lines = _numbered_lines(source)
     at = error.place.line if error.place is not None else None
-    hints = {"expected": error.expected, "nearest": error.nearest, "fix": error.fix}
-    finding = Finding("error", error.code, error.message, place=error.place, **hints)
+    finding = Finding("error", error.code, error.message, "", error.place, error.expected, error.nearest, error.fix)
     is_here = at is not None and 0 < at <= len(lines)
     if is_here and at is not None:
         lines[at - 1].findings.append(finding)

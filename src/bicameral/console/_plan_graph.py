@@ -90,10 +90,14 @@ def plan_steps(plan: Plan, registry: Registry, given: Mapping[str, str] | None =
 
 def _note_names(makers: dict[str, list[str]], path: str, step: Step, *, nested: bool) -> None:
     """Note which variables a step makes. A step in a loop or a branch may not be reached: earlier makers count too."""
-    names = step.names if isinstance(step, Each) else (step.name,) if hasattr(step, "name") else ()
-    for name in names:
-        if name is None:
-            continue
+    match step:
+        case Each(names=names):
+            made = names
+        case Call(name=name) | Extract(name=name) | Compute(name=name) | Update(name=name) | Ask(name=name) if name:
+            made = (name,)
+        case _:
+            return
+    for name in made:
         if nested or isinstance(step, Update):
             makers.setdefault(name, []).append(path)
         else:

@@ -105,6 +105,7 @@ def recorded_value(events: Sequence[Event], step: str, side: Side, name: str = "
     """An input, the output, or the answer; `console.unknown-value` if the journal has none."""
     for event in reversed(events):
         body = event.body
+        shades: Mapping[str, Any] = body.get("shades") or {}
         if side == "answer" and event.kind == "run-finished":
             return _recorded(event, body.get("answer"), body.get("shade"))
         if event.step != step:
@@ -114,7 +115,7 @@ def recorded_value(events: Sequence[Event], step: str, side: Side, name: str = "
         if side == "input" and event.kind in ("step-started", "call-waits", "call-denied"):
             inputs = step_inputs(body)
             if name in inputs:
-                return _recorded(event, inputs[name], (body.get("shades") or {}).get(name))
+                return _recorded(event, inputs[name], shades.get(name))
     raise unknown_value_error("the record of this run has no such value")
 
 
@@ -128,8 +129,8 @@ def _recorded(event: Event, value: object, labels: object) -> RecordedValue:
 
 def step_inputs(body: Mapping[str, Any]) -> Mapping[str, Any]:
     """What a step was given, by name: the arguments of a call, or the text and the words of a reading."""
-    given = body.get("arguments")
-    if isinstance(given, dict):
+    given: Mapping[str, Any] | None = body.get("arguments")
+    if given is not None:
         return given
     return {name: body[name] for name in ("source", "instruction", "question") if name in body}
 

@@ -118,7 +118,8 @@ def _compared_step(path: str, left: Turn, right: Turn) -> ComparedStep:
     ended = [turn.get("ended", {}) for turn in (left, right)]
     what = next((str(each["what"]) for each in begun if "what" in each), "")
     inputs = [{name: each.get(name) for name in ("arguments", "source", "instruction", "question")} for each in begun]
-    said = [str((each.get("decision") or {}).get("said", "")) for each in begun]
+    decisions: list[Mapping[str, Any]] = [each.get("decision") or {} for each in begun]
+    said = [str(each.get("said", "")) for each in decisions]
     return ComparedStep(
         path,
         what,

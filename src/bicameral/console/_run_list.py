@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
 
 from starlette.responses import Response
 
 from bicameral.console._pages import PageCall, page_route
-from bicameral.durable import RUN_STATES, RunState
+from bicameral.durable import RUN_STATES
 from bicameral.runs import RunSummary
 
 PAGE_SIZE = 50
@@ -20,7 +19,7 @@ MAX_RECORDED = 200
 async def run_list(call: PageCall) -> Response:
     """The runs that fit the filters, the newest first."""
     state, search = call.query("state"), call.query("q")[:MAX_SEARCH].strip()
-    chosen = cast("RunState", state) if state in RUN_STATES else None
+    chosen = state if state in RUN_STATES else None
     wanted_user = call.query("user") if call.token.all_users else ""
     owner = wanted_user or call.token.owner
     before = call.query("before") or None

@@ -71,7 +71,7 @@ async def step_page(call: PageCall) -> Response:
     names = list(by_turn)[first : first + MAX_TURNS]
     turns = [shown_turn(name, by_turn[name]) for name in names]
     more = max(0, len(by_turn) - first - MAX_TURNS)
-    shared = {"turns": turns, "more": more, "path": path, "found": found, "first": first + MAX_TURNS}
+    shared: dict[str, Any] = {"turns": turns, "more": more, "path": path, "found": found, "first": first + MAX_TURNS}
     return call.page("run_step.html", address_with=address_with, **shared)
 
 
@@ -85,16 +85,18 @@ def shown_turn(path: str, events: Sequence[Event]) -> ShownTurn:
         for name, value in step_inputs(given).items()
     ]
     output = shown_value(read_value(came["result"]), read_labels(came.get("shade"))) if "result" in came else None
-    control = read_labels(given.get("control")) if given.get("control") is not None else None
+    control = read_labels(given["control"]) if given.get("control") is not None else None
+    error: Mapping[str, Any] | None = came.get("error") or given.get("error")
+    alerts: list[Mapping[str, Any]] = list(came.get("alerts", ()))
     return ShownTurn(
         path,
         inputs,
         output,
         cast("Mapping[str, Any] | None", given.get("decision")),
         trust_of(control) if isinstance(control, Label) else "",
-        came.get("error") or given.get("error"),
+        error,
         came.get("seconds"),
-        [each for each in came.get("alerts", ()) if isinstance(each, dict)],
+        alerts,
     )
 
 
@@ -106,7 +108,7 @@ def _side(call: PageCall) -> Side:
     side = call.query("side")
     if side not in ("input", "output", "answer"):
         raise unknown_value_error("a value is an input, an output or the answer")
-    return cast("Side", side)
+    return side
 
 
 async def value_page(call: PageCall) -> Response:

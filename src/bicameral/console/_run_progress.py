@@ -188,7 +188,7 @@ class RunProgress:
                 failed = event.kind == "step-failed"
                 step.state = "failed" if failed else "running" if step.begun > step.ended else "done"
                 step.error = body.get("error") if failed else step.error
-                found = [each for each in body.get("alerts", ()) if isinstance(each, dict)]
+                found: list[Mapping[str, Any]] = list(body.get("alerts", ()))
                 step.alerts += len(found)
                 self.alerts += found
             case "step-retried":

@@ -7,7 +7,7 @@ sent only if something in it has changed. Every message passes the guard, which 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -16,7 +16,7 @@ from starlette.responses import Response
 from bicameral.console._admission import SECURITY_HEADERS
 from bicameral.console._pages import PageCall, render
 from bicameral.console._records import FoundRun, find_run
-from bicameral.console._run_facts import PlanProof, plan_proof, result_facts
+from bicameral.console._run_facts import CallVerdict, PlanProof, plan_proof, result_facts
 from bicameral.console._run_progress import RunProgress
 from bicameral.durable import RunView
 from bicameral.journal import Event
@@ -44,8 +44,11 @@ def stream_message(text: str = "", *, event: str = "", number: int | None = None
 
 
 def page_part(target: str, html: str) -> str:
-    """A part of the page that takes the place of the one with this id. Both are our own names."""
-    return f'<hx-partial hx-target="#{target}" hx-swap="outerMorph">{html}</hx-partial>'
+    """A part of the page that takes the place of the one with this id. Both are our own names.
+
+    The id of a question has a dot, which begins a class behind `#`.
+    """
+    return f'<hx-partial hx-target="[id=\'{target}\']" hx-swap="outerMorph">{html}</hx-partial>'
 
 
 async def pause_until(call: PageCall, seconds: float) -> bool:
@@ -126,7 +129,7 @@ class _PageParts:
             self._proof = await plan_proof(call, progress)
         if is_new:
             return "".join(parts) + page_part("run-plan", render("run_plan.html", **shared, proof=self._proof))
-        verdicts = self._proof.verdicts if self._proof is not None else {}
+        verdicts: Mapping[str, CallVerdict] = self._proof.verdicts if self._proof is not None else {}
         for path in sorted(changed & progress.steps.keys()):
             step = progress.steps[path]
             html = render("run_step_row.html", **shared, step=step, verdict=verdicts.get(path))

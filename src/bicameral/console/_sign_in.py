@@ -15,7 +15,7 @@ from bicameral.console._admission import (
     header,
     parse_form,
 )
-from bicameral.console._pages import PageCall, page_response, page_route
+from bicameral.console._pages import PageCall, page_response, page_route, shared_facts
 from bicameral.console._sessions import SESSION_SECONDS, Session, Sessions
 from bicameral.server import ROLES, AccessToken
 
@@ -40,7 +40,7 @@ async def sign_in(request: Request) -> Response:
     if session is not None:
         sessions.end(session)
     _, cookie = sessions.begin(token)
-    answer = RedirectResponse(_own_address(wanted) or _first_page(token), 303, headers=dict(SECURITY_HEADERS))
+    answer = RedirectResponse(own_address(wanted) or _first_page(token), 303, headers=dict(SECURITY_HEADERS))
     answer.set_cookie(
         cookie_name(request.scope),
         cookie,
@@ -72,11 +72,11 @@ def _first_page(token: AccessToken) -> str:
 
 def _form(request: Request, wanted: str, fault: str = "") -> Response:
     session: Session | None = request.state.session
-    facts = {"next": _own_address(wanted), "fault": fault, "session": session, "page_path": SIGN_IN_PATH}
-    return page_response("login.html", 401 if fault else 200, **facts)
+    facts = {"next": own_address(wanted), "fault": fault}
+    return page_response("login.html", 401 if fault else 200, **shared_facts(session, SIGN_IN_PATH), **facts)
 
 
-def _own_address(address: str) -> str:
+def own_address(address: str) -> str:
     """An address of this console; empty for one that leads elsewhere."""
     parts = urlsplit(address[:MAX_ADDRESS]) if address.isprintable() and address.isascii() else None
     # Two slashes, or a backslash, which browsers read as one, begin the name of a host.

@@ -28,7 +28,7 @@
   // The time that is left to answer a question.
   function countDown() {
     for (const each of all("[data-expires]")) {
-      const left = Math.round((new Date(each.dataset.expires) - Date.now()) / 1000);
+      const left = Math.ceil((new Date(each.dataset.expires) - Date.now()) / 1000);
       const words = left <= 0 ? "expired" : left < 120 ? `${left} s left` : left < 7200 ? `${Math.round(left / 60)} min left` : left < 172800 ? `${Math.round(left / 3600)} h left` : `${Math.round(left / 86400)} d left`;
       if (each.textContent !== words) each.textContent = words;
       if (left <= 0) for (const button of all("button[data-answer]", each.closest(".question") || document)) button.disabled = true;
