@@ -202,7 +202,9 @@ async def _with_findings(call: PageCall, error: BicameralError) -> Response:
     """The page again, with the plan that does not pass and what is wrong with it: nothing that was typed is lost."""
     text = _plan_field(call)
     view, _, fault = await _check(call, text)
-    facts: dict[str, Any] = {"plan": text, "view": view, "draft": "", "error": fault or error, "ending": ""}
+    # What the check finds stands at its lines; anything else that was in the way is said above.
+    shown = fault or (error if view is None or view.ok else None)
+    facts: dict[str, Any] = {"plan": text, "view": view, "draft": "", "error": shown, "ending": ""}
     return call.page("ask.html", status=409, request=call.field("request"), **facts)
 
 

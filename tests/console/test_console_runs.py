@@ -1,0 +1,264 @@
+"""Pages of runs: lists, the live page, values with where they came from, files, and what is done with a run."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from console_world import HOSTILE, Person
+from server_world import Served
+
+LOOP = """lines = read_lines("mail.txt")
+kept = []
+for line in lines:
+    if "invoice" in line:
+        kept.append(line)
+write_lines("kept.txt", kept)
+answer(kept)
+"""
+
+
+@pytest.fixture(scope="module")
+def run(served: Served) -> str:
+    """A run that has ended."""
+    run = served.submit(plan=LOOP)
+    assert served.settled(run)["state"] == "finished"
+    return run
+
+
+def test_a_run_has_its_plan_as_text_and_as_a_graph_with_states_times_and_verdicts(ana: Person, run: str) -> None:
+    page = ana.get(f"/runs/{run}")
+    steps = page.tree.css(".step")
+    assert [step.attributes["data-path"] for step in steps] == ["0", "1", "2", "2/0", "2/0/then/0", "3", "4"]
+    assert [step.attributes["data-state"] for step in steps] == ["done", *["planned"] * 4, "done", "planned"]
+    assert steps[2].attributes["data-uses"] == "0"
+    assert set((steps[5].attributes["data-uses"] or "").split()) == {"1", "2/0/then/0"}
+    assert 'lines = read_lines("mail.txt")' in page.text
+    assert "proved" in page.text
+    assert "mode strict" in page.text
+    assert re.search(r"\d+ ms|\d\.\d s", page.texts(".step .row")[0])
+
+
+def test_an_answer_is_marked_as_untrusted_and_leads_to_its_origin(ana: Person, run: str) -> None:
+    page = ana.get(f"/runs/{run}")
+    assert page.texts("#run-result .text") == ["invoice 7 is open", "invoice 7 is open", "invoice 9 is paid"]
+    assert page.has("#run-result .value.trust-untrusted .text")
+    found = ana.part(f"/runs/{run}/value?side=answer&at=%2F0")
+    assert json.loads(found.attribute("[data-flow]", "data-flow")) == ["0", "2", "2/0", "2/0/then/0", "4"]
+    assert "read_lines read at step 0" in found.text
+    assert "the user alone" in found.text
+
+
+def test_an_input_says_which_policy_judged_it(ana: Person, run: str) -> None:
+    found = ana.part(f"/runs/{run}/value?side=input&step=3&name=lines")
+    assert "At this step: allowed" in found.text
+    whole = ana.get(f"/runs/{run}/value?side=input&step=3&name=lines")
+    assert whole.has("nav")
+    assert "untrusted text" in whole.text
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        "side=answer&at=/99",
+        "side=answer&at=/0/x",
+        "side=input&step=3&name=nothing",
+        "side=output&step=77",
+        "side=nothing",
+        "",
+    ],
+)
+def test_a_value_that_is_not_there_is_an_error_with_a_code(ana: Person, run: str, wanted: str) -> None:
+    assert "console.unknown-value" in ana.part(f"/runs/{run}/value?{wanted}", 404).text
+
+
+def test_the_turns_of_a_step_show_what_went_in_and_out(ana: Person, run: str) -> None:
+    part = ana.part(f"/runs/{run}/step?path=0")
+    assert "mail.txt" in part.texts(".text")
+    assert "hello, see www.example.org" in part.texts(".text")
+    assert "Policy: allowed" in part.text
+    assert "Nothing of this step is recorded" in ana.part(f"/runs/{run}/step?path=77").text
+
+
+def test_files_are_saved_and_never_shown(ana: Person, run: str) -> None:
+    answer = ana.http.get(f"/runs/{run}/value/file?side=answer")
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert json.loads(answer.content) == ["invoice 7 is open", "invoice 7 is open", "invoice 9 is paid"]
+    journal = ana.http.get(f"/runs/{run}/journal/file")
+    assert journal.headers["content-disposition"].startswith("attachment")
+    events = [json.loads(line) for line in journal.text.splitlines()]
+    assert [events[0]["kind"], events[-1]["kind"]] == ["run-started", "run-finished"]
+    assert [event["number"] for event in events] == list(range(len(events)))
+    # The former content of a changed file is for taking it back, and for nobody's eyes.
+    assert "content" not in journal.text
+
+
+def test_the_journal_is_held_against_its_seals(ana: Person, run: str) -> None:
+    page = ana.get(f"/runs/{run}/journal")
+    assert "Every entry fits its seal" in page.text
+    assert "run-finished" in page.texts("td")
+
+
+def test_runs_are_found_by_words_and_states(ana: Person) -> None:
+    served = ana.served
+    mine = served.submit(request="Please find lines mentioning invoices in mail.txt")
+    assert served.settled(mine)["state"] == "finished"
+    assert f"/runs/{mine}" in ana.get("/runs?q=PLEASE+lines").html
+    assert f"/runs/{mine}" not in ana.get("/runs?q=please+nothing").html
+    assert "No run fits" in ana.get("/runs?q=100%25").text
+    assert f"/runs/{mine}" in ana.get("/runs?state=finished").html
+    assert f"/runs/{mine}" not in ana.get("/runs?state=failed").html
+    assert f"/runs/{mine}" in ana.get("/runs?state=no-such-state").html
+    part = ana.part("/runs?q=please")
+    assert not part.has("nav[aria-label='Parts of the console']")
+    assert part.has("#runs")
+
+
+def test_older_runs_come_page_by_page(served: Served) -> None:
+    with Person(served, "ben") as person:
+        runs = [served.submit("ben", plan=f"answer({number})") for number in range(55)]
+        first = person.get("/runs")
+        assert len(first.tree.css("tr[data-card]")) == 50
+        older = person.get(first.attribute("a[rel=next]", "href"))
+        assert len(older.tree.css("tr[data-card]")) == 5
+        links = {node.attributes["href"] for page in (first, older) for node in page.tree.css("td.request a")}
+        assert links == {f"/runs/{run}" for run in runs}
+
+
+def test_nobody_sees_the_runs_of_others(ana: Person, ben: Person, ops: Person, run: str) -> None:
+    paths = (
+        "",
+        "/step?path=0",
+        "/value?side=answer",
+        "/value/file?side=answer",
+        "/journal",
+        "/journal/file",
+        "/undo",
+        "/live",
+    )
+    for path in paths:
+        assert ben.http.get(f"/runs/{run}{path}").status_code == 404, path
+    own = ben.served.submit("ben", plan="answer(1)")
+    assert ben.http.get(f"/runs/{own}/diff?with={run}").status_code == 404
+    for action in ("cancel", "replay", "undo"):
+        assert ben.send(f"/runs/{run}/{action}", {"part": run}).status_code == 404
+    # A part that is somebody else's run is none of this one.
+    assert ben.http.get(f"/runs/{own}?part={run}").status_code == 404
+    assert run not in ben.get("/runs").html
+    assert "recorded" not in ben.get("/runs").html
+    # Whoever may see the runs of all does, with their owners.
+    assert "ana" in ops.get("/runs?q=&user=ana").texts("td[data-name=User]")
+    assert ops.get(f"/runs/{run}").has("#run-result")
+    assert ana.get(f"/runs/{run}").has("#run-result")
+
+
+def test_a_run_of_the_command_line_is_for_those_who_may_see_all(ana: Person, ops: Person) -> None:
+    """A journal knows no owner: such a run is nobody's, and not everybody's."""
+    recorded = ops.get("/runs/recorded")
+    runs = [node.attributes["href"] or "" for node in recorded.tree.css("td.request a")]
+    assert runs
+    assert "belong to no user" in ana.get("/runs/recorded").text
+    assert not ana.get("/runs/recorded").has("td.request a")
+    assert ana.http.get("/runs/20260101-000000-000000").status_code == 404
+
+
+def test_a_live_page_gets_what_changes_and_then_the_end(ana: Person) -> None:
+    run = ana.served.submit(plan=LOOP)
+    with ana.http.stream("GET", f"/runs/{run}/live?after=-1", headers={"Accept": "text/event-stream"}) as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        lines = list(stream.iter_lines())
+    assert "event: end" in lines
+    html = "\n".join(line.removeprefix("data: ") for line in lines if line.startswith("data: "))
+    assert 'id="run-result"' in html
+    assert 'id="run-plan"' in html
+    assert "invoice 9 is paid" in html
+    last = max(int(line.removeprefix("id: ")) for line in lines if line.startswith("id: "))
+    headers = {"Accept": "text/event-stream", "Last-Event-ID": str(last)}
+    with ana.http.stream("GET", f"/runs/{run}/live", headers=headers) as again:
+        rest = list(again.iter_lines())
+    assert "event: end" in rest
+    assert not any("run-plan" in line for line in rest)
+
+
+def test_a_stream_ends_with_the_session(served: Served) -> None:
+    run = served.submit(plan='name = ask("Who?", str)\nanswer(name)\n')
+    served.settled(run)
+    with Person(served) as person, Person(served) as other:
+        other.http.cookies = person.http.cookies
+        with person.http.stream("GET", f"/runs/{run}/live?after=-1") as stream:
+            lines = stream.iter_lines()
+            assert any("run-result" in line for line in lines)
+            other.send("/logout", {})
+            assert "event: signed-out" in list(lines)
+
+
+def test_a_run_is_stopped_replayed_and_compared(ana: Person, run: str) -> None:
+    waiting = ana.served.submit(plan='name = ask("Who?", str)\nanswer(name)\n')
+    ana.served.settled(waiting)
+    assert ana.send(f"/runs/{waiting}/cancel", {}).status_code == 303
+    assert "stopped" in ana.get(f"/runs/{waiting}").texts(".badge")
+    assert "Everything came out as recorded" in ana.send(f"/runs/{run}/replay", {"part": run}).text
+    other = ana.served.submit(plan=LOOP.replace('"invoice"', '"hello"'))
+    ana.served.settled(other)
+    page = ana.get(f"/runs/{run}/diff?with={other}")
+    assert page.texts(".compared-left code")[0].endswith('if "invoice" in line:')
+    assert page.texts(".compared-right code")[0].endswith('if "hello" in line:')
+    assert "Both did the same" not in page.text
+    assert "Both did the same" in ana.get(f"/runs/{run}/diff?with={run}").text
+    assert ana.get(f"/runs/{run}/diff?with=nothing", 404).has(".fault")
+
+
+def test_changes_are_taken_back_as_they_were_shown(ana: Person) -> None:
+    served = ana.served
+    file = served.folder / "undone.txt"
+    run = served.submit(plan='write_lines("undone.txt", ["one", "two"])\nanswer("ok")\n')
+    served.settled(run)
+    assert file.read_text() == "one\ntwo\n"
+    page = ana.get(f"/runs/{run}/undo")
+    assert "-one" in page.text
+    wrong = ana.send(f"/runs/{run}/undo", {"shown": "0" * 64})
+    assert (wrong.status_code, file.exists()) == (409, True)
+    assert ana.send(f"/runs/{run}/undo", {"shown": page.attribute("[name=shown]", "value")}).status_code == 303
+    assert not file.exists()
+    assert "taken back" in ana.get(f"/runs/{run}").text
+
+
+def test_hostile_texts_are_shown_as_they_are(ana: Person) -> None:
+    served = ana.served
+    (served.folder / "hostile.txt").write_text(HOSTILE + "\n", encoding="utf-8")
+    run = served.submit(plan='lines = read_lines("hostile.txt")\nanswer(lines)\n')
+    view = served.settled(run)
+    assert view["answer"] == [HOSTILE]
+    failed = served.submit(plan='lines = read_lines("hostile.txt")\nanswer(read_text(lines[0]))\n')
+    served.settled(failed)
+    asked = served.submit(
+        request=f"find lines mentioning invoices {HOSTILE}".replace("\u202e", "").replace("\u200b", "")
+    )
+    served.settled(asked)
+    paths = ("", "/step?path=0", "/value?side=answer&at=/0", "/journal")
+    for path in (f"/runs/{run}{part}" for part in paths):
+        page = ana.get(path)
+        assert page.is_free_of(), path
+        assert "‹200b›" in page.text, path
+        assert "‹202e›" in page.text, path
+    for path in (f"/runs/{failed}", f"/runs/{asked}", "/runs", f"/runs?q={HOSTILE[:20]}"):
+        assert ana.get(path).is_free_of(), path
+    assert "‹200b›" not in ana.get(f"/runs/{served.submit(plan='answer(1)')}").text
+
+
+def test_bad_addresses_have_clear_errors(ana: Person) -> None:
+    for path in ("/runs/..%2f..", "/runs/%00", "/runs/" + "a" * 300, "/runs/x?part=y", f"/runs/{'x' * 20}/step?path=0"):
+        answer = ana.http.get(path)
+        assert answer.status_code == 404, path
+        assert answer.headers["content-type"].startswith("text/html")
+    assert ana.http.post("/runs", headers=ana.origin, data={"csrf": ana.csrf()}).status_code == 405
+
+
+def test_a_queued_run_says_that_nobody_has_begun_it(ana: Person) -> None:
+    run = ana.served.submit(plan="answer(1)", delay=3600)
+    page = ana.get(f"/runs/{run}")
+    assert "queued" in page.texts(".badge")
+    assert "not before" in page.text
+    assert page.has("[hx-sse\\:connect]")
+    assert ana.send(f"/runs/{run}/cancel", {}).status_code == 303
