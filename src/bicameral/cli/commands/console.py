@@ -98,11 +98,11 @@ def _show_console(out: Output, link: str, *, browser: bool) -> None:
     """Say the address, and open it."""
     out.show(link)
     out.write_json({"ok": True, "address": link})
-    if browser and not _open_browser(link):
+    if browser and not open_browser(link):
         out.say("no browser could be opened: open the address above in one")
 
 
-def _open_browser(link: str) -> bool:
+def open_browser(link: str) -> bool:
     """Open a link with a token in the browser, without showing it to other users of the machine.
 
     The words of a process can be read by everybody here. So the browser is given a file that only this user can read,

@@ -1,0 +1,212 @@
+"""What pages show of values, plans and runs, without a server: labels part by part, graphs, journals event by event."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+
+from bicameral.config import Config, open_registry
+from bicameral.console._pages import duration_text, money_text, page_response, visible_name, visible_pieces
+from bicameral.console._plan_graph import dependent_steps, plan_steps
+from bicameral.console._run_progress import RunProgress
+from bicameral.console._run_stream import stream_message
+from bicameral.console._values import (
+    FIRST_ITEMS,
+    MAX_CHARS,
+    as_table,
+    join_place,
+    part_at,
+    plain_text,
+    read_labels,
+    readers_text,
+    shown_value,
+    split_place,
+    trust_of,
+)
+from bicameral.labels import UNKNOWN, Label, LabelTree, ListLabels, RecordLabels, Source, label_tree_to_json
+from bicameral.plans import parse
+from bicameral.runs import Event
+from bicameral.tools import Registry
+
+MAIL = Label((Source("third_party", "read_mail", "body", "0"),), {"user"})
+MINE = Label((Source("user", "request"),))
+SYSTEM = Label((Source("system", "clock", "", "1"),))
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    return open_registry(Config.defaults())
+
+
+def test_each_part_has_its_own_label() -> None:
+    tree = ListLabels(MINE, RecordLabels(SYSTEM, {"from": SYSTEM, "body": MAIL}, MAIL))
+    shown = shown_value([{"from": "a", "body": "b", "other": 1}], tree)
+    first = shown.parts[0]
+    assert (shown.trust, first.trust) == ("user", "system")
+    assert [(part.name, part.trust) for part in first.parts] == [
+        ("from", "system"),
+        ("body", "untrusted"),
+        ("other", "untrusted"),
+    ]
+    assert first.parts[1].at == "/0/body"
+
+
+@pytest.mark.parametrize(
+    "written", [None, {}, {"labels": [], "shade": 0}, "x", {"labels": [{"sources": []}], "shade": 0}]
+)
+def test_a_value_without_a_label_that_can_be_read_counts_as_untrusted(written: object) -> None:
+    labels = read_labels(written)
+    assert shown_value("x", labels).trust == "untrusted"
+    assert read_labels(label_tree_to_json(MINE)) is MINE
+
+
+def test_of_several_sources_the_least_trusted_counts() -> None:
+    assert trust_of(Label((*MAIL.sources, *MINE.sources))) == "untrusted"
+    assert trust_of(Label((*MINE.sources, *SYSTEM.sources))) == "user"
+    assert trust_of(Label()) == "plan"
+    assert trust_of(UNKNOWN.flat) == "untrusted"
+    assert readers_text(MINE) == "everybody"
+    assert readers_text(Label((), {"ada@example.com"})) == "the user and ada@example.com"
+    assert readers_text(MAIL) == "the user alone"
+
+
+def test_long_values_are_cut_and_say_so_unless_a_person_decides_on_them() -> None:
+    cut = shown_value("x" * (MAX_CHARS + 5), MAIL)
+    assert (len(cut.text), cut.left_out) == (MAX_CHARS, 5)
+    listed = shown_value(list(range(FIRST_ITEMS + 7)), MAIL)
+    assert (len(listed.parts), listed.left_out) == (FIRST_ITEMS, 7)
+    wide: list[Any] = [[[index] * 50 for index in range(50)] for _ in range(50)]
+    assert _count(shown_value(wide, MAIL)) < 400
+    whole = shown_value([["y" * (MAX_CHARS * 2)] * 100], MAIL, whole=True)
+    assert whole.left_out == whole.parts[0].left_out == whole.parts[0].parts[99].left_out == 0
+
+
+def _count(part: Any) -> int:
+    return 1 + sum(_count(each) for each in part.parts)
+
+
+def test_places_name_any_part() -> None:
+    tree: LabelTree = RecordLabels(MINE, {"a/b": MAIL, "": MAIL}, MINE)
+    place = join_place("", "a/b")
+    assert split_place(place) == ["a/b"]
+    assert part_at({"a/b": 1, "": 2, "~": 3}, tree, place) == (1, MAIL)
+    assert part_at({"a/b": 1, "": 2, "~": 3}, tree, "/") == (2, MAIL)
+    assert part_at({"~": 3}, tree, join_place("", "~")) == (3, MINE)
+    for value, place in (
+        ({"a": 1}, "/b"),
+        ([1], "/1"),
+        ([1], "/-1"),
+        ([1], "/x"),
+        ("text", "/0"),
+        ([1], "/00000000000"),
+    ):
+        with pytest.raises((LookupError, TypeError)):
+            part_at(value, MAIL, place)
+
+
+def test_records_with_the_same_fields_are_a_table() -> None:
+    rows = [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
+    table = as_table(shown_value(rows, MAIL))
+    assert table is not None
+    assert list(table.columns) == ["a", "b"]
+    assert as_table(shown_value([*rows, {"a": 3}], MAIL)) is None
+    assert as_table(shown_value([{"a": [1]}, {"a": [2]}], MAIL)) is None
+
+
+def test_values_that_are_no_texts_are_words() -> None:
+    words = {None: "nothing", True: "yes", False: "no", 3: "3", dt.datetime(2026, 3, 1, 14, 30): "2026-03-01 14:30"}
+    assert {value: plain_text(value) for value in words} == words
+
+
+def test_invisible_characters_are_written_out() -> None:
+    assert list(visible_pieces("a\u200bb\rc")) == [("a", ""), ("", "200b"), ("b", ""), ("", "000d"), ("c", "")]
+    assert list(visible_pieces("plain\ntext")) == [("plain\ntext", "")]
+    assert visible_name("a\u202eb\nc\u00a0d") == "a<202e>b⏎c<00a0>d"
+
+
+def test_no_text_ends_a_message_of_a_stream_or_begins_a_field() -> None:
+    message = stream_message("a\r\revent: end\ndata: x\n\nid: 9", number=3).decode()
+    assert message.endswith("\n\n")
+    assert "\r" not in message
+    lines = message.rstrip("\n").split("\n")
+    assert lines[0] == "id: 3"
+    assert all(line.startswith("data: ") for line in lines[1:])
+
+
+def test_times_and_money_are_told_in_one_unit() -> None:
+    assert [duration_text(each) for each in (0.0004, 0.012, 3.14159, 75, 7300, 200_000, None)] == [
+        *("0 ms", "12 ms", "3.1 s", "1 min", "2 h", "2 d", "")
+    ]
+    assert [money_text(each, "USD") for each in (None, 0, 0.01234, 1234.5)] == [
+        *("price not known", "0.00 USD", "0.0123 USD", "1,234.50 USD")
+    ]
+
+
+def test_the_graph_follows_values_and_conditions(registry: Registry) -> None:
+    text = """lines = read_lines("mail.txt")
+limit = 3
+kept = []
+for line in lines:
+    if len(line) > limit:
+        kept.append(line)
+other = read_lines("todo.txt")
+answer(kept)
+"""
+    steps = plan_steps(parse(text, registry).plan, registry)
+    by_path = {step.path: step for step in steps}
+    assert by_path["3"].uses == ("0",)
+    assert set(by_path["3/0"].uses) == {"3", "1"}
+    assert by_path["3/0/then/0"].within == "3/0"
+    assert set(by_path["5"].uses) == {"2", "3/0/then/0"}
+    before, after = dependent_steps(steps, "5")
+    assert before == {"0", "1", "2", "3", "3/0", "3/0/then/0"}
+    assert after == set()
+    assert dependent_steps(steps, "0")[1] == {"3", "3/0", "3/0/then/0", "5"}
+    assert dependent_steps(steps, "4") == (set(), set())
+
+
+def test_a_long_plan_takes_time_in_proportion(registry: Registry) -> None:
+    text = (
+        "".join(f"v{number} = {f'v{number - 1}' if number else '0'} + 1\n" for number in range(400)) + "answer(v399)\n"
+    )
+    steps = plan_steps(parse(text, registry).plan, registry)
+    assert len(dependent_steps(steps, "400")[0]) == 400
+
+
+def event(number: int, kind: Any, step: str = "", **body: Any) -> Event:
+    return Event("r", number, 0.0, kind, step, body)
+
+
+def test_events_change_only_their_steps(registry: Registry) -> None:
+    plan = parse('for name in ["a", "b"]:\n    write_lines(name, [])\nanswer("ok")\n', registry).plan
+    progress = RunProgress("r", registry)
+    assert progress.apply([event(0, "run-started", request="do it", plan=plan.to_json())]) == {"", "0", "0/0", "1"}
+    assert progress.apply([event(1, "step-started", "0[0]/0", tool="write_lines")]) == {"0/0"}
+    assert progress.apply([event(2, "step-finished", "0[0]/0", result=None, seconds=0.5)]) == {"0/0"}
+    assert (progress.steps["0/0"].state, progress.steps["0/0"].begun) == ("done", 1)
+    assert progress.apply([event(3, "call-waits", "0[1]/0", tool="write_lines")]) == {"0/0"}
+    assert progress.steps["0/0"].state == "waiting"
+    assert progress.apply([event(4, "run-resumed", attempt=2)]) == {"", "0/0"}
+    progress.apply([event(5, "step-started", "0[1]/0"), event(6, "step-failed", "0[1]/0", error={"message": "no"})])
+    assert progress.steps["0/0"].state == "failed"
+    assert "" in progress.apply([event(7, "run-failed", error={"code": "x"})])
+    assert (progress.has_ended, progress.last) == (True, 7)
+
+
+def test_a_run_without_a_plan_has_the_steps_that_it_did(registry: Registry) -> None:
+    progress = RunProgress("r", registry)
+    progress.apply([event(0, "run-started", request="x", pattern="R5")])
+    assert progress.apply([event(1, "step-started", "a/0", tool="grep", what="grep")]) == {"a/0"}
+    assert progress.steps["a/0"].step.text == "grep"
+    broken = RunProgress("r", registry)
+    broken.apply([event(0, "run-started", plan="{not json")])
+    assert broken.plan_fault
+
+
+def test_a_page_that_names_what_is_not_there_is_a_fault_and_no_empty_text() -> None:
+    from jinja2 import UndefinedError
+
+    with pytest.raises(UndefinedError):
+        page_response("error.html")
