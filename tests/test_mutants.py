@@ -27,6 +27,7 @@ def test_there_are_enough_mutants_of_every_room() -> None:
             "find",
             "plan-choice",
             "undo",
+            "console",
             "conversations",
             "strategies",
             "quarantine",

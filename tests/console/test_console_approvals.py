@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from console_world import HOSTILE, Page, Person, served_console, wait_for_question, wait_until
 from server_world import ASKING, FORWARD, MAIL, Served
+
+from bicameral.console._approval_pages import question_hash
+from bicameral.durable import Approval
 
 TWO = """text = read_text("mail.txt")
 post("kim@example.com", text)
@@ -201,6 +206,28 @@ def test_nothing_that_a_person_decides_on_is_cut(ana: Person) -> None:
     assert any(text.endswith("the end") for text in page.texts(".text"))
     assert "not shown" not in page.text
     answer(ana, question, answer="none")
+
+
+def test_the_hash_of_a_question_covers_everything_that_is_shown() -> None:
+    call = {"tool": "post", "arguments": {"to": "kim@example.com"}, "hash": "a" * 64, "why": "it asks", "untrusted": []}
+    now = datetime.now(UTC)
+    asked = Approval("q", "r", "ana", "calls", (call,), "", now, now, "open")
+    hashes = {
+        question_hash(each)
+        for each in (
+            asked,
+            replace(asked, calls=({**call, "arguments": {"to": "eve@example.com"}},)),
+            replace(asked, calls=({**call, "why": "nothing"},)),
+            replace(asked, calls=(call, call)),
+            replace(asked, id="other"),
+            replace(asked, run="other"),
+            replace(asked, question="another"),
+            replace(asked, type="int"),
+        )
+    }
+    assert len(hashes) == 8
+    # The same question, read again.
+    assert question_hash(replace(asked, calls=(dict(call),))) in hashes
 
 
 def test_a_token_that_only_sees_reads_the_cards_and_answers_none(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -12,7 +12,7 @@ from bicameral.plans import RUN_CODES
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
 _CODE = re.compile(r"([a-z]+)\.([a-z]+(?:-[a-z]+)*)")
-_FILE_ENDINGS = frozenset("db gguf ics json mbox md py toml txt".split())
+_FILE_ENDINGS = frozenset("css db gguf html ics js json mbox md py svg toml txt".split())
 
 
 def _nodes() -> Iterator[ast.AST]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,7 +21,7 @@ from bicameral.durable import Approval
 from bicameral.errors import DurableError, ServerError
 from bicameral.labels import UNKNOWN, USER, Label, Source
 from bicameral.runs import PendingCall, parse_typed_reply, typed_reply_hint
-from bicameral.server.surface import HttpError, get_own_approval
+from bicameral.server.surface import ID_PATTERN, HttpError, get_own_approval
 from bicameral.types import BoolType, LiteralType, Type, type_from_json
 
 MAX_LISTED = 200
@@ -134,7 +135,8 @@ async def inbox_stream(call: PageCall) -> Response:
 
     A card never appears or moves by itself under a pointer that is about to click: the page offers to show what is new.
     """
-    seen = frozenset(filter(None, call.query("seen").split(",")))
+    # They become parts of the names of elements: only what can be the id of a question.
+    seen = frozenset(each for each in call.query("seen").split(",")[:MAX_LISTED] if re.fullmatch(ID_PATTERN, each))
     return stream_response(call, _inbox_changes(call, seen))
 
 

@@ -151,7 +151,7 @@ def _environment() -> Environment:
 
 def visible_name(text: object) -> str:
     """A name or a short text on one line, with invisible characters written out."""
-    return make_visible(str(text), strict=True).replace("\n", "⏎")
+    return make_visible(mask(str(text)), strict=True).replace("\n", "⏎")
 
 
 def visible_pieces(text: str) -> Iterator[tuple[str, str]]:
@@ -161,7 +161,8 @@ def visible_pieces(text: str) -> Iterator[tuple[str, str]]:
         >>> list(visible_pieces("pay\\u200b me"))
         [('pay', ''), ('', '200b'), (' me', '')]
     """
-    start = 0
+    # Before it is escaped: afterwards a secret with a quotation mark would not be recognised.
+    text, start = mask(text), 0
     for place in sorted(hidden_places(text)):
         if place > start:
             yield text[start:place], ""

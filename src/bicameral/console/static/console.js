@@ -118,7 +118,8 @@
   // A live page whose server is gone says so, and is up to date again once it is back.
   document.addEventListener("htmx:sse:error", (event) => {
     if (event.detail?.status === 401) { location.reload(); return; }
-    showOffline("The server cannot be reached. What is shown may be out of date.");
+    const tooMany = event.detail?.status === 429;
+    showOffline(tooMany ? "Too many pages of yours are kept up to date at once: this one is not." : "The server cannot be reached. What is shown may be out of date.");
   });
   document.addEventListener("htmx:sse:after:connection", () => showOffline(""));
   document.addEventListener("htmx:error", () => showOffline("The server cannot be reached. Nothing was changed."));
