@@ -183,6 +183,7 @@ def test_attempts_to_sign_in_are_limited_by_address() -> None:
     "address",
     [
         "//evil.example",
+        "///evil.example",
         "/\\evil.example",
         "https://evil.example",
         "javascript:alert(1)",
