@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bicameral.catalog import catalog
-from bicameral.catalog.facts import Knob, PatternAlternative, PatternFacts
+from bicameral.catalog.facts import ENFORCEMENT_WORDS, Knob, PatternAlternative, PatternFacts
 from bicameral.catalog.stacks import runtime_guarantees
 from bicameral.patterns import IMPLEMENTED, PRODUCT
 from scripts.invariants import Claim, pattern_invariants
@@ -24,14 +24,6 @@ ARMS: Mapping[str, tuple[str, str]] = {
     "V16": ("mean", "gate"),
 }
 """The two sides of each comparison, without the pattern and with it."""
-HELD: Mapping[str, str] = {
-    "type": "types of the code",
-    "run": "a check in each run",
-    "lint": "the linter",
-    "test": "tests of your own",
-    "person": "a person",
-}
-"""How an invariant is held, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +150,7 @@ def _value(value: object) -> str:
 
 def _invariants(facts: PatternFacts, tests: Mapping[str, Sequence[Claim]]) -> str:
     rows = [
-        (id, _plain(each.rule), HELD[each.held], "<br>".join(f"`{claim}`" for claim in tests.get(id, ())))
+        (id, _plain(each.rule), ENFORCEMENT_WORDS[each.held], "<br>".join(f"`{claim}`" for claim in tests.get(id, ())))
         for id, each in pattern_invariants(facts.id).items()
     ]
     return _table(("id", "what always holds", "held by", "tests"), rows)

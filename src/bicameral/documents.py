@@ -2,11 +2,12 @@
 
 YAML yields plain values only, and nothing in a file can act on whoever reads it. It is read from parser events, with
 the C parser where there is one: building nodes first would take half as long again. A fault names the key, what was
-expected and the nearest name.
+expected and the nearest name. TOML is only written here.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields as dataclass_fields, is_dataclass
@@ -422,3 +423,44 @@ def _models_in(annotation: Any) -> list[type[Any]]:
             models.append(cast("type[Any]", each))
         waiting.extend(get_args(each))
     return models
+
+
+_BARE_TOML_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def toml_pairs(values: Mapping[str, Any]) -> Iterator[str]:
+    """Plain values as lines of TOML, for the files that are written here: `name = value`.
+
+    Example:
+        >>> list(toml_pairs({"command": ["mcp-server-time"], "a b": True}))
+        ['command = ["mcp-server-time"]', '"a b" = true']
+    """
+    for name, value in values.items():
+        yield f"{toml_key(name)} = {_toml_value(value)}"
+
+
+def toml_key(name: str) -> str:
+    """A name as a key of TOML, in quotation marks where it needs them."""
+    return name if _BARE_TOML_KEY.fullmatch(name) else _toml_text(name)
+
+
+def _toml_value(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return _toml_text(value)
+        case int() | float():
+            return repr(value)
+        case list():
+            return f"[{', '.join(_toml_value(each) for each in value)}]"  # pyright: ignore[reportUnknownVariableType]
+        case dict():
+            pairs = (f"{toml_key(str(key))} = {_toml_value(each)}" for key, each in value.items() if each is not None)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            return f"{{ {', '.join(pairs)} }}" if value else "{}"
+        case _:
+            raise TypeError(f"{type(value).__name__} has no form in TOML")
+
+
+def _toml_text(text: str) -> str:
+    # JSON's escapes are TOML's, but for surrogates, which no valid text has, and DEL, which TOML wants escaped.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

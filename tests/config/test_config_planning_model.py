@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from bicameral.cli.commands.route import explain_route
 from bicameral.config import (
+    CallRoutes,
     Config,
     larger_planning_models,
     needed_weights,
@@ -39,7 +39,7 @@ def name_for(provider: Provider, role: str) -> str:
 
 
 def alias_of(config: Config, role: str) -> str:
-    return explain_route(config, role)[1]["route"]["alias"]
+    return CallRoutes(config).explain(role).route.alias
 
 
 @pytest.mark.parametrize("profile", ["default", "small"])

@@ -15,10 +15,11 @@ import pytest
 from docs_snippets import KINDS, blocks
 
 from bicameral.catalog import catalog
+from bicameral.catalog.diagrams import WIDTH, split_steps
 from bicameral.patterns import IMPLEMENTED, pattern_class
 from scripts.invariants import Claim, measure_coverage
 from scripts.pattern_pages.__main__ import FOLDER, find_differences, main, render_files, update_navigation
-from scripts.pattern_pages.diagram import WIDTH, draw_pattern, split_steps
+from scripts.pattern_pages.diagram import draw_pattern
 from scripts.pattern_pages.example import example_code
 from scripts.pattern_pages.page import ROOT, Results, render_page
 

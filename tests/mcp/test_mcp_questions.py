@@ -10,8 +10,8 @@ from typing import Any
 import mcp_types
 import pytest
 
-from bicameral.cli._prompts import _type_hint  # pyright: ignore[reportPrivateUsage]
 from bicameral.mcp._questions import ServerQuestions
+from bicameral.runs import typed_reply_hint
 from bicameral.tools import use_person
 from bicameral.types import BOOL, LiteralType, Type
 
@@ -99,8 +99,8 @@ async def test_plain_choices_can_be_chosen() -> None:
 
 
 def test_choices_are_offered_on_one_line() -> None:
-    assert _type_hint(LiteralType(("a", "b"))) == "a or b"
-    assert "\n" not in _type_hint(LiteralType(("a\nAllow this call?", "b")))
+    assert typed_reply_hint(LiteralType(("a", "b"))) == "a or b"
+    assert "\n" not in typed_reply_hint(LiteralType(("a\nAllow this call?", "b")))
 
 
 async def test_one_question_is_asked_at_a_time_whichever_servers_ask() -> None:

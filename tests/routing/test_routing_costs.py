@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -27,7 +28,9 @@ from bicameral.limits import (
     Limits,
     Price,
     Prices,
+    TimeUnit,
     cost_entries,
+    unit_start,
 )
 from bicameral.models import ModelFailure, ModelRequest, Provider, ScriptedProvider
 from bicameral.patterns.reasoner import Exhausted
@@ -58,6 +61,26 @@ def test_however_they_are_told_apart_they_add_up_to_the_same(found: list[CostEnt
     assert sum(costs.by(by).values(), CostTotals()) == costs.total
     money = [cost.money for cost in costs.by(by).values()]
     assert money == sorted(money, reverse=True)
+
+
+@given(spendings, st.sampled_from(get_args(TimeUnit)))
+def test_however_time_is_cut_the_pieces_add_up_to_the_same_and_follow_each_other(
+    found: list[CostEntry], unit: TimeUnit
+) -> None:
+    pieces = CostReport.of(found).over_time(unit)
+    assert CostTotals.sum(pieces.values()) == CostReport.of(found).total
+    assert list(pieces) == sorted(pieces)
+    for entry in found:
+        start = unit_start(entry.at, unit)
+        assert start in pieces
+        assert start.timestamp() <= entry.at or unit == "hour"
+        assert unit_start(start.timestamp(), unit) == start
+
+
+def test_a_week_begins_on_monday_and_a_month_with_its_first_day() -> None:
+    at = datetime(2026, 4, 1, 13, 30, 5).timestamp()
+    starts = [unit_start(at, unit) for unit in get_args(TimeUnit)]
+    assert starts == [datetime(2026, 4, 1, 13), datetime(2026, 4, 1), datetime(2026, 3, 30), datetime(2026, 4, 1)]
 
 
 @given(

@@ -6,6 +6,7 @@ from scripts.mutants.mutant import Mutant
 
 EVENTS = "journal/_events.py"
 JOURNAL = "journal/_journal.py"
+VERIFICATION = "journal/_verification.py"
 SQLITE = "journal/_sqlite.py"
 SEALS = "tests/journal/test_journal_seals.py"
 ERASE = "tests/journal/test_journal_erase.py"
@@ -96,7 +97,7 @@ MUTANTS = (
     ),
     Mutant(
         "journal.anchor-not-compared",
-        JOURNAL,
+        VERIFICATION,
         "missing_anchors",
         "[0][0] != anchor.seal",
         "[0][0] == ''",

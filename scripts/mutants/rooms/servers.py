@@ -6,7 +6,7 @@ from scripts.mutants.mutant import Mutant
 
 TABLES = "cli/_mcp_tables.py"
 REVIEWS = "cli/_mcp_reviews.py"
-CHECKS = "cli/_mcp_checks.py"
+CHECKS = "foreign/_checks.py"
 SETTINGS = "cli/_mcp_settings.py"
 FIREWALL = "firewall/_servers.py"
 ADDING = "tests/cli/test_cli_mcp.py"

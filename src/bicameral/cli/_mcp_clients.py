@@ -17,8 +17,6 @@ import click
 
 from bicameral.cli._mcp_reviews import (
     ReviewedServer,
-    command_text,
-    confinement_text,
     confirm_at_terminal,
     count_text,
     grant_notes,
@@ -369,6 +367,8 @@ def _rewrite_facts(planned: ClientRewrite) -> dict[str, Any]:
 def _plan_lines(
     config: Config, planned: ClientRewrite, servers: Mapping[str, McpSettings], command: list[str]
 ) -> Iterator[str]:
+    from bicameral.mcp import command_text, confinement_text
+
     yield f"{planned.file}: {count_text(len(servers), 'server')} would be behind the firewall"
     renamed = {new: name for name, new in planned.renamed.items()}
     for name, settings in servers.items():

@@ -36,23 +36,6 @@ def count_text(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def command_text(settings: McpSettings) -> str:
-    """How a server is reached, in one line."""
-    import shlex
-
-    return settings.url or shlex.join(settings.command)
-
-
-def confinement_text(settings: McpSettings) -> str:
-    """What confines a server, in a few words."""
-    if settings.url is not None:
-        return "runs elsewhere"
-    if not settings.sandbox:
-        return "not confined"
-    network = "no network" if not settings.network else "a network"
-    return f"confined: {network}, {'files to write' if settings.write else 'no file to write'}"
-
-
 def grant_lines(settings: McpSettings) -> Iterator[str]:
     """What a server may do, as its settings say."""
     if settings.url is not None:
@@ -193,6 +176,8 @@ class ReviewedServer:
 
     def lines(self, *, full: bool = False) -> Iterator[str]:
         """All of it for a person who decides about it."""
+        from bicameral.mcp import command_text
+
         width = terminal_width()
         yield f"{self.name}: {visible_line(command_text(self.settings))}"
         yield from map(visible_line, grant_lines(self.settings))
@@ -350,6 +335,8 @@ def read_server(
         excluded: Tools that are proposed not to be used.
         closed: Files that it must not get at, besides those that no server does.
     """
+    from bicameral.mcp import command_text, confinement_text
+
     doing = "asking" if settings.url is not None else "starting"
     out.say(f"{doing} {name}: {visible_line(command_text(settings))} ({confinement_text(settings)})")
     review = asyncio.run(_read_review(config, name, settings, descriptions, environment, closed))

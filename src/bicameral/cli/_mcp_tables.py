@@ -43,7 +43,7 @@ def server_tables(text: str, file: Path, *, kind: str = TABLE) -> dict[str, Any]
 
 def with_table(text: str, name: str, table: Mapping[str, Any], file: Path, *, kind: str = TABLE) -> str:
     """The configuration with a table for a server: in place of the one that it has, or at the end."""
-    from bicameral.foreign import toml_pairs
+    from bicameral.documents import toml_pairs
 
     lines = "".join(f"{line}\n" for line in (f"[{kind}.{name}]", *toml_pairs(table)))
     old = [each for each in _sections(text) if each.path[:2] == (kind, name)]
@@ -61,7 +61,7 @@ def with_table(text: str, name: str, table: Mapping[str, Any], file: Path, *, ki
 
 def with_setting(text: str, name: str, key: str, value: Any, file: Path) -> str:
     """The configuration with one more setting in the table of a server."""
-    from bicameral.foreign import toml_pairs
+    from bicameral.documents import toml_pairs
 
     own = next((each for each in _sections(text) if each.path == (TABLE, name)), None)
     new = text

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bicameral.cli._mcp_checks import ToolCheck, compare_listing
+from bicameral.cli._mcp_checks import tool_check_lines
 from bicameral.cli._mcp_reviews import ReviewedTool, count_text, refused_lines, reviewed_tool
 from bicameral.cli._mcp_tables import Acceptance, read_config_text, server_tables, with_table, write_config_text
 from bicameral.display import terminal_width, visible_line
@@ -16,7 +16,7 @@ from bicameral.errors import BicameralError, ConfigError, Place, ToolError, near
 
 if TYPE_CHECKING:
     from bicameral.config import Config
-    from bicameral.foreign import DeclarationFile
+    from bicameral.foreign import DeclarationFile, ToolCheck
     from bicameral.openapi import DocumentReview, OpenApiDocument, OpenApiSettings
 
 TABLE = "openapi"
@@ -322,7 +322,7 @@ class ApiCheck:
         if self.moved_keys:
             yield "  keys would be sent in another way"
         for each in self.tools:
-            yield from each.lines(terminal_width(), full=full)
+            yield from tool_check_lines(each, terminal_width(), full=full)
         if not self.ok:
             yield f"  `bicameral openapi review {self.name}` shows what it would be now, and asks whether that is right"
 
@@ -338,7 +338,7 @@ class ApiCheck:
 
 def check_api(name: str, settings: OpenApiSettings, beside: Path) -> ApiCheck:
     """Compare the document where it came from with what was reviewed of it."""
-    from bicameral.foreign import read_declarations, read_reviewed_listing
+    from bicameral.foreign import compare_listing, read_declarations, read_reviewed_listing
     from bicameral.openapi import fetch_document, openapi_tools, read_stored_document, review_document
 
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,7 +24,6 @@ from bicameral.cli._render import (
     usage_json,
 )
 from bicameral.display import to_plain_json
-from bicameral.errors import CatalogError, nearest_name
 from bicameral.labels import user_input
 
 if TYPE_CHECKING:
@@ -163,28 +161,6 @@ def turn_text(turn: ModelTurn) -> str:
     less = f", degraded: {turn.degraded}" if turn.degraded else ""
     opened = f"\n    sees more than one typed sub-task: {turn.open_reason}" if turn.open_reason else ""
     return f"  {turn.phase}: {alias}{by}{asks}{less}{opened}"
-
-
-def parse_pattern_knobs(id: str, written: tuple[str, ...]) -> dict[str, Any]:
-    """Knobs from texts such as `max_steps=4`; a `CatalogError` names the nearest knob for an unknown one."""
-    from bicameral.catalog import catalog
-
-    known, knobs = catalog().pattern(id).knobs, dict[str, Any]()
-    for each in written:
-        name, equals, value = each.partition("=")
-        if not equals or name not in known:
-            raise CatalogError(
-                "catalog.unknown-knob",
-                f"{id} has no knob {name!r}" if equals else f"{each!r} sets nothing",
-                expected="NAME=VALUE",
-                nearest=nearest_name(name, known),
-                fix=f"It has {', '.join(known)}." if known else "It has none.",
-            )
-        try:
-            knobs[name] = json.loads(value)
-        except ValueError:
-            knobs[name] = value
-    return knobs
 
 
 class PatternRunner:

@@ -15,6 +15,12 @@ from bicameral.config._acceptance import (
     forget_acceptance as forget_acceptance,
     record_acceptance as record_acceptance,
 )
+from bicameral.config._call_routes import (
+    AliasUses as AliasUses,
+    CallRoutes as CallRoutes,
+    ExplainedRoute as ExplainedRoute,
+    alias_uses as alias_uses,
+)
 from bicameral.config._config import (
     STANDARD as STANDARD,
     Config as Config,
@@ -47,6 +53,12 @@ from bicameral.config._load import (
     find_widening as find_widening,
     load_config as load_config,
     settings_origin as settings_origin,
+)
+from bicameral.config._model_rates import (
+    TokenSpeeds as TokenSpeeds,
+    model_rates as model_rates,
+    stack_rates as stack_rates,
+    tier_rates as tier_rates,
 )
 from bicameral.config._models import (
     ConfiguredModels as ConfiguredModels,

@@ -10,10 +10,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bicameral.console._admission import STATIC_PREFIX, SessionAdmission
 from bicameral.console._approval_pages import approval_routes
+from bicameral.console._architecture_pages import architecture_routes
 from bicameral.console._ask_pages import ask_routes
 from bicameral.console._assets import asset_file
 from bicameral.console._drafts import Drafts
+from bicameral.console._operations_pages import operation_routes
 from bicameral.console._pages import ErrorPage
+from bicameral.console._pattern_pages import pattern_routes
+from bicameral.console._policy_pages import policy_routes
 from bicameral.console._run_actions import run_action_routes
 from bicameral.console._run_list import run_list_routes
 from bicameral.console._run_pages import run_routes
@@ -33,6 +37,10 @@ def create_console(api: ASGIApp, context: ServerContext) -> ASGIApp:
         *run_action_routes,
         *approval_routes,
         *ask_routes,
+        *operation_routes,
+        *pattern_routes,
+        *architecture_routes,
+        *policy_routes,
         Route(f"{STATIC_PREFIX}{{name}}", asset_file),
     ]
     pages = Starlette(routes=routes)

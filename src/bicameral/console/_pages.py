@@ -253,4 +253,7 @@ class ErrorPage(Response):
         answer.headers.update(kept)
         if self.status_code == 401:
             answer.headers["HX-Redirect"] = SIGN_IN_PATH
+        elif partial:
+            # An error takes the place of nothing: what was typed, and what comes anew by itself, stays on the page.
+            answer.headers["HX-Retarget"], answer.headers["HX-Reswap"] = "#problem", "innerHTML"
         return answer

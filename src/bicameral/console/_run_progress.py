@@ -134,7 +134,8 @@ class RunProgress:
                 return {HEAD, *self._set_all("waiting", "planned")}
             case "run-finished" | "run-failed" | "run-stopped" | "reason-ended" | "run-erased":
                 self.end = event
-                return {HEAD, *self._set_all("running", "failed"), *self._set_all("planned", "skipped")}
+                ended_at = self._note_end(path, body)
+                return {HEAD, *ended_at, *self._set_all("running", "failed"), *self._set_all("planned", "skipped")}
             case "reason-planned":
                 self.rounds.append(str(body.get("run", "")))
                 return {HEAD}
@@ -199,6 +200,14 @@ class RunProgress:
                 step.state, step.error = "denied", body.get("error") or {"message": str(body.get("why", ""))}
             case _:
                 pass
+
+    def _note_end(self, path: str, body: Mapping[str, Any]) -> set[str]:
+        """The step at which a run ended without an event of its own: one that a person refused, for example."""
+        step, error = self.steps.get(path), body.get("error") or {}
+        if step is None or not error or step.state not in ("planned", "waiting"):
+            return set()
+        step.state, step.error = "denied" if error.get("code") == "run.refused" else "failed", error
+        return {path}
 
     def _set_all(self, before: StepState, after: StepState) -> set[str]:
         """Change the state of all steps in another one; returns their paths."""

@@ -24,13 +24,29 @@ from bicameral.durable._views import (
 )
 
 if TYPE_CHECKING:
+    from bicameral.durable._queue_health import (
+        QueueView as QueueView,
+        check_workers as check_workers,
+        queue_problems as queue_problems,
+    )
+    from bicameral.durable._run_costs import CostLog as CostLog, rounds_of_runs as rounds_of_runs
     from bicameral.durable._runs import Runs as Runs
     from bicameral.durable._worker import Worker as Worker
 
+# Loaded on first use, so that `--help` stays fast.
+_LATER = {
+    "_queue_health": ("QueueView", "check_workers", "queue_problems"),
+    "_run_costs": ("CostLog", "rounds_of_runs"),
+    "_runs": ("Runs",),
+    "_worker": ("Worker",),
+}
+
 
 def __getattr__(name: str) -> Any:
-    if name not in ("Runs", "Worker"):
+    module = next((module for module, names in _LATER.items() if name in names), None)
+    if module is None:
         raise AttributeError(name)
-    # Both need SQLAlchemy. Loaded on first use, so that a missing extra is a clear error and `--help` stays fast.
-    require_durable_packages()
-    return getattr(import_module(f"bicameral.durable._{name.lower()}"), name)
+    if name in ("Runs", "Worker"):
+        # Both need SQLAlchemy; a missing extra is a clear error.
+        require_durable_packages()
+    return getattr(import_module(f"bicameral.durable.{module}"), name)

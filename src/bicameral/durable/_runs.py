@@ -33,6 +33,7 @@ from bicameral.durable._queries import (
 )
 from bicameral.durable._questions import answers_of, ask_person
 from bicameral.durable._queue import Dispatcher, Transaction
+from bicameral.durable._queue_health import QueueView, load_queue, select_run_ids
 from bicameral.durable._views import (
     RUN_STATES,
     Approval,
@@ -72,11 +73,14 @@ class Runs:
         ...     print((await runs.wait(view.run)).answer)
     """
 
-    def __init__(self, database: Database, dispatch: Dispatcher, journal: Journal, config: Config) -> None:
+    def __init__(
+        self, database: Database, dispatch: Dispatcher, journal: Journal, config: Config, *, configured: bool = True
+    ) -> None:
         self.database = database
         self.dispatch = dispatch
         self.run_journal = journal
         self.config = config
+        self._is_configured = configured
 
     @classmethod
     async def open(
@@ -108,7 +112,7 @@ class Runs:
         except BaseException:
             database.close()
             raise
-        return cls(database, Dispatcher(database), journal, config)
+        return cls(database, Dispatcher(database), journal, config, configured=configured)
 
     async def __aenter__(self) -> Self:
         return self
@@ -319,6 +323,18 @@ class Runs:
         """How many runs are in each state."""
         counts = await self.dispatch.run(count_runs_by_state, user)
         return {state: counts.get(state, 0) for state in RUN_STATES}
+
+    async def queue(self, user: str | None = None) -> QueueView:
+        """What waits for a worker and since when, and how many runs are in each state."""
+        return await self.dispatch.run(load_queue, user)
+
+    async def ids(self, user: str | None = None, limit: int | None = None) -> list[str]:
+        """The ids of runs, the newest first; without a limit, of all."""
+        return await self.dispatch.run(select_run_ids, user, limit)
+
+    def open_journal(self) -> Journal:
+        """The journal through a connection of its own, for reading much of it: nobody who appends waits for that."""
+        return open_run_journal(self.database, self.config if self._is_configured else None)
 
     async def forget(self, run: str, user: str | None = None) -> None:
         """Delete a run that has ended, and its questions, from the tables; its journal stays."""

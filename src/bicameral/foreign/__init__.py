@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING, Any
 from bicameral.foreign._credentials import SecretReference as SecretReference, read_secret as read_secret
 
 if TYPE_CHECKING:
+    from bicameral.foreign._checks import (
+        ToolCheck as ToolCheck,
+        ToolState as ToolState,
+        compare_listing as compare_listing,
+    )
     from bicameral.foreign._declarations import (
         ArgumentDeclaration as ArgumentDeclaration,
         DeclarationFile as DeclarationFile,
@@ -23,7 +28,6 @@ if TYPE_CHECKING:
         read_declarations as read_declarations,
         read_reviewed_listing as read_reviewed_listing,
         render_declarations as render_declarations,
-        toml_pairs as toml_pairs,
         write_declarations as write_declarations,
     )
     from bicameral.foreign._listing import (
@@ -66,6 +70,7 @@ if TYPE_CHECKING:
 
 # Every configuration can name secrets; the rest is loaded where a server or a document is used.
 _LATER = {
+    "_checks": ("ToolCheck", "ToolState", "compare_listing"),
     "_declarations": (
         "ArgumentDeclaration",
         "DeclarationFile",
@@ -76,7 +81,6 @@ _LATER = {
         "read_declarations",
         "read_reviewed_listing",
         "render_declarations",
-        "toml_pairs",
         "declarations_head",
         "write_declarations",
     ),

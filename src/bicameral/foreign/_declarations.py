@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bicameral.cache import write_private_file
 from bicameral.display import make_visible
-from bicameral.documents import KeyFault, first_key_fault
+from bicameral.documents import KeyFault, first_key_fault, toml_key, toml_pairs
 from bicameral.errors import Place, ToolError
 from bicameral.foreign._listing import ForeignTool
 from bicameral.tools import OriginSpec, Purpose, ReferenceKind
@@ -43,7 +43,6 @@ ForeignEffect = Literal["read", "write", "send", "irreversible"]
 
 ResultKind = Literal["text", "json", "structured"]
 
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _PIN = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -237,7 +236,7 @@ def render_declarations(declared: DeclarationFile, *, head: str = "") -> str:
     top = declared.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"tools"})
     lines += toml_pairs({"version": 1} | top)
     for name, tool in declared.tools.items():
-        lines += ["", f"[tools.{_key(name)}]", *_tool_lines(tool)]
+        lines += ["", f"[tools.{toml_key(name)}]", *_tool_lines(tool)]
     return "\n".join(lines) + "\n"
 
 
@@ -250,43 +249,6 @@ def _tool_lines(tool: ToolDeclaration) -> Iterator[str]:
     for part, table in nested.items():
         for line in toml_pairs(table):
             yield f"{part}.{line}"
-
-
-def toml_pairs(values: Mapping[str, Any]) -> Iterator[str]:
-    """Plain values as lines of TOML, for the files that are written here: `name = value`.
-
-    Example:
-        >>> list(toml_pairs({"command": ["mcp-server-time"], "a b": True}))
-        ['command = ["mcp-server-time"]', '"a b" = true']
-    """
-    for name, value in values.items():
-        yield f"{_key(name)} = {_value(value)}"
-
-
-def _key(name: str) -> str:
-    return name if _BARE_KEY.fullmatch(name) else _text(name)
-
-
-def _value(value: Any) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return _text(value)
-        case int() | float():
-            return repr(value)
-        case list():
-            return f"[{', '.join(_value(each) for each in value)}]"  # pyright: ignore[reportUnknownVariableType]
-        case dict():
-            pairs = (f"{_key(str(key))} = {_value(each)}" for key, each in value.items() if each is not None)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-            return f"{{ {', '.join(pairs)} }}" if value else "{}"
-        case _:
-            raise TypeError(f"{type(value).__name__} has no form in TOML")
-
-
-def _text(text: str) -> str:
-    # JSON's escapes are TOML's, but for surrogates, which no valid text has, and DEL, which TOML wants escaped.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _fault_error(fault: KeyFault, file: str | None, text: str) -> ToolError:

@@ -5,6 +5,7 @@ verified, and the content of a run can be erased such that the rest stays verifi
 their hash.
 """
 
+from bicameral.journal._event_queries import EventId as EventId
 from bicameral.journal._events import (
     END_KINDS as END_KINDS,
     UNDO_SUFFIX as UNDO_SUFFIX,

@@ -15,9 +15,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import RLock
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from bicameral.errors import JournalError, nearest_name
+from bicameral.journal._event_queries import (
+    COST_FACTS,
+    COST_KINDS,
+    COST_LISTS,
+    EventId,
+    select_anchors,
+    select_event_ids,
+    select_events,
+    select_newest_runs,
+)
 from bicameral.journal._events import (
     COLUMNS,
     END_KINDS,
@@ -34,7 +44,6 @@ from bicameral.journal._events import (
     NumberTaken,
     RunStatus,
     RunSummary,
-    blob_hashes,
     check_chain,
     erased_facts_hash,
     erasure_fault,
@@ -43,16 +52,10 @@ from bicameral.journal._events import (
     unpack_value,
 )
 from bicameral.journal._sqlite import SqliteStore
+from bicameral.journal._verification import VerifyProgress, find_breaks, missing_anchors
 
 _MAX_TRIES = 20
 """Attempts to erase a run to which another process keeps appending."""
-_PAGE_EVENTS = 2_000
-"""Events that are read at once where all of them are looked through: their bodies may be large."""
-_PAGE_RUNS = 200
-"""Runs that one query names."""
-
-VerifyProgress = Callable[[int, int], None]
-"""Gets how many runs were verified, and of how many; an error that it raises ends the verification."""
 
 
 def _erase_events(store: JournalStore, run: str, why: str) -> tuple[int, int]:
@@ -74,102 +77,6 @@ def _erase_events(store: JournalStore, run: str, why: str) -> tuple[int, int]:
             # The run appended an event meanwhile; the next attempt erases that too.
             continue
     raise JournalError("journal.busy", f"{store.name}: run {run!r} goes on too fast to be erased", fix="Stop it first.")
-
-
-def find_breaks(store: JournalStore, run: str | None, progress: VerifyProgress | None = None) -> Iterator[str]:
-    """Every break in the record of one run, or of all runs, as one line each."""
-    runs = (
-        [run] if run is not None else [row[0] for row in store.select("SELECT DISTINCT run FROM events ORDER BY run")]
-    )
-    for number, run_id in enumerate(runs):
-        if progress is not None:
-            progress(number, len(runs))
-        # No value is interpolated, only constant names.
-        query = f"SELECT {COLUMNS} FROM events WHERE run = ? ORDER BY number"  # noqa: S608
-        yield from _run_breaks(store, [row_from_values(row) for row in store.select(query, (run_id,))])
-    if progress is not None:
-        progress(len(runs), len(runs))
-    if run is None:
-        yield from _blob_breaks(store)
-
-
-def missing_anchors(store: JournalStore, known: Iterable[Anchor]) -> Iterator[str]:
-    """Every known anchor that the record no longer contains: events up to it were cut off or rewritten."""
-    for anchor in known:
-        rows = store.select("SELECT seal FROM events WHERE run = ? AND number = ?", (anchor.run, anchor.number))
-        if not rows:
-            yield f"event {anchor.number} of run {anchor.run} is known to have been there, and is missing"
-        elif rows[0][0] != anchor.seal:
-            yield f"event {anchor.number} of run {anchor.run} has another seal than it is known to have had"
-
-
-def _run_breaks(store: JournalStore, rows: list[EventRow]) -> Iterator[str]:
-    for row, fault in check_chain(rows):
-        if fault:
-            yield fault
-        elif not row.is_erased:
-            yield from _body_breaks(store, row)
-    if fault := erasure_fault(rows):
-        yield fault
-    marks = [row for row in rows if row.kind == ERASED_KIND and not row.is_erased]
-    if marks and any(not row.digest for row in rows):
-        body = _parse_body(marks[-1])
-        if body is None or body.get("facts") != erased_facts_hash(row for row in rows if row.number < marks[-1].number):
-            yield f"what is left of run {marks[-1].run} is not what was left when it was erased"
-
-
-def _body_breaks(store: JournalStore, row: EventRow) -> Iterator[str]:
-    body = _parse_body(row)
-    if body is None:
-        yield f"event {row.number} of run {row.run} cannot be read"
-        return
-    try:
-        unpack_value(body, store.blob)
-        needed = {hash_ for part in body.values() for hash_ in blob_hashes(part, store.blob)}
-    except (ValueError, TypeError, AttributeError) as error:
-        yield f"event {row.number} of run {row.run}: {error}"
-        return
-    if needed:
-        kept = {hash_ for (hash_,) in store.select("SELECT hash FROM uses WHERE run = ?", (row.run,))}
-        for hash_ in sorted(needed - kept):
-            yield f"event {row.number} of run {row.run}: nothing keeps the value {hash_[:12]}"
-
-
-def _blob_breaks(store: JournalStore) -> Iterator[str]:
-    """Blobs that no run uses: an erasure would have deleted them."""
-    query = "SELECT hash FROM blobs WHERE NOT EXISTS (SELECT 1 FROM uses WHERE uses.hash = blobs.hash)"
-    for (hash_,) in store.select(query):
-        yield f"the value {hash_[:12]} belongs to no run"
-
-
-def _parse_body(row: EventRow) -> dict[str, Any] | None:
-    try:
-        body: object = json.loads(row.body)
-    except ValueError:
-        return None
-    return cast("dict[str, Any]", body) if isinstance(body, dict) else None
-
-
-_COST_KINDS: tuple[EventKind, ...] = (
-    "model-called",
-    "run-started",
-    "run-finished",
-    "run-failed",
-    "run-stopped",
-    "reason-round",
-)
-_COST_FACTS = ("role", "charges", "degraded", "planning_calls", "lost_calls")
-
-
-class _BriefRow(NamedTuple):
-    """An event as it is stored, without its seal."""
-
-    run: str
-    number: int
-    at: float
-    kind: str
-    step: str
-    body: str
 
 
 def open_journal_at(place: str | Path) -> Journal:
@@ -375,11 +282,7 @@ class Journal:
 
     def anchors(self) -> list[Anchor]:
         """The last event of every run with its seal."""
-        query = (
-            "SELECT e.run, e.number, e.seal FROM events e JOIN (SELECT run, max(number) AS number FROM events "
-            "GROUP BY run) l ON e.run = l.run AND e.number = l.number ORDER BY e.run"
-        )
-        return [Anchor(run, number, seal) for run, number, seal in self._store.select(query)]
+        return select_anchors(self._store)
 
     def erase(self, run: str, why: str = "asked for") -> Erasure:
         """Remove the content of a run for good: its request, plan, arguments, results and answers.
@@ -468,73 +371,51 @@ class Journal:
 
     def newest_runs(self, limit: int) -> list[str]:
         """The ids of the newest runs, the newest first; quicker than `runs`, which reads how each began and ended."""
-        query = "SELECT run FROM events WHERE kind = 'run-started' ORDER BY at DESC, run DESC LIMIT ?"
-        return [row[0] for row in self._store.select(query, (limit,))]
+        return select_newest_runs(self._store, limit)
 
     def cost_events(
         self, since: float = 0.0, until: float = math.inf, *, runs: Collection[str] | None = None
     ) -> Iterator[tuple[str, float, str, str, dict[str, Any]]]:
-        """What the events of all runs, or of these, say about model calls: run, time, kind, step and facts.
+        """What the events of all runs, or of these, say about model calls: run, time, kind, step and facts, by time.
 
         Args:
             since: Only events from this time on.
             until: Only events before this time.
             runs: Only the events of these runs, by their full ids.
         """
-        found: list[tuple[float, int, str, str, str, dict[str, Any]]] = []
-        for row in self._select_events(_COST_KINDS, runs, since, until):
-            # Most ends of runs say nothing of models, and may hold a long answer: those are not parsed.
-            if any(f'"{name}"' in row.body for name in _COST_FACTS[1:]):
-                found.append((row.at, row.number, row.run, row.kind, row.step, self._read(row.body, *_COST_FACTS)))
-        # Sorted here, without the bodies: a database would sort those as well.
-        found.sort(key=lambda event: event[:3])
-        for at, _, run, kind, step, facts in found:
-            yield run, at, kind, step, facts
+        for event in sorted(
+            self.cost_records(since, until, runs=runs), key=lambda each: (each.at, each.number, each.run)
+        ):
+            yield event.run, event.at, event.kind, event.step, event.body
 
-    def search_events(
-        self, kinds: Collection[EventKind], text: str, *facts: str, runs: Collection[str] | None = None
+    def cost_records(
+        self, since: float = 0.0, until: float = math.inf, *, runs: Collection[str] | None = None
     ) -> Iterator[Event]:
-        """The events of these kinds whose body has a text in it, by run and number, with some of their facts.
+        """The same as events, by run and number, with only the facts about model calls."""
+        for row in select_events(self._store, COST_KINDS, runs, since=since, until=until):
+            # Most ends of runs say nothing of models, and may hold a long answer: those are not parsed.
+            facts = self._read(row.body, *COST_FACTS) if row.mentions(*COST_LISTS) else {}
+            yield Event(row.run, row.number, row.at, cast("EventKind", row.kind), row.step, facts)
+
+    def cost_ids(
+        self, since: float = 0.0, until: float = math.inf, *, runs: Collection[str] | None = None
+    ) -> list[EventId]:
+        """Which events these are, as far as they were not erased, without reading them."""
+        return select_event_ids(self._store, COST_KINDS, runs, since, until)
+
+    def events_with(
+        self, fact: str, kinds: Collection[EventKind], *, runs: Collection[str] | None = None
+    ) -> Iterator[Event]:
+        """The events of these kinds whose body has a fact, by run and number, with that fact alone.
 
         Args:
+            fact: The entry of the body that is wanted, such as `alerts`.
             kinds: The kinds.
-            text: What stands in the body as JSON, such as `"alerts":`.
-            facts: The entries of the body that are wanted.
             runs: Only the events of these runs, by their full ids.
         """
-        for row in self._select_events(kinds, runs):
-            if text in row.body:
-                kind = cast("EventKind", row.kind)
-                yield Event(row.run, row.number, row.at, kind, row.step, self._read(row.body, *facts))
-
-    def _select_events(
-        self, kinds: Collection[EventKind], runs: Collection[str] | None, since: float = 0.0, until: float = math.inf
-    ) -> Iterator[_BriefRow]:
-        """The events of these kinds by run and number, some at a time: by the primary key, so that none is sorted."""
-        marks = ", ".join("?" * len(kinds))
-        begin = f"SELECT run, number, at, kind, step, body FROM events WHERE kind IN ({marks}) AND at >= ? AND at < ?"  # noqa: S608
-        end = f"ORDER BY run, number LIMIT {_PAGE_EVENTS}"
-        # JSON and SQL have no infinity in common.
-        common = (*kinds, since, min(until, 1e18))
-        if runs is None:
-            yield from self._select_pages(f"{begin} AND (run > ? OR (run = ? AND number > ?)) {end}", common)
-            return
-        names = sorted(runs)
-        for start in range(0, len(names), _PAGE_RUNS):
-            some = names[start : start + _PAGE_RUNS]
-            among = f"run IN ({', '.join('?' * len(some))})"
-            query = f"{begin} AND {among} AND (run > ? OR (run = ? AND number > ?)) {end}"
-            yield from self._select_pages(query, (*common, *some))
-
-    def _select_pages(self, query: str, values: tuple[Any, ...]) -> Iterator[_BriefRow]:
-        """The rows of a query page by page; its last three values are where the page before ended."""
-        run, number = "", -1
-        while True:
-            rows = [_BriefRow(*row) for row in self._store.select(query, (*values, run, run, number))]
-            yield from rows
-            if len(rows) < _PAGE_EVENTS:
-                return
-            run, number = rows[-1].run, rows[-1].number
+        for row in select_events(self._store, kinds, runs, fact=fact):
+            if body := self._read(row.body, fact):
+                yield Event(row.run, row.number, row.at, cast("EventKind", row.kind), row.step, body)
 
     def _tail(self, run: str) -> tuple[int, str]:
         """The number and seal of the last event of a run; -1 and an empty seal if there is none."""

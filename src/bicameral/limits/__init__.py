@@ -70,5 +70,7 @@ from bicameral.limits._report import (
     CostGrouping as CostGrouping,
     CostReport as CostReport,
     CostTotals as CostTotals,
+    TimeUnit as TimeUnit,
     cost_entries as cost_entries,
+    unit_start as unit_start,
 )

@@ -5,10 +5,14 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from operator import attrgetter
+from typing import Any, Literal, TypeVar, cast
 
 CostGrouping = Literal["role", "phase", "step", "model", "run", "day"]
 """What costs can be grouped by."""
+TimeUnit = Literal["hour", "day", "week", "month"]
+
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,13 @@ class CostTotals:
         return self.prompt + self.output
 
     def __add__(self, other: CostTotals) -> CostTotals:
-        return CostTotals(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+        return CostTotals.sum((self, other))
+
+    @classmethod
+    def sum(cls, costs: Iterable[CostTotals]) -> CostTotals:
+        """The sum of many; much faster than adding them one after the other."""
+        columns = list(zip(*map(_FIELDS, costs), strict=True))
+        return cls(*map(sum, columns)) if columns else cls()
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__} | {
@@ -43,6 +53,9 @@ class CostTotals:
             "money": round(self.money, 9),
             "seconds": round(self.seconds, 6),
         }
+
+
+_FIELDS = attrgetter(*CostTotals.__slots__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +93,17 @@ class CostReport:
     @classmethod
     def of(cls, entries: Iterable[CostEntry]) -> CostReport:
         listed = tuple(entries)
-        return cls(listed, sum((entry.cost for entry in listed), CostTotals()))
+        return cls(listed, CostTotals.sum(entry.cost for entry in listed))
 
     def by(self, by: CostGrouping) -> dict[str, CostTotals]:
         """The sum of each group, the most expensive first; together they are the total."""
-        sums: dict[str, CostTotals] = {}
-        for entry in self.entries:
-            key = entry.key(by)
-            sums[key] = sums.get(key, CostTotals()) + entry.cost
+        sums = _group_sums((entry.key(by), entry.cost) for entry in self.entries)
         return dict(sorted(sums.items(), key=lambda pair: (-pair[1].money, -pair[1].tokens, pair[0])))
+
+    def over_time(self, unit: TimeUnit) -> dict[datetime.datetime, CostTotals]:
+        """The sum of each hour, day, week or month in which there was a call, by its beginning, the earliest first."""
+        sums = _group_sums((unit_start(entry.at, unit), entry.cost) for entry in self.entries)
+        return dict(sorted(sums.items()))
 
     @property
     def unpriced(self) -> tuple[str, ...]:
@@ -99,6 +114,27 @@ class CostReport:
     def degraded(self) -> tuple[str, ...]:
         """The ways in which replies were less than requested, each once."""
         return tuple(dict.fromkeys(entry.degraded for entry in self.entries if entry.degraded is not None))
+
+
+def _group_sums(pairs: Iterable[tuple[K, CostTotals]]) -> dict[K, CostTotals]:
+    groups: dict[K, list[CostTotals]] = {}
+    for key, cost in pairs:
+        groups.setdefault(key, []).append(cost)
+    return {key: CostTotals.sum(costs) for key, costs in groups.items()}
+
+
+def unit_start(at: float, unit: TimeUnit) -> datetime.datetime:
+    """When the hour, day, week (from Monday on) or month began that a time is in, by the clock of this machine."""
+    moment = datetime.datetime.fromtimestamp(at).replace(minute=0, second=0, microsecond=0)
+    match unit:
+        case "hour":
+            return moment
+        case "day":
+            return moment.replace(hour=0)
+        case "week":
+            return moment.replace(hour=0) - datetime.timedelta(days=moment.weekday())
+        case "month":
+            return moment.replace(hour=0, day=1)
 
 
 def cost_entries(run: str, at: float, kind: str, step: str, body: Mapping[str, Any]) -> Iterator[CostEntry]:

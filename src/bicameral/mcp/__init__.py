@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from bicameral.mcp._settings import (
     McpSettings as McpSettings,
     ServerName as ServerName,
+    command_text as command_text,
+    confinement_text as confinement_text,
     server_name_problem as server_name_problem,
 )
 

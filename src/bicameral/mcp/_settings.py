@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import shlex
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -104,6 +105,21 @@ class McpSettings(BaseModel):
             if not _HEADER.fullmatch(name):
                 raise ValueError(f"{name[:40]!r} cannot be the name of a header")
         return given
+
+
+def command_text(settings: McpSettings) -> str:
+    """How a server is reached, in one line."""
+    return settings.url or shlex.join(settings.command)
+
+
+def confinement_text(settings: McpSettings) -> str:
+    """What confines a server, in a few words."""
+    if settings.url is not None:
+        return "runs elsewhere"
+    if not settings.sandbox:
+        return "not confined"
+    network = "no network" if not settings.network else "a network"
+    return f"confined: {network}, {'files to write' if settings.write else 'no file to write'}"
 
 
 def _url_problem(url: str, *, secret: bool) -> str | None:

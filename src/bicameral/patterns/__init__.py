@@ -18,9 +18,12 @@ from bicameral.patterns._implementations import (
     MODEL_PREFIX as MODEL_PREFIX,
     PRODUCT as PRODUCT,
     example_of as example_of,
+    implemented_classes as implemented_classes,
     model_pattern as model_pattern,
+    parse_pattern_knobs as parse_pattern_knobs,
     pattern_class as pattern_class,
     text_pattern as text_pattern,
+    text_pattern_knobs as text_pattern_knobs,
     text_patterns as text_patterns,
 )
 

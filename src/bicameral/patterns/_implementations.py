@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+import json
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
 from importlib import import_module
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from bicameral.errors import CatalogError, nearest_name
 
 if TYPE_CHECKING:
+    from bicameral.catalog import Knob
     from bicameral.patterns.kernel import Pattern, PatternExample, TextPattern
 
 IMPLEMENTED: Mapping[str, str] = {
@@ -56,6 +59,11 @@ PRODUCT: Mapping[str, str] = {"V4": "Agent"}
 """The patterns that the runtime itself is, with the class in `bicameral` that does this for whole requests."""
 
 
+def implemented_classes() -> Mapping[str, str]:
+    """The class of every pattern that can be run, by its id."""
+    return {id: where.partition(":")[2] for id, where in IMPLEMENTED.items()} | dict(PRODUCT)
+
+
 def pattern_class(id: str) -> type[Pattern[..., Any]]:
     """The class of a pattern; imports its module."""
     module, _, name = _module_and_class(id).partition(":")
@@ -81,7 +89,83 @@ def text_pattern(id: str, knobs: Mapping[str, Any] | None = None) -> TextPattern
             fix=f"Run its example with `bicameral patterns run {id}`, or use it from Python.",
         )
     known = {each.name for each in fields(kind)}
+    for name, value in (knobs or {}).items():
+        _check_knob_kind(id, name, value)
     return kind(**{name: value for name, value in (knobs or {}).items() if name in known})
+
+
+def text_pattern_knobs(id: str) -> Mapping[str, Knob]:
+    """The knobs that `text_pattern` sets: those of the catalogue that the class has."""
+    from bicameral.catalog import catalog
+
+    known = {each.name for each in fields(cast("Any", pattern_class(id)))}
+    return {name: knob for name, knob in catalog().pattern(id).knobs.items() if name in known}
+
+
+def parse_pattern_knobs(id: str, written: Sequence[str]) -> dict[str, Any]:
+    """Knobs from texts such as `max_steps=4`; a `CatalogError` names the nearest knob for an unknown one."""
+    from bicameral.catalog import catalog
+
+    known, knobs = catalog().pattern(id).knobs, dict[str, Any]()
+    for each in written:
+        name, equals, value = each.partition("=")
+        if not equals or name not in known:
+            raise CatalogError(
+                "catalog.unknown-knob",
+                f"{id} has no knob {name!r}" if equals else f"{each!r} sets nothing",
+                expected="NAME=VALUE",
+                nearest=nearest_name(name, known),
+                fix=f"It has {', '.join(known)}." if known else "It has none.",
+            )
+        try:
+            knobs[name] = json.loads(value)
+        except (ValueError, RecursionError):
+            knobs[name] = value
+    return knobs
+
+
+def _check_knob_kind(id: str, name: str, value: object) -> None:
+    """Refuse a value of another kind than the default: no bound would hold a text, or a number that is none."""
+    from bicameral.catalog import catalog
+
+    knob = catalog().pattern(id).knobs.get(name)
+    if knob is None or knob.default is None:
+        return
+    match knob.default:
+        case bool():
+            fits, expected = isinstance(value, bool), "true or false"
+        case int():
+            fits, expected = isinstance(value, int) and not isinstance(value, bool), "a whole number"
+        case float():
+            fits, expected = _is_finite_number(value), "a number"
+        case str():
+            fits, expected = isinstance(value, str), "a text"
+        case _:
+            return
+    if fits and isinstance(value, int) and not _is_finite_number(int(value)):
+        fits, expected = False, "a smaller number"
+    if not fits:
+        raise CatalogError(
+            "pattern.bad-knob",
+            f"{id}: {name} is {_short(value)}",
+            expected=expected,
+            fix=f"`bicameral patterns show {id}` says what {name} is.",
+        )
+
+
+def _is_finite_number(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _short(value: object) -> str:
+    """A value in an error: short, whatever it is."""
+    text = repr(value) if isinstance(value, str | int | float) else f"a {type(value).__name__}"
+    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 @cache

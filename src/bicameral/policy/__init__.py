@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from bicameral.policy._cases import (
         CaseResult as CaseResult,
         PolicyCase as PolicyCase,
+        case_facts as case_facts,
+        case_toml as case_toml,
         read_cases as read_cases,
         run_case as run_case,
     )
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
 # Cedar is loaded at the first use of a policy, so that `import bicameral` stays fast.
 _LATER = {
     "_audit": "AUDIT_LEGS AuditLeg AuditReport AuditTrial OutboundPath audit_registry brings_leg sample_call".split(),
-    "_cases": ("PolicyCase", "CaseResult", "read_cases", "run_case"),
+    "_cases": ("PolicyCase", "CaseResult", "case_facts", "case_toml", "read_cases", "run_case"),
     "_policy": ("Policy",),
     "_rules": ("PolicyRule",),
     "_specification": "Duty Specification SpecificationEngine Verdict Waiver read_specification".split(),

@@ -23,6 +23,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from bicameral.display import hidden_places
+from bicameral.documents import toml_key, toml_pairs
 from bicameral.errors import Place, PolicyError, nearest_name
 from bicameral.labels import PUBLIC, TRUSTED_USER, Label, Source, Trust
 from bicameral.policy._decisions import Allowed, ArgumentFacts, CallFacts, Decision, Denied, Mode
@@ -64,6 +66,8 @@ class _CaseArgument(_CaseLabel):
     """The people and accounts that the value names."""
     bounded: bool = False
     """Whether the value cannot hold free text."""
+    assembled: bool = False
+    """Whether a model's plan puts the value together, instead of taking it whole."""
 
 
 class PolicyCase(_CaseModel):
@@ -151,6 +155,11 @@ def read_cases(file: Path) -> tuple[PolicyCase, ...]:
 
 def run_case(case: PolicyCase, policy: Policy, registry: Registry) -> CaseResult:
     """The decision of the policies on a case; the facts about the tool are those of its declaration."""
+    return CaseResult(case, policy.decide(case_facts(case, registry)))
+
+
+def case_facts(case: PolicyCase, registry: Registry) -> CallFacts:
+    """The facts about the call of a case."""
     tool = registry.get(case.tool)
     if tool is None:
         raise PolicyError(
@@ -162,10 +171,45 @@ def run_case(case: PolicyCase, policy: Policy, registry: Registry) -> CaseResult
     arguments = tuple(_argument_facts(case, name, given, tool) for name, given in case.arguments.items())
     attached = tool.attached_labels({}, tuple(case.arguments), "")
     arguments += tuple(ArgumentFacts(name + ATTACHED_SUFFIX, "attaches", label) for name, label in attached)
-    lures = None if case.lures is None else frozenset(case.lures)
-    label, executed = case.control.label, case.executed
-    facts = CallFacts.of_tool(tool, arguments, label, case.mode, lures=lures, executed=executed)
-    return CaseResult(case, policy.decide(facts))
+    more: dict[str, Any] = {
+        "lures": None if case.lures is None else frozenset(case.lures),
+        "executed": case.executed,
+        "assembled": frozenset(name for name, given in case.arguments.items() if given.assembled),
+    }
+    return CallFacts.of_tool(tool, arguments, case.control.label, case.mode, **more)
+
+
+def case_toml(case: PolicyCase) -> str:
+    """A case as TOML, as `read_cases` reads it. Characters that nobody sees are written as escapes.
+
+    Example:
+        >>> print(case_toml(PolicyCase(name="mine", tool="post", expect="allowed")))
+        [[case]]
+        name = "mine"
+        tool = "post"
+        expect = "allowed"
+    """
+    plain = case.model_dump(mode="json", exclude_defaults=True)
+    arguments: dict[str, dict[str, Any]] = plain.pop("arguments", {})
+    control: dict[str, Any] = plain.pop("control", {})
+    lines = ["[[case]]", *toml_pairs(plain)]
+    lines += [f"control.{line}" for line in toml_pairs(control)]
+    for name in case.arguments:
+        # An argument of which nothing is to be said is given all the same.
+        key, given = f"arguments.{toml_key(name)}", arguments.get(name, {})
+        lines += [f"{key}.{line}" for line in toml_pairs(given)] or [f"{key} = {{}}"]
+    text = "\n".join(lines)
+    hidden = hidden_places(text)
+    return "".join(
+        each if each == "\n" or (each.isprintable() and at not in hidden) else _toml_escape(each)
+        for at, each in enumerate(f"{text}\n")
+    )
+
+
+def _toml_escape(character: str) -> str:
+    """A character as an escape of TOML; every one that nobody sees stands in quotation marks here."""
+    number = ord(character)
+    return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
 
 
 def _argument_facts(case: PolicyCase, name: str, given: _CaseArgument, tool: Tool) -> ArgumentFacts:

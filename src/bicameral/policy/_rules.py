@@ -297,6 +297,13 @@ class PolicyRule:
         """File and line, for messages."""
         return f"{Path(self.file).name}, line {self.line}"
 
+    @property
+    def does(self) -> str:
+        """What it does, in words: `asks a person`, `refuses`, `allows`, or which defaults it lifts."""
+        if self.effect == "forbid":
+            return "refuses" if self.ask is None else "asks a person"
+        return f"lifts {', '.join(self.overrides)}" if self.overrides else "allows"
+
     def to_json(self) -> dict[str, Any]:
         return {
             "id": self.id,

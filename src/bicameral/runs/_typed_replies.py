@@ -39,7 +39,10 @@ def parse_typed_reply(text: str, type_: t.Type) -> Any:
         case t.LiteralType(values=values):
             return values[[value.lower() for value in values].index(text.lower())]
         case _:
-            value = json.loads(text)
+            try:
+                value = json.loads(text)
+            except RecursionError:
+                raise ValueError("the value is nested too deeply") from None
             if reason := t.mismatch(value, type_):
                 raise ValueError(reason)
             return value

@@ -354,6 +354,8 @@ def test_rules_rest_on_what_there_is() -> None:
         ({"tools": 2.5}, "catalog.bad-fact", "a whole number"),
         ({"tools": True}, "catalog.bad-fact", "a whole number"),
         ({"tools": float("inf")}, "catalog.bad-fact", "a whole number"),
+        ({"tools": 10**12 + 1}, "catalog.bad-fact", "at most 1,000,000,000,000"),
+        ({"schema_tokens": 1e308}, "catalog.bad-fact", "at most 1,000,000,000,000"),
         ({"quality_gap": 3}, "catalog.bad-fact", "a share from 0 to 1"),
         ({"quality_gap": float("nan")}, "catalog.bad-fact", "a share from 0 to 1"),
         ({"external_input": "yes"}, "catalog.bad-fact", "yes or no"),

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
-from bicameral.catalog.stacks import FACTS, STATEMENTS, dotted_path, parse_stack, read_stack
+from bicameral.catalog.stacks import (
+    FACTS,
+    STATEMENTS,
+    composition_yaml,
+    compositions,
+    dotted_path,
+    parse_stack,
+    read_stack,
+)
+from bicameral.catalog.stacks._reader import MAX_AGENTS, MAX_USES
 from bicameral.errors import BicameralError, CatalogError
 
 TRIAGE = """\
@@ -221,3 +231,29 @@ def test_no_text_ends_in_anything_but_a_stack_or_an_error(text: str) -> None:
     except BicameralError as error:
         told = error
     assert told is None or told.place is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "patterns:\n" + "- R4\n" * (MAX_USES + 1),
+        "patterns: [R4]\nagents:\n" + "".join(f" a{n}: {{}}\n" for n in range(MAX_AGENTS + 1)),
+        "patterns:\n" + "- O2: {inner: [R4, R5, R4, R5]}\n" * (MAX_USES // 4),
+    ],
+)
+def test_a_stack_that_nobody_can_have_meant_is_refused(text: str) -> None:
+    with pytest.raises(CatalogError) as caught:
+        parse_stack(text)
+    assert caught.value.code == "stack.too-large"
+
+
+def test_a_large_stack_is_read() -> None:
+    agents = "".join(f" a{n}: {{patterns: [R4, V9, V14]}}\n" for n in range(MAX_AGENTS))
+    assert len(parse_stack(f"agents:\n{agents}").agents) == MAX_AGENTS
+
+
+def test_every_composition_can_be_begun_with() -> None:
+    for id, each in compositions().items():
+        assert replace(parse_stack(composition_yaml(id)), file=None, locate=each.stack.locate) == replace(
+            each.stack, file=None
+        )

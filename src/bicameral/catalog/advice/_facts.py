@@ -33,6 +33,9 @@ from bicameral.expressions import (
     walk,
 )
 
+MAX_FACT = 10**12
+"""No number of a task is larger; a larger one is a typo."""
+
 FactQuestionKind = Literal["yes", "count", "number", "share", "choice", "names", "where"]
 
 
@@ -44,6 +47,8 @@ class FactQuestion:
     kind: FactQuestionKind
     ask: str
     why: str
+    group: str
+    """What it is about, for forms."""
     unit: str = ""
     choices: tuple[str, ...] = ()
     least: int | float | None = None
@@ -174,9 +179,14 @@ def check_fact(question: FactQuestion, value: Any, place: Place | None = None) -
                 "catalog.bad-fact",
                 f"{question.id} is {value!r}",
                 place=place,
-                expected=question.expected_input,
+                expected=f"{question.expected_input}{_size_limit(value)}",
                 nearest=nearest_name(str(value), question.choices) if question.choices else None,
             )
+
+
+def _size_limit(value: Any) -> str:
+    """What is to be added to what was expected instead of a number that is too large."""
+    return f", at most {MAX_FACT:,}" if isinstance(value, int | float) and MAX_FACT < value < math.inf else ""
 
 
 def _name_list(value: Any) -> tuple[str, ...] | None:
@@ -190,8 +200,8 @@ def _name_list(value: Any) -> tuple[str, ...] | None:
 def _is_in_bounds(question: FactQuestion, value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return False
-    most = 1 if question.kind == "share" else question.most
-    return value >= (question.least or 0) and (most is None or value <= most)
+    most = 1 if question.kind == "share" else MAX_FACT if question.most is None else question.most
+    return (question.least or 0) <= value <= most
 
 
 def _parse_number(text: str) -> int | float | None:

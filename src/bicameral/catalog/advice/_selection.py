@@ -424,6 +424,17 @@ class OpenQuestion:
         return self.question.id
 
     @property
+    def changes_text(self) -> str:
+        """What an answer decides by itself, and what it could lead to together with other open facts."""
+        direct = [
+            f"{change.test.removeprefix(f'{self.fact} ')}: {'-' if change.goes else '+'} {', '.join(change.patterns)}"
+            for change in self.changes
+            if not change.also
+        ]
+        later = dict.fromkeys(id for change in self.changes if change.also for id in change.patterns)
+        return "; ".join([*direct, *([f"could lead to {', '.join(later)}"] if later else [])])
+
+    @property
     def safety(self) -> bool:
         """Whether the advice is unsettled without it."""
         return self.question.safety and self.first

@@ -5,6 +5,11 @@ calls, tokens, tool calls, money and seconds, expected and at worst, by part and
 cached prefixes, attention cost that grows with the square of the prompt, and patterns that wrap others.
 """
 
+from bicameral.catalog.costs._amount_texts import (
+    number_text as number_text,
+    part_name as part_name,
+    range_text as range_text,
+)
 from bicameral.catalog.costs._composition import Nesting as Nesting, nestings as nestings
 from bicameral.catalog.costs._estimate import (
     Estimate as Estimate,

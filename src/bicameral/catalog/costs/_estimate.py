@@ -241,6 +241,11 @@ class Estimate:
         """The expected cost outside of runs, such as the tests before a release."""
         return reduce(Amounts.plus, (part.expected for part in self.parts if part.apart), NO_AMOUNTS)
 
+    def without_part(self, ids: Iterable[str]) -> list[str]:
+        """Those of these patterns that have no part of their own: they cost nothing, or are in the calls of others."""
+        told = {part.pattern for part in self.parts}
+        return [id for id in ids if id not in told]
+
     def by_pattern(self) -> dict[str, tuple[Amounts, Amounts]]:
         """Expected and worst of each pattern's own sessions."""
         return _group_amounts((part.pattern, part) for part in self.parts)

@@ -8,6 +8,7 @@ from bicameral.catalog.facts._catalog import Catalog, PatternHit, catalog
 from bicameral.catalog.facts._expressions import SIZES, Expression, Size, default_sizes, parse_expression
 from bicameral.catalog.facts._records import (
     CATEGORIES,
+    ENFORCEMENT_WORDS,
     IDS,
     AntiPattern,
     CacheRule,
@@ -33,6 +34,7 @@ from bicameral.catalog.facts._records import (
 
 __all__ = [
     "CATEGORIES",
+    "ENFORCEMENT_WORDS",
     "IDS",
     "SIZES",
     "AntiPattern",

@@ -293,16 +293,10 @@ def _check_pattern(pattern: PatternFacts, spot: DataPlace) -> None:
                 f"there is no knob {name!r}", nearest=nearest_name(name, pattern.knobs)
             )
     known = SIZES.keys() | pattern.defaults.keys()
-    for name in sorted(_expression_names(pattern) - known):
+    for name in sorted(pattern.cost.names - known):
         raise spot.child("cost").error(
             f"there is no size and no numeric knob {name!r}", nearest=nearest_name(name, known)
         )
-
-
-def _expression_names(pattern: PatternFacts) -> frozenset[str]:
-    fields = ("calls", "most", "stable", "prompt", "grows", "output", "parallel")
-    expressions = (getattr(session, name) for session in pattern.cost.sessions for name in fields)
-    return pattern.cost.tools.names.union(*(each.names for each in expressions))
 
 
 def _check_knob(name: str, knob: Knob, spot: DataPlace) -> None:

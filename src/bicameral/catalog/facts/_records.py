@@ -20,6 +20,14 @@ Category: TypeAlias = Literal[
 ParticipantKind: TypeAlias = Literal["model", "code", "store", "tool", "person"]
 SessionTier: TypeAlias = Literal["small", "mid", "large", "any"]
 Enforcement: TypeAlias = Literal["type", "run", "lint", "test", "person"]
+ENFORCEMENT_WORDS: Mapping[Enforcement, str] = {
+    "type": "types of the code",
+    "run": "a check in each run",
+    "lint": "the linter",
+    "test": "tests of your own",
+    "person": "a person",
+}
+"""How an invariant is held, in words."""
 
 FILE_KEYS: Mapping[str, str] = {"condition": "if", "goes_with": "with", "origin": "from", "manner": "as"}
 """The keys of the files that cannot be names in Python, by the fields that stand for them."""
@@ -88,6 +96,19 @@ class Knob:
         """Whether a cost expression may name it."""
         return isinstance(self.default, int | float) and not isinstance(self.default, bool)
 
+    @property
+    def allowed(self) -> str:
+        """The values that it may have, in words; empty if nothing bounds them."""
+        match (self.least, self.most):
+            case (None, None):
+                return " or ".join(self.choices)
+            case (least, None):
+                return f"from {least:g}"
+            case (None, most):
+                return f"to {most:g}"
+            case (least, most):
+                return f"{least:g} to {most:g}"
+
 
 @dataclass(frozen=True, slots=True)
 class SessionCost:
@@ -115,6 +136,13 @@ class PatternCost:
 
     sessions: tuple[SessionCost, ...]
     tools: Expression
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The sizes and knobs that its expressions name."""
+        every = ("calls", "most", "stable", "prompt", "grows", "output", "parallel")
+        expressions: Iterable[Expression] = (getattr(session, each) for session in self.sessions for each in every)
+        return self.tools.names.union(*(each.names for each in expressions))
 
 
 @dataclass(frozen=True, slots=True)

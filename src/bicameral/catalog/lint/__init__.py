@@ -4,7 +4,7 @@ In comes a `Stack`; out comes a `LintReport` of findings, each with its rule, pl
 report the same problem make one finding. A rule that needs an undeclared fact reports that in a note.
 """
 
-from bicameral.catalog.lint._linter import lint as lint
+from bicameral.catalog.lint._linter import lint as lint, rules_for_stack as rules_for_stack
 from bicameral.catalog.lint._problems import to_sarif as to_sarif
 from bicameral.catalog.lint._rules import (
     RULE_FAMILIES as RULE_FAMILIES,

@@ -12,6 +12,7 @@ from bicameral.catalog.stacks._reader import (
 )
 from bicameral.catalog.stacks._sources import (
     Composition as Composition,
+    composition_yaml as composition_yaml,
     compositions as compositions,
     parse_stack as parse_stack,
     read_stack as read_stack,

@@ -6,7 +6,7 @@ is checked here. An error has a code, the place in the file or object, what was 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from graphlib import CycleError, TopologicalSorter
@@ -43,6 +43,8 @@ INNER_KEY, SIZES_KEY = "inner", "sizes"
 """Keys of a use besides its knobs: the patterns inside of it, and its own sizes."""
 MAX_SIZE = 1e12
 """No size is larger; a larger one is a typo."""
+MAX_AGENTS, MAX_USES = 100, 1_000
+"""Agents of a stack, and patterns in all of it. The work of the linter grows with their product and their square."""
 
 _FILE_KEYS: Mapping[str, str] = {"uses": "patterns", "patterns": "pattern", "rules": "rule"}
 """The keys of fields with another name."""
@@ -318,6 +320,7 @@ def read_description(
     agents = tuple(_read_agents(found["agents"], known)) if "agents" in found else ()
     shared = {key: value for key, value in settings.items() if key not in _STACK_KEYS}
     whole = _read_member("", replace(top, value=shared), known)
+    _check_size(top, (whole, *agents))
     if not whole.uses and not any(agent.uses for agent in agents):
         raise top.error(
             "stack.empty",
@@ -331,6 +334,14 @@ def read_description(
         raise found["name"].bad_value("a text")
     runtime = _read_runtime(found["runtime"]) if "runtime" in found else "other"
     return Stack(name, whole, agents, tuple(waivers), defined, file, runtime, locate)
+
+
+def _check_size(top: LocatedValue, members: Sequence[StackMember]) -> None:
+    """Refuse a stack that nobody can have meant."""
+    uses = sum(1 for member in members for _ in member.all_uses)
+    for count, most, what in ((len(members) - 1, MAX_AGENTS, "agents"), (uses, MAX_USES, "patterns")):
+        if count > most:
+            raise top.error("stack.too-large", f"the stack has {count:,} {what}", expected=f"at most {most:,}")
 
 
 def _read_runtime(at: LocatedValue) -> RuntimeName:

@@ -178,9 +178,19 @@ def compositions() -> Mapping[str, Composition]:
         >>> compositions()["EX2"].missing
         {'V12': ('O4',)}
     """
-    text = (DATA_FOLDER / "compositions.yaml").read_text(encoding="utf-8")
-    document = parse_yaml(text, Path(_COMPOSITIONS_FILE))
+    document = _compositions_document()
     return MappingProxyType({id: _read_composition(id, each, document) for id, each in document.settings.items()})
+
+
+def composition_yaml(id: str) -> str:
+    """The stack of a composition as YAML, to begin a stack of one's own with."""
+    return stack_yaml(_compositions_document().settings[id]["stack"])
+
+
+@cache
+def _compositions_document() -> YamlDocument:
+    text = (DATA_FOLDER / "compositions.yaml").read_text(encoding="utf-8")
+    return parse_yaml(text, Path(_COMPOSITIONS_FILE))
 
 
 def _read_composition(id: str, given: Mapping[str, Any], document: YamlDocument) -> Composition:

@@ -14,7 +14,6 @@ from bicameral.cli._options import CommonOptions, common_options, completer
 from bicameral.cli._output import OK, Output
 from bicameral.cli._prompts import read_line
 from bicameral.cli._render import money_text
-from bicameral.cli.commands.estimate import TokenSpeeds, tier_rates
 from bicameral.display import cell_text
 from bicameral.errors import BicameralError, CatalogError, Place
 
@@ -172,20 +171,9 @@ def _open_lines(advice: Advice) -> Iterator[str]:
     yield "Not known, and what it would change"
     for each in waiting[:_MAX_OPEN_SHOWN]:
         mark = "! " if each.safety else "  "
-        yield f"{mark}{each.fact}: {each.question.ask} {_changes_text(each)}"
+        yield f"{mark}{each.fact}: {each.question.ask} {each.changes_text}"
     if len(waiting) > _MAX_OPEN_SHOWN:
         yield f"  and {len(waiting) - _MAX_OPEN_SHOWN} more"
-
-
-def _changes_text(question: OpenQuestion) -> str:
-    """What an answer decides by itself, and what it could lead to together with other open facts."""
-    direct = [
-        f"{change.test.removeprefix(f'{question.fact} ')}: {'-' if change.goes else '+'} {', '.join(change.patterns)}"
-        for change in question.changes
-        if not change.also
-    ]
-    later = dict.fromkeys(id for change in question.changes if change.also for id in change.patterns)
-    return "; ".join([*direct, *([f"could lead to {', '.join(later)}"] if later else [])])
 
 
 def _pattern_name(id: str) -> str:
@@ -251,7 +239,7 @@ def command(
     did it.
     """
     from bicameral.catalog.advice import advise, questions
-    from bicameral.config import open_prices
+    from bicameral.config import TokenSpeeds, open_prices, tier_rates
 
     out, config = chosen.out, chosen.config()
     if listing:

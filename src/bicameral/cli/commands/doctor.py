@@ -17,7 +17,6 @@ from bicameral.postgres import masked_address
 
 if TYPE_CHECKING:
     from bicameral.config import Config
-    from bicameral.durable import Runs
     from bicameral.runs import Journal
 
 
@@ -42,25 +41,17 @@ def durable_checks(config: Config) -> list[HealthCheck]:
 
 
 async def _check_database(config: Config) -> list[HealthCheck]:
+    from bicameral.durable import check_workers
+
     async with open_submitted_runs(config) as runs:
         counts = {state: number for state, number in (await runs.counts()).items() if number}
         states = ", ".join(f"{number} {state}" for state, number in counts.items()) or "none yet"
         checks = [HealthCheck("submitted runs", "ok", f"{masked_address(config.durable_database)}: {states}")]
-        checks.append(await _check_workers(runs, open_=counts.get("queued", 0) + counts.get("running", 0)))
+        open_ = counts.get("queued", 0) + counts.get("running", 0)
+        checks.append(check_workers(await runs.workers(), open_))
         if not runs.database.sqlite:
             checks += await asyncio.to_thread(_verify_record, runs.run_journal)
         return checks
-
-
-async def _check_workers(runs: Runs, open_: int) -> HealthCheck:
-    found = await runs.workers()
-    alive = [each for each in found if each.alive]
-    if alive:
-        return HealthCheck("workers", "ok", f"{len(alive)} alive: {', '.join(each.worker for each in alive)}")
-    if open_:
-        todo = f"none is there, and {open_} submitted run{'' if open_ == 1 else 's'} to do"
-        return HealthCheck("workers", "warn", todo, "`bicameral worker` starts one.")
-    return HealthCheck("workers", "ok", "none is there, and there is nothing to do")
 
 
 def _check_journal(config: Config) -> list[HealthCheck]:

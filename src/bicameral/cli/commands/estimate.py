@@ -6,9 +6,8 @@ model fills and the tools.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,25 +18,16 @@ from bicameral.cli._options import CommonOptions, common_options
 from bicameral.cli._output import OK, Output
 from bicameral.cli._plain_values import render_table
 from bicameral.cli._render import money_text
-from bicameral.errors import CatalogError, PlanError, nearest_name
+from bicameral.errors import PlanError
 
 if TYPE_CHECKING:
     from bicameral.catalog.costs import Amounts, Estimate, Rates
-    from bicameral.catalog.stacks import Stack
-    from bicameral.config import Config
+    from bicameral.config import Config, TokenSpeeds
     from bicameral.limits import Prices
     from bicameral.plans import Extract, Plan, Report
 
 
 _DAYS_PER_MONTH = 30
-
-
-@dataclass(frozen=True, slots=True)
-class TokenSpeeds:
-    """Tokens a second that models read and write whose speed is not known."""
-
-    prompt: float | None = None
-    output: float | None = None
 
 
 def parse_pairs(given: Iterable[str], what: str) -> dict[str, float]:
@@ -65,80 +55,14 @@ def parse_knobs(given: Iterable[str]) -> dict[str, dict[str, float]]:
     return found
 
 
-def tier_rates(config: Config, models: Sequence[str], speeds: TokenSpeeds) -> dict[str, Rates]:
-    """Which model is small, mid and large: those named, or those that the configuration uses."""
-    from bicameral.catalog.costs import TIERS
-    from bicameral.config import open_router
-
-    privileged, quarantined = (open_router(config, chamber).models[0] for chamber in ("privileged", "quarantined"))
-    names: dict[str, str] = {"small": quarantined, "mid": privileged, "large": privileged}
-    for each in models:
-        tier, equals, name = each.partition("=")
-        if not equals:
-            names |= dict.fromkeys(names, each)
-        elif tier in names:
-            names[tier] = name
-        else:
-            raise CatalogError(
-                "catalog.unknown-model",
-                f"there is no class of models {tier!r}",
-                expected=f"one of {', '.join(TIERS)}",
-                nearest=nearest_name(tier, TIERS),
-            )
-    return {tier: model_rates(config, name, speeds) for tier, name in names.items()}
-
-
-def stack_rates(config: Config, stack: Stack, rates: Mapping[str, Rates], speeds: TokenSpeeds) -> dict[str, Rates]:
-    """The rates, and those of every model that a stack names."""
-    named = {member.model for member in stack.members} | {
-        session.model for member in stack.members for session in member.sessions or ()
-    }
-    more = {name: model_rates(config, name, speeds) for name in named if name is not None and name not in rates}
-    return {**rates, **more}
-
-
-def model_rates(config: Config, name: str, speeds: TokenSpeeds) -> Rates:
-    """What a model costs and how fast it is, by its name or by an alias of the configuration."""
-    from bicameral.catalog.costs import LOCAL_RATES, Caching, Rates
-    from bicameral.config import open_prices
-
-    name = _model_behind(config, name)
-    known = {rate.model.partition(":")[2]: rate for rate in LOCAL_RATES.values()}
-    local = next((rate for size, rate in known.items() if name.startswith("local:") and size in name), None)
-    if local is not None:
-        return replace(local, model=name)
-    price = open_prices(config).of(name)
-    found = Rates(name, prompt_speed=speeds.prompt, output_speed=speeds.output, caching=None)
-    if price is None:
-        return found
-    if price.cached is None:
-        return replace(found, read=price.read, written=price.written)
-    # Some services charge for what they store, most do not.
-    write = 1.25 if name.startswith("anthropic:") else 1.0
-    caching = Caching(write=write, history=True)
-    return replace(found, read=price.read, written=price.written, cached=price.cached, caching=caching)
-
-
-def _model_behind(config: Config, name: str) -> str:
-    """The model behind an alias; any other name is a model's own."""
-    from bicameral.config import open_router
-
-    for chamber in ("privileged", "quarantined"):
-        aliases = open_router(config, chamber).aliases
-        if name in aliases:
-            return aliases[name].identity
-    return name
-
-
 def show_estimate(
     out: Output, what: str, estimate: Estimate, prices: Prices, *, calls: int | None, silent: Sequence[str] = ()
 ) -> None:
     """Every part with what it takes, expected and at worst, then the sum and what is to be known of it."""
+    from bicameral.catalog.costs import part_name
+
     run = [part for part in estimate.parts if not part.apart]
-    rows = [
-        _estimate_row(_part_name(part.agent, part.pattern, part.role, part.place), part.expected, part.worst, prices)
-        for part in run
-    ]
+    rows = [_estimate_row(part_name(part), part.expected, part.worst, prices) for part in run]
     total = _estimate_row("in all", estimate.expected, estimate.worst, prices)
     out.show(f"{what}: one run, expected / at worst")
     out.show(render_table([*rows, total] if len(rows) != 1 else rows, out.width))
@@ -178,40 +102,24 @@ def estimate_json(
     return found
 
 
-def _part_name(agent: str, pattern: str, role: str, place: str = "") -> str:
-    where = f"{agent}: " if agent not in ("", "agent") else ""
-    return f"{where}{f'{place}: ' if place else ''}{pattern} {role}".strip()
-
-
 def _estimate_row(name: str, usual: Amounts, worst: Amounts, prices: Prices) -> dict[str, object]:
+    from bicameral.catalog.costs import number_text, range_text
+
     return {
         "part": name,
-        "calls": _range_text(usual.calls, worst.calls),
-        "read": _range_text(usual.prompt, worst.prompt),
-        "cached": _number_text(usual.cached) if usual.cached else "",
-        "written": _range_text(usual.output, worst.output),
-        "tools": _range_text(usual.tools, worst.tools),
-        "seconds": _range_text(usual.seconds, worst.seconds),
-        prices.currency: _range_text(usual.money, worst.money, digits=4),
+        "calls": range_text(usual.calls, worst.calls),
+        "read": range_text(usual.prompt, worst.prompt),
+        "cached": number_text(usual.cached) if usual.cached else "",
+        "written": range_text(usual.output, worst.output),
+        "tools": range_text(usual.tools, worst.tools),
+        "seconds": range_text(usual.seconds, worst.seconds),
+        prices.currency: range_text(usual.money, worst.money, digits=4),
     }
 
 
-def _range_text(usual: float | None, worst: float | None, digits: int = 1) -> str:
-    if usual is None or worst is None:
-        return "not known"
-    if not usual and not worst:
-        return ""
-    return f"{_number_text(usual, digits)} / {_number_text(worst, digits)}"
-
-
-def _number_text(value: float, digits: int = 1) -> str:
-    """A number to read: whole where it is large or whole."""
-    if value == math.floor(value) or (value >= 100 and digits == 1):
-        return f"{value:,.0f}"
-    return f"{value:,.{digits}f}"
-
-
 def _estimate_remarks(estimate: Estimate, prices: Prices, silent: Sequence[str]) -> list[str]:
+    from bicameral.catalog.costs import number_text
+
     usual, lines = estimate.expected, list[str]()
     if silent:
         lines.append(f"in the calls of others, or without a model: {', '.join(silent)}")
@@ -222,7 +130,7 @@ def _estimate_remarks(estimate: Estimate, prices: Prices, silent: Sequence[str])
         )
     if estimate.apart.calls:
         money = money_text(estimate.apart.money, prices.currency)
-        lines.append(f"beside runs, each time: {_number_text(estimate.apart.calls)} calls, {money}")
+        lines.append(f"beside runs, each time: {number_text(estimate.apart.calls)} calls, {money}")
     if estimate.unpriced:
         lines.append(f"price not known: {', '.join(estimate.unpriced)}")
     return lines
@@ -329,7 +237,7 @@ def command(
     asked. `bicameral usage` tells what was spent; this tells what would be.
     """
     from bicameral.catalog.costs._composition import resolve_sizes
-    from bicameral.config import open_prices
+    from bicameral.config import TokenSpeeds, open_prices, tier_rates
 
     config, speeds = chosen.config(), TokenSpeeds(*speed) if speed else TokenSpeeds()
     measured = resolve_sizes(parse_pairs(sizes, "size"))
@@ -353,6 +261,7 @@ def _make_estimate(
     from bicameral.catalog import catalog
     from bicameral.catalog.costs import estimate
     from bicameral.catalog.stacks import read_stack
+    from bicameral.config import stack_rates
 
     file = Path(what[0])
     is_stack = len(what) == 1 and file.suffix.lower() in (".yaml", ".yml")
@@ -364,16 +273,11 @@ def _make_estimate(
         stack = read_stack(what[0])
         found = estimate(stack, sizes, stack_rates(chosen.config(), stack, rates, speeds))
         ids = list(dict.fromkeys(use.id for member in stack.members for use in member.all_uses))
-        return found, _patterns_without_part(ids, found), stack.name
+        return found, found.without_part(ids), stack.name
     if is_plan:
         return plan_estimate(chosen.config(), what[0], sizes, rates["small"]), [], what[0]
     ids = [catalog().pattern(id).id for id in what]
     if strange := [id for id in knobs if id not in ids]:
         raise click.UsageError(f"--set names {strange[0]}, which is none of {', '.join(ids)}.")
     found = estimate([{id: knobs.get(id, {})} for id in ids], sizes, rates)
-    return found, _patterns_without_part(ids, found), ", ".join(ids)
-
-
-def _patterns_without_part(ids: list[str], found: Estimate) -> list[str]:
-    told = {part.pattern for part in found.parts}
-    return [id for id in ids if id not in told]
+    return found, found.without_part(ids), ", ".join(ids)

@@ -170,10 +170,9 @@ class SubjectOptions:
 
     def open(self, agent: Agent) -> Subject[Any, Any]:
         """The subject, with the models and tools of the agent."""
-        from bicameral.cli._pattern_runs import parse_pattern_knobs
         from bicameral.cli.commands.lint import import_object
         from bicameral.evaluation import subject_of
-        from bicameral.patterns import text_pattern
+        from bicameral.patterns import parse_pattern_knobs, text_pattern
         from bicameral.patterns.strategies import DEFAULT_STRATEGY
 
         if self.pattern is not None:

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._mcp_checks import ToolCheck, check_servers, compare_listing
+from bicameral.cli._mcp_checks import check_servers, tool_check_lines
 from bicameral.cli._mcp_clients import protect, unprotect
 from bicameral.cli._mcp_firewall import firewall
 from bicameral.cli._mcp_reviews import (
     ReviewedTool,
-    command_text,
-    confinement_text,
     confirm_at_terminal,
     count_text,
     grant_lines,
@@ -58,6 +56,7 @@ from bicameral.errors import BicameralError, ToolError, nearest_name
 
 if TYPE_CHECKING:
     from bicameral.config import Config
+    from bicameral.foreign import ToolCheck
     from bicameral.mcp import McpSettings
 
 
@@ -128,7 +127,7 @@ def review(chosen: CommonOptions, name: str, anew: bool, full: bool, description
 
     What you declared of its tools is kept. Nothing is asked if nothing differs.
     """
-    from bicameral.foreign import read_declarations, read_reviewed_listing
+    from bicameral.foreign import compare_listing, read_declarations, read_reviewed_listing
 
     config, out = chosen.config(), chosen.out
     settings = find_server(config, name)
@@ -165,7 +164,7 @@ def _difference_lines(checks: Iterable[ToolCheck], tools: Iterable[ReviewedTool]
     """What differs, each tool with the difference and with what it would be from now on."""
     width, proposed = terminal_width(), {each.foreign.name: each for each in tools}
     for check in checks:
-        yield from check.lines(width, full=full)
+        yield from tool_check_lines(check, width, full=full)
         if check.differs and (tool := proposed.get(check.name)) is not None:
             yield from (f"  {line}" for line in tool.lines(width - 2, full=full))
             yield ""
@@ -213,6 +212,7 @@ def list_servers(chosen: CommonOptions) -> dict[str, Any]:
 
 def _server_facts(config: Config, name: str, settings: McpSettings) -> dict[str, Any]:
     from bicameral.foreign import ForeignTool, read_declarations, tool_name
+    from bicameral.mcp import command_text, confinement_text
 
     facts: dict[str, Any] = {
         "name": name,
@@ -252,6 +252,7 @@ def _tools_text(facts: dict[str, Any]) -> str:
 def show_server(chosen: CommonOptions, name: str, full: bool) -> dict[str, Any]:
     """Everything about one server: what it may do, and its tools as you reviewed them. Nothing is started."""
     from bicameral.foreign import read_declarations, read_reviewed_listing
+    from bicameral.mcp import command_text
 
     config = chosen.config()
     settings = find_server(config, name)

@@ -219,15 +219,15 @@ def path(chosen: CommonOptions, name: str) -> int:
 def aliases(chosen: CommonOptions) -> dict[str, Any]:
     """The names that models have in the configuration, and which chambers may use each."""
     from bicameral.cli.commands.route import alias_rows
-    from bicameral.config import quarantine_notes, routing_notes
+    from bicameral.config import alias_uses, quarantine_notes, routing_notes
 
     config = chosen.config()
-    rows = alias_rows(config)
-    chosen.out.show(render_table([row.to_row() for row in rows], chosen.out.width))
+    uses = alias_uses(config)
+    chosen.out.show(render_table(alias_rows(uses), chosen.out.width))
     notes = [*routing_notes(config), *quarantine_notes(config)]
     for note in notes:
         chosen.out.say(f"note: {note}")
-    return {"aliases": [asdict(row) for row in rows], "notes": [note.to_json() for note in notes]}
+    return {"aliases": [asdict(each) for each in uses], "notes": [note.to_json() for note in notes]}
 
 
 @command.command("explain")
@@ -251,11 +251,11 @@ def explain(chosen: CommonOptions, role: str, **facts: Any) -> dict[str, Any]:
 
     ROLE is a role, one of your own, or a phase of a strategy.
     """
-    from bicameral.cli.commands.route import explain_route
+    from bicameral.config import CallRoutes
 
-    text, found = explain_route(chosen.config(), role, **facts)
-    chosen.out.show(text)
-    return found
+    found = CallRoutes(chosen.config()).explain(role, **facts)
+    chosen.out.show("\n".join(found.lines()))
+    return found.to_json()
 
 
 command.add_command(test_model)

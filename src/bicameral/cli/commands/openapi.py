@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bicameral.cli._mcp_checks import tool_check_lines
 from bicameral.cli._mcp_reviews import confirm_at_terminal, count_text, refused_lines, reviewed_tool
 from bicameral.cli._mcp_settings import PairType, say_unaccepted, settings_file
 from bicameral.cli._mcp_tables import (
@@ -46,8 +47,8 @@ from bicameral.display import terminal_width, visible_line
 from bicameral.errors import BicameralError, ToolError, nearest_name
 
 if TYPE_CHECKING:
-    from bicameral.cli._mcp_checks import ToolCheck
     from bicameral.config import Config
+    from bicameral.foreign import ToolCheck
     from bicameral.openapi import OpenApiSettings
 
 
@@ -179,8 +180,7 @@ def review(
 
     What you declared of its operations is kept. `--only` and `--tag` take more of them.
     """
-    from bicameral.cli._mcp_checks import compare_listing
-    from bicameral.foreign import read_declarations, read_reviewed_listing
+    from bicameral.foreign import compare_listing, read_declarations, read_reviewed_listing
     from bicameral.openapi import fetch_document, review_document
 
     config, out = chosen.config(), chosen.out
@@ -224,7 +224,7 @@ def _difference_lines(found: ReviewedApi, checks: Iterable[ToolCheck], *, full: 
     width, proposed = terminal_width(), {each.foreign.name: each for each in found.tools}
     yield from found.head_lines()
     for check in checks:
-        yield from check.lines(width, full=full)
+        yield from tool_check_lines(check, width, full=full)
         if check.differs and (tool := proposed.get(check.name)) is not None:
             yield from (f"  {line}" for line in tool.lines(width - 2, full=full))
             yield ""

@@ -21,13 +21,6 @@ _PAGE_WIDTH = 100
 _PATTERN_ID = re.compile(r"\b(?:[SKROVIH]\d{1,2}|M\d{1,2}|CRIT\d+|LAW\d+)\b")
 
 
-def implemented_classes() -> Mapping[str, str]:
-    """The class of every pattern that can be run, by its id."""
-    from bicameral.patterns import IMPLEMENTED, PRODUCT
-
-    return {id: where.partition(":")[2] for id, where in IMPLEMENTED.items()} | dict(PRODUCT)
-
-
 def category_lines(patterns: Sequence[PatternFacts], width: int) -> Iterator[str]:
     """Patterns by category, in a line each."""
     before = ""
@@ -40,6 +33,8 @@ def category_lines(patterns: Sequence[PatternFacts], width: int) -> Iterator[str
 
 def pattern_lines(patterns: Sequence[PatternFacts], width: int, margin: str = "") -> list[str]:
     """A line per pattern: id, whether it can be run, name, what it is; cut to the width."""
+    from bicameral.patterns import implemented_classes
+
     able = implemented_classes()
     wide = max((len(pattern.name) for pattern in patterns), default=0)
     lines = [
@@ -51,6 +46,8 @@ def pattern_lines(patterns: Sequence[PatternFacts], width: int, margin: str = ""
 
 def pattern_row_json(pattern: PatternFacts) -> dict[str, Any]:
     """A pattern of a list as JSON."""
+    from bicameral.patterns import implemented_classes
+
     facts = {"id": pattern.id, "name": pattern.name, "category": pattern.category, "what": pattern.what}
     return {**facts, "implemented": implemented_classes().get(pattern.id)}
 
@@ -58,6 +55,7 @@ def pattern_row_json(pattern: PatternFacts) -> dict[str, Any]:
 def pattern_json(pattern: PatternFacts) -> dict[str, Any]:
     """A pattern as JSON: its facts as in the files, and the rules that mention it."""
     from bicameral.catalog import catalog, plain_record
+    from bicameral.patterns import implemented_classes
 
     known = catalog()
     return {
@@ -81,6 +79,7 @@ def show_page(out: Output, pattern: PatternFacts) -> None:
 def pattern_page(pattern: PatternFacts, width: int) -> Iterator[str]:
     """The page of a pattern, line by line."""
     from bicameral.catalog import catalog
+    from bicameral.patterns import implemented_classes
 
     runs = implemented_classes().get(pattern.id)
     yield f"{pattern.id}  {pattern.name}  ({pattern.category}{', can be run' if runs else ''})"
@@ -147,15 +146,7 @@ def _instead_text(condition: str, use: Sequence[str], known: Catalog) -> str:
 
 
 def _knob_text(name: str, knob: Knob) -> str:
-    match (knob.least, knob.most):
-        case (None, None):
-            bounds = f" ({' or '.join(knob.choices)})" if knob.choices else ""
-        case (least, None):
-            bounds = f" (from {least:g})"
-        case (None, most):
-            bounds = f" (to {most:g})"
-        case (least, most):
-            bounds = f" ({least:g} to {most:g})"
+    bounds = f" ({knob.allowed})" if knob.allowed else ""
     default = "to be set" if knob.default is None else f"{knob.default}"
     return f"{name} = {default}{bounds}: {knob.what}"
 
@@ -217,6 +208,7 @@ def _complete_category() -> Iterable[str]:
 def list_patterns(chosen: CommonOptions, category: str | None = None, implemented: bool = False) -> dict[str, Any]:
     """Every pattern by category, in a line each; those with a dot can be run."""
     from bicameral.catalog import catalog
+    from bicameral.patterns import implemented_classes
 
     known = catalog().category(category) if category else catalog().patterns
     found = [each for each in known.values() if not implemented or each.id in implemented_classes()]
@@ -268,8 +260,8 @@ def run_pattern(chosen: CommonOptions, id: str, request: str | None, knobs: tupl
 
     from bicameral.catalog import catalog
     from bicameral.cli._command_agent import fetch_missing_weights, open_agent, run_until_terminated
-    from bicameral.cli._pattern_runs import PatternRunner, parse_pattern_knobs
-    from bicameral.patterns import PRODUCT, pattern_class
+    from bicameral.cli._pattern_runs import PatternRunner
+    from bicameral.patterns import PRODUCT, parse_pattern_knobs, pattern_class
 
     id = catalog().pattern(id).id
     if id in PRODUCT:

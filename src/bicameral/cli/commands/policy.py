@@ -41,14 +41,7 @@ def show_policy(out: Output, policy: Policy) -> None:
 
 
 def _rule_headline(rule: PolicyRule) -> str:
-    match rule.effect:
-        case "forbid" if rule.ask is not None:
-            does = "asks a person"
-        case "forbid":
-            does = "refuses"
-        case _:
-            does = f"lifts {', '.join(rule.overrides)}" if rule.overrides else "allows"
-    return f"{rule.id}: {does}" + ("" if rule.default else f"  ({rule.where})")
+    return f"{rule.id}: {rule.does}" + ("" if rule.default else f"  ({rule.where})")
 
 
 def show_outcomes(out: Output, outcomes: Sequence[CaseResult]) -> None:

@@ -99,8 +99,7 @@ def command(
 
 def _chosen_pattern(id: str, knobs: tuple[str, ...]) -> TextPattern:
     from bicameral.catalog import catalog
-    from bicameral.cli._pattern_runs import parse_pattern_knobs
-    from bicameral.patterns import text_pattern
+    from bicameral.patterns import parse_pattern_knobs, text_pattern
 
     id = catalog().pattern(id).id
     return text_pattern(id, parse_pattern_knobs(id, knobs))

@@ -123,7 +123,14 @@
   });
   document.addEventListener("htmx:sse:after:connection", () => showOffline(""));
   document.addEventListener("htmx:error", () => showOffline("The server cannot be reached. Nothing was changed."));
-  document.addEventListener("htmx:after:request", () => showOffline(""));
+  // What was wrong is shown until the same part of the page, or what a person does, succeeds.
+  let failed = null;
+  document.addEventListener("htmx:response:error", (event) => { failed = event.detail?.ctx?.sourceElement; });
+  document.addEventListener("htmx:after:request", (event) => {
+    showOffline("");
+    const ctx = event.detail?.ctx;
+    if (ctx?.response?.status < 400 && (ctx.sourceElement === failed || ctx.sourceEvent?.isTrusted)) find("#problem")?.replaceChildren();
+  });
   // The server ended the stream because the session or its token has ended.
   document.addEventListener("signed-out", () => location.reload());
 
