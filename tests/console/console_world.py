@@ -96,6 +96,12 @@ class Page:
         assert node is not None, (selector, self.html[:2000])
         return node.attributes[name] or ""
 
+    def typed(self, selector: str) -> str:
+        """What stands in the first field of a form that fits, as it was typed."""
+        node = self.tree.css_first(selector)
+        assert node is not None, (selector, self.html[:2000])
+        return node.text()
+
     def has(self, selector: str) -> bool:
         """Whether an element fits."""
         return self.tree.css_first(selector) is not None

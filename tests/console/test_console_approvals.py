@@ -209,7 +209,13 @@ def test_nothing_that_a_person_decides_on_is_cut(ana: Person) -> None:
 
 
 def test_the_hash_of_a_question_covers_everything_that_is_shown() -> None:
-    call = {"tool": "post", "arguments": {"to": "kim@example.com"}, "hash": "a" * 64, "why": "it asks", "untrusted": []}
+    call: dict[str, Any] = {
+        "tool": "post",
+        "arguments": {"to": "kim@example.com"},
+        "hash": "a" * 64,
+        "why": "it asks",
+        "untrusted": [],
+    }
     now = datetime.now(UTC)
     asked = Approval("q", "r", "ana", "calls", (call,), "", now, now, "open")
     hashes = {

@@ -46,7 +46,7 @@ def test_a_plan_appears_as_it_is_written_and_then_with_its_check(ana: Person) ->
 
 def test_a_plan_runs_as_it_was_shown_and_for_its_request(ana: Person) -> None:
     page = written(ana)
-    plan, draft = page.tree.css_first("#plan").text(), page.attribute("[name=draft]", "value")
+    plan, draft = page.typed("#plan"), page.attribute("[name=draft]", "value")
     answer = ana.send("/ask/run", {"what": "draft", "plan": plan, "draft": draft, "request": REQUEST})
     run = answer.headers["location"].removeprefix("/runs/")
     view = ana.served.settled(run)
@@ -59,7 +59,7 @@ def test_a_plan_runs_as_it_was_shown_and_for_its_request(ana: Person) -> None:
 @pytest.mark.parametrize("change", ["text", "session", "unknown"])
 def test_a_changed_plan_never_runs_as_that_of_the_model(ana: Person, ben: Person, change: str) -> None:
     page = written(ana)
-    plan, draft = page.tree.css_first("#plan").text(), page.attribute("[name=draft]", "value")
+    plan, draft = page.typed("#plan"), page.attribute("[name=draft]", "value")
     person = ben if change == "session" else ana
     fields = {"what": "draft", "plan": plan, "draft": draft, "request": REQUEST}
     fields |= {"text": {"plan": plan.replace("invoice", "secret")}, "unknown": {"draft": "0" * 16}}.get(change, {})
@@ -97,7 +97,7 @@ def test_findings_stand_at_their_lines(ana: Person, plan: str, line: int, said: 
     # And nothing that was typed is lost when somebody tries to run it all the same.
     answer = ana.send("/ask/run", {"what": "plan", "plan": plan})
     assert answer.status_code == 409
-    assert Page(answer).tree.css_first("#plan").text().rstrip("\n") == plan.rstrip("\n")
+    assert Page(answer).typed("#plan").rstrip("\n") == plan.rstrip("\n")
 
 
 def test_what_would_change_is_shown_and_not_changed(ana: Person) -> None:
@@ -136,7 +136,7 @@ def test_the_plan_of_a_run_can_be_edited(ana: Person, ben: Person) -> None:
     run = ana.served.submit(plan=OWN)
     ana.served.settled(run)
     page = ana.get(f"/ask?run={run}&part={run}")
-    assert page.tree.css_first("#plan").text().strip() == OWN.strip()
+    assert page.typed("#plan").strip() == OWN.strip()
     assert ben.http.get(f"/ask?run={run}").status_code == 404
 
 
@@ -149,7 +149,7 @@ def test_hostile_texts_in_requests_and_plans_are_shown_as_they_are(ana: Person) 
     assert part.has("li.step")
     closing = "</textarea><script>alert(1)</script>"
     found = Page(ana.send("/ask/run", {"what": "plan", "plan": closing}))
-    assert found.tree.css_first("#plan").text().strip() == closing
+    assert found.typed("#plan").strip() == closing
     assert not found.has("script:not([src])")
 
 

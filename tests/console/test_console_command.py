@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+import webbrowser
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,7 +59,7 @@ def test_it_starts_a_server_and_a_second_one_finds_it(tmp_path: Path) -> None:
     with started(folder, "--port", "0") as own:
         with sign_in(own["address"]) as person:
             assert "(all users)" in person.get("/runs").text
-        port = str(urlsplit(own["address"]).port)
+        port = str(urlsplit(str(own["address"])).port)
         done = subprocess.run(
             [sys.executable, str(HERE / "served.py"), "console", "--no-browser", "--json", "--port", port],
             cwd=folder,
@@ -105,7 +106,7 @@ def test_the_token_is_in_no_word_of_a_process(tmp_path: Path, monkeypatch: pytes
         opened.append(address)
         return True
 
-    monkeypatch.setattr(command.webbrowser, "open", open_address)
+    monkeypatch.setattr(webbrowser, "open", open_address)
     assert command.open_browser('http://127.0.0.1:1/login#bic_secret"><script>')
     assert opened[0].startswith("file://")
     assert "bic_secret" not in opened[0]

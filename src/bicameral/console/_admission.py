@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, urlsplit
 
 from starlette.types import Scope
@@ -116,18 +115,18 @@ def cookie_name(scope: Scope) -> str:
 
 
 def session_cookie(scope: Scope) -> str:
-    """The text of the session's cookie; empty if there is none, or if it cannot be told which one counts."""
-    values = [value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie"]
+    """The text of the session's cookie; empty if there is none, or if it cannot be told which one counts.
+
+    A site on another port, or of a neighbouring name, can set a cookie of the same name for a part of the paths. Nobody
+    becomes somebody else by that: they are signed out at worst.
+    """
     name = cookie_name(scope)
-    found: list[str] = []
-    for value in values:
-        try:
-            cookies: SimpleCookie = SimpleCookie(value)
-        except CookieError:
-            return ""
-        if name in cookies:
-            found.append(cookies[name].value)
-    return found[0] if len(found) == 1 else ""
+    found: set[str] = set()
+    for each, value in scope["headers"]:
+        if each == b"cookie":
+            pairs = (pair.partition("=") for pair in value.decode("latin-1").split(";"))
+            found |= {text.strip() for key, _, text in pairs if key.strip() == name}
+    return found.pop() if len(found) == 1 else ""
 
 
 def header(scope: Scope, name: bytes) -> str:

@@ -101,7 +101,8 @@ def shown_turn(path: str, events: Sequence[Event]) -> ShownTurn:
 
 
 def _last_body(events: Sequence[Event], *kinds: str) -> Mapping[str, Any]:
-    return next((each.body for each in reversed(events) if each.kind in kinds), {})
+    found: list[Mapping[str, Any]] = [each.body for each in events if each.kind in kinds]
+    return found[-1] if found else {}
 
 
 def _side(call: PageCall) -> Side:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from bicameral.console._plan_graph import PlanStep, plan_steps
 from bicameral.errors import BicameralError
@@ -203,7 +203,7 @@ class RunProgress:
 
     def _note_end(self, path: str, body: Mapping[str, Any]) -> set[str]:
         """The step at which a run ended without an event of its own: one that a person refused, for example."""
-        step, error = self.steps.get(path), body.get("error") or {}
+        step, error = self.steps.get(path), cast("Mapping[str, Any]", body.get("error") or {})
         if step is None or not error or step.state not in ("planned", "waiting"):
             return set()
         step.state, step.error = "denied" if error.get("code") == "run.refused" else "failed", error
