@@ -18,11 +18,10 @@ import mcp_types as types
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from server_world import POST, settings
+from server_world import HERE, POST, settings
 
 from bicameral.server import TokenFile
 
-HERE = Path(__file__).parent
 COMMAND = (str(HERE / "served.py"), "mcp", "serve")
 """`bicameral mcp serve` with models that reply from a script."""
 Mode = Literal["legacy", "auto"]

@@ -31,7 +31,8 @@
     graph.setDefaultEdgeLabel(() => ({}));
     for (const step of list) {
       const label = short(step.dataset.label, 30);
-      graph.setNode(step.dataset.path, { label, width: Math.max(70, label.length * 7.3 + 18), height: 40 });
+      const kind = short(`${step.dataset.path} ${step.dataset.kind}`, 24);
+      graph.setNode(step.dataset.path, { label, kind, width: Math.max(70, label.length * 7.3 + 18, kind.length * 5.6 + 18), height: 40 });
     }
     for (const step of list) {
       for (const used of step.dataset.uses.split(" ").filter((each) => each && graph.hasNode(each))) graph.setEdge(used, step.dataset.path, { kind: "uses" });
@@ -42,7 +43,7 @@
     const size = graph.graph();
     const svg = make("svg", { viewBox: `0 0 ${size.width} ${size.height}`, width: size.width, height: size.height, role: "img", "aria-label": "The plan as a graph; the list beside it says the same." });
     const defs = make("defs", {});
-    const marker = make("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" });
+    const marker = make("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9, markerUnits: "userSpaceOnUse", orient: "auto" });
     marker.append(make("path", { d: "M0 0 L8 4 L0 8 z", class: "arrow" }));
     defs.append(marker);
     svg.append(defs);
@@ -54,9 +55,9 @@
     }
     for (const step of list) {
       const path = step.dataset.path;
-      const { x, y, width, height, label } = graph.node(path);
+      const { x, y, width, height, label, kind } = graph.node(path);
       const group = make("g", { class: "node", transform: `translate(${(x - width / 2).toFixed(1)} ${(y - height / 2).toFixed(1)})` });
-      group.append(make("rect", { width, height }), make("text", { x: 9, y: 17 }, label), make("text", { x: 9, y: 32, class: "kind" }, short(`${path} ${step.dataset.kind}`, 24)), make("title", {}, step.dataset.label));
+      group.append(make("rect", { width, height }), make("text", { x: 9, y: 17 }, label), make("text", { x: 9, y: 32, class: "kind" }, kind), make("title", {}, step.dataset.label));
       group.addEventListener("click", () => { step.scrollIntoView({ block: "center" }); step.querySelector("summary, a")?.focus(); });
       nodes.set(path, group);
       svg.append(group);
