@@ -24,9 +24,8 @@ from wheel_world import ROOT, Installation, build, declared_packages, install
 # The limit of the package index for one file.
 LARGEST = 100_000_000
 # What a package is made of. A database, a journal, a cache or a key has another ending.
-KINDS = {".py", ".typed", ".toml", ".yaml", ".json", ".txt", ".cedar", ".cedarschema", ".gguf"}
-# The pages of the console.
-KINDS |= {".html", ".css", ".js", ".svg"}
+PAGES = {".html", ".css", ".js", ".svg"}
+KINDS = {".py", ".typed", ".toml", ".yaml", ".json", ".txt", ".cedar", ".cedarschema", ".gguf", *PAGES}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 

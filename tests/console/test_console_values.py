@@ -53,9 +53,7 @@ def test_each_part_has_its_own_label() -> None:
     assert first.parts[1].at == "/0/body"
 
 
-@pytest.mark.parametrize(
-    "written", [None, 7, {"shade": 0}, "x", {"labels": "x", "shade": 0}]
-)
+@pytest.mark.parametrize("written", [None, 7, {"shade": 0}, "x", {"labels": "x", "shade": 0}])
 def test_a_value_without_a_label_that_can_be_read_counts_as_untrusted(written: object) -> None:
     labels = read_labels(written)
     assert shown_value("x", labels).trust == "untrusted"
