@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DOJO := $(VENV)/.agentdojo
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help install agentdojo routing mcp-servers weights models minilm demo tmux test recordings mutants lint types check explore prices schemas docs wheel lock clean
+.PHONY: help install agentdojo routing mcp-servers weights models minilm demo tmux chromium console-tests test recordings mutants lint types check explore prices schemas docs wheel lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -58,6 +58,15 @@ minilm: weights
 tmux:
 	@command -v tmux >/dev/null || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] \
 		|| { apt-get update -qq && apt-get install -y -qq tmux; } >/dev/null 2>&1 || echo "no tmux: the tests use their own terminal"
+
+# Debian's browser; playwright drives it and downloads none. Without one the tests of the console in a browser are skipped.
+chromium:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome-stable >/dev/null \
+		|| { command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && { apt-get update -qq && apt-get install -y -qq chromium; } >/dev/null 2>&1; } \
+		|| echo "there is no Chromium, and it cannot be installed here: the tests of the console in a browser are skipped"
+
+console-tests: $(READY) chromium ## the console in a real Chromium, which is installed if it can be (Debian, as root)
+	$(BIN)/python -m pytest -rs tests/console/test_console_browser.py || [ $$? = 5 ]
 
 test: minilm agentdojo tmux ## the whole test suite, with recorded replies of the models
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not slow"
