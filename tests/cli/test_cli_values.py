@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from bicameral.cli._plain_values import answer_text, render_table
-from bicameral.runs import parse_typed_reply
 from bicameral.display import make_visible, to_plain_json
+from bicameral.runs import parse_typed_reply
 from bicameral.types import BOOL, DATE, DATETIME, FLOAT, INT, STR, TIME, ListType, LiteralType, OptionalType, Type
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bicameral.models._model_stages import HINT_SECONDS, ModelStages, PlanningTimes, speed_hint
 from bicameral.models import ModelProgress
+from bicameral.models._model_stages import HINT_SECONDS, ModelStages, PlanningTimes, speed_hint
 
 MODEL = "local:qwen2.5-coder-1.5b-instruct@cc324af0"
 

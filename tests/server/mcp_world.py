@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Generator
@@ -18,7 +17,7 @@ import mcp_types as types
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from server_world import HERE, POST, settings
+from server_world import HERE, POST, settings, stop_server
 
 from bicameral.server import TokenFile
 
@@ -146,15 +145,7 @@ def serving_mcp(
         assert line, (folder / "log.txt").read_text()
         yield ServedMcp(folder, json.loads(line)["address"], texts)
     finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(30)
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-            assert process.stdout is not None
-            process.stdout.close()
+        stop_server(process)
 
 
 @asynccontextmanager

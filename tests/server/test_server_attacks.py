@@ -12,12 +12,12 @@ from typing import Any
 
 import httpx
 import pytest
-from served import SECRET
 from server_world import FORWARD, Served, serving
 
 from bicameral.labels import TRUSTED_USER, label_tree_to_json
 from bicameral.plans import BoundTo, bind_references, parse
 from bicameral.server import TokenFile, _guard, _slow_heads
+from served import SECRET
 
 
 def raw(served: Served, text: bytes, *, wait: float = 5.0, close: bool = False) -> bytes:

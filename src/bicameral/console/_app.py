@@ -67,8 +67,15 @@ class _PathSwitch:
         self._api, self._pages, self._parts = api, pages, parts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_page = scope["type"] == "http" and scope["path"].split("/")[1:2] in [[part] for part in self._parts]
-        await (self._pages if is_page else self._api)(scope, receive, send)
+        await (self._pages if self._is_page(scope) else self._api)(scope, receive, send)
+
+    def _is_page(self, scope: Scope) -> bool:
+        if scope["type"] != "http":
+            return False
+        path: str = scope["path"]
+        # Of the paths whose first part is empty only `/` is a page: what `//v1/runs` is, the API says in its own form.
+        first = path.removeprefix("/").partition("/")[0]
+        return path == "/" if not first else first in self._parts
 
 
 async def _handle_error(_: Request, error: Exception) -> ErrorPage:
