@@ -40,6 +40,7 @@ def keyboard_only(stage: Stage) -> None:
     waiting, _ = server.waiting(user, plan=FORWARD)
     with stage.chromium.visit(server) as visitor:
         page, press = visitor.open("/"), visitor.page.keyboard.press
+        expect(page.get_by_label("Token")).to_be_focused()
         page.keyboard.type(server.tokens[user])
         press("Enter")
         expect(page).to_have_url(re.compile("/runs$"))

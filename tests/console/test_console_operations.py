@@ -315,8 +315,12 @@ def test_alerts_are_those_of_own_runs_and_show_where(
     rounds = runs["ana rounds"]
     assert links == [f"/runs/{runs['ana one']}#step-1-0", f"/runs/{rounds}?part={rounds}-round#step-0"]
     assert ["strong 0.70" in page.text, "weak 0.30" in page.text, "2 times" in page.text] == [True] * 3
-    assert ben.get("/operations/alerts").texts("tbody td:nth-child(3)") == ["of ben 2 timeshidden"]
-    assert ops.get("/operations/alerts?kind=hidden").texts("tbody td:nth-child(3)") == ["of ben 2 timeshidden"]
+    assert ben.get("/operations/alerts").texts("tbody td:nth-child(3)") == [
+        "of ben may quote untrusted text 2 timeshidden"
+    ]
+    assert ops.get("/operations/alerts?kind=hidden").texts("tbody td:nth-child(3)") == [
+        "of ben may quote untrusted text 2 timeshidden"
+    ]
     assert len(ops.get("/operations/alerts?kind=none").tree.css("tbody tr")) == 2
     assert any("2 strong alerts" in text for text in ops.get("/operations").texts(".attention-item"))
     assert any("1 strong alert " in text for text in ana.get("/operations").texts(".attention-item"))

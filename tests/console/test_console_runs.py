@@ -247,6 +247,19 @@ def test_hostile_texts_are_shown_as_they_are(ana: Person) -> None:
     assert "‹200b›" not in ana.get(f"/runs/{served.submit(plan='answer(1)')}").text
 
 
+def test_an_error_is_marked_since_it_may_quote_what_was_read(ana: Person) -> None:
+    (ana.served.folder / "hostile.txt").write_text(f"{HOSTILE}\n", encoding="utf-8")
+    failed = ana.served.submit(plan='lines = read_lines("hostile.txt")\nanswer(read_text(lines[0]))\n')
+    assert ana.served.settled(failed)["state"] == "failed"
+    for path in (f"/runs/{failed}", f"/runs/{failed}/step?path=1", "/runs"):
+        page = ana.get(path)
+        assert any("<img src=x" in text for text in page.texts(".quoting")), path
+        assert "may quote untrusted text" in page.text, path
+    calm = ana.served.submit(plan="answer(1)")
+    ana.served.settled(calm)
+    assert "may quote" not in ana.get(f"/runs/{calm}").text
+
+
 def test_bad_addresses_have_clear_errors(ana: Person) -> None:
     for path in ("/runs/..%2f..", "/runs/%00", "/runs/" + "a" * 300, "/runs/x?part=y", f"/runs/{'x' * 20}/step?path=0"):
         answer = ana.http.get(path)

@@ -182,8 +182,11 @@ def time_text(moment: datetime | float | None) -> str:
 
 
 def iso_text(moment: datetime | float | None) -> str:
-    """A moment for programs, and for scripts that show it in the time of the browser."""
-    return "" if moment is None else _as_datetime(moment).astimezone(UTC).isoformat(timespec="seconds")
+    """A moment for scripts, which show it in the time of the browser.
+
+    With milliseconds: a page must not call a question expired that can still be answered.
+    """
+    return "" if moment is None else _as_datetime(moment).astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def age_text(moment: datetime | float) -> str:
