@@ -20,8 +20,8 @@ from bicameral.patterns import IMPLEMENTED, text_patterns
 from bicameral.server import Role, TokenFile
 
 FORWARD = "forward mail.txt to kim@example.com"
-SECONDS = 6.0
-"""How long the server may take over the worst stack that it accepts to read, on a busy machine."""
+SECONDS = 20.0
+"""How long the server may take over the worst stack that it accepts to read, on a machine that does much else: 3 s alone."""
 
 
 def signed_in(served: Served, *roles: Role) -> Person:

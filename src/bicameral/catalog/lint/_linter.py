@@ -106,9 +106,10 @@ def _missing_patterns(check: RuleCheck, scope: AgentScope) -> Iterator[tuple[tup
 
 
 def _check_together(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem]:
-    uses = [
-        [use for use in scope.uses.get(id, ()) if check.exempt.get(use.id, "") not in use.knobs] for id in check.all
-    ]
+    # Nearly always: a stack may define a hundred patterns that clash with each other, and have a hundred agents.
+    if any(id not in scope.uses for id in check.all):
+        return
+    uses = [[use for use in scope.uses[id] if check.exempt.get(use.id, "") not in use.knobs] for id in check.all]
     for several in product(*uses):
         if not _is_apart(check, several):
             path = several[-1].path
