@@ -21,7 +21,7 @@ from bicameral.server import Role, TokenFile
 
 FORWARD = "forward mail.txt to kim@example.com"
 SECONDS = 20.0
-"""How long the server may take over the worst stack that it accepts to read, on a machine that does much else: 3 s alone."""
+"""How long the server may take over the worst stack that it accepts to read: 3 s alone, more beside other tests."""
 
 
 def signed_in(served: Served, *roles: Role) -> Person:
