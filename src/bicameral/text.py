@@ -1,7 +1,8 @@
 """Text: words, ranking and names of dates, for every room that reads requests, documents or replies.
 
 A text comes in; out come its words and stems, whether it contains a phrase or a whole value, and how well texts fit a
-query. Nothing here depends on plans, tools or models.
+query. Nothing here depends on plans, tools or models. `lazy_pattern` is for the many patterns of requests, of
+which a process needs those of one language, or none.
 
 `split_words` and `stem` serve requests and names, in English; `index_words` serves the search in documents of any
 language, and `stems_of` compares their words in four languages at once; `root` is stronger than `stem`, for a search
@@ -22,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
+from typing import Any, cast
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*|\d+")
 # The stem of `saved` is `save`: a short verb without the final e would have doubled its consonant (`logged`).
@@ -33,6 +35,30 @@ STOP_WORDS = frozenset(
     "just all any some each every than then so if else when which who what where how do does did have has "
     "had not no there here up about".split()
 )
+
+
+class _LazyPattern:
+    """Compiles itself when a method of it is first used, and keeps the compiled methods as its own."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self.pattern, self._given_flags = pattern, flags
+
+    def __getattr__(self, name: str) -> Any:
+        # Only for what is not there yet. Threads that do this at once do the same twice.
+        compiled = re.compile(self.pattern, self._given_flags)
+        for method in ("match", "fullmatch", "search", "finditer", "findall", "split", "sub", "subn", "flags"):
+            self.__dict__[method] = getattr(compiled, method)
+        return getattr(compiled, name)
+
+
+def lazy_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """A regular expression that is compiled when it is first used, and not when its module is imported.
+
+    Example:
+        >>> lazy_pattern(r"\\d+").findall("1 or 22")
+        ['1', '22']
+    """
+    return cast("re.Pattern[str]", _LazyPattern(pattern, flags))
 
 
 def split_words(text: str) -> list[str]:

@@ -20,13 +20,14 @@ from bicameral.planning._matching import named_objects
 from bicameral.planning._refusals import missing_capability
 from bicameral.planning._unserved_orders import without_opening
 from bicameral.plans import Call, Plan, walk
+from bicameral.text import lazy_pattern
 from bicameral.tools import AbsentTool, Registry, Tool
 
-_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_ADDRESS = lazy_pattern(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 # Words for the place itself. What is said of an event or of a message may stand in a note as well.
 _STORES: dict[str, re.Pattern[str]] = {
-    "calendar": re.compile(r"\b(?:calendars?|kalendern?|kalenders|agendas?|calendriers?|calendarios?)\b"),
-    "mail": re.compile(
+    "calendar": lazy_pattern(r"\b(?:calendars?|kalendern?|kalenders|agendas?|calendriers?|calendarios?)\b"),
+    "mail": lazy_pattern(
         r"\b(?:e?-?mails?|mailbox|inbox|postfach|posteingang|courriels?|boite\s+mail|correos?|bandeja\s+de\s+entrada)\b"
     ),
 }
@@ -149,7 +150,7 @@ def _asks_for(request: str, absent: AbsentTool, working: Registry) -> bool:
         return False
     shared = {word for other in working if other.changes for word in other.words}
     own = [re.escape(fold(word)) for word in tool.words if word not in shared]
-    verb = re.compile(rf"(?:{'|'.join(sorted(own, key=len, reverse=True))})\b") if own else None
+    verb = lazy_pattern(rf"(?:{'|'.join(sorted(own, key=len, reverse=True))})\b") if own else None
     language = guess_language(request)
 
     def begins(clause: str) -> bool:
@@ -182,17 +183,17 @@ def _first_word_length(text: str) -> int:
 
 
 _TOWARDS: dict[Language, re.Pattern[str]] = {
-    "en": re.compile(r"\bto\s+"),
-    "de": re.compile(r"\ban\s+"),
-    "fr": re.compile(r"\b(?:a|au|aux)\s+"),
-    "es": re.compile(r"\b(?:al?)\s+"),
+    "en": lazy_pattern(r"\bto\s+"),
+    "de": lazy_pattern(r"\ban\s+"),
+    "fr": lazy_pattern(r"\b(?:a|au|aux)\s+"),
+    "es": lazy_pattern(r"\b(?:al?)\s+"),
 }
 _PLACES = ("file", "folder", "table", "calendar", "web", "chat")
 _ONESELF = frozenset({"me", "myself", "mir", "mich", "moi", "mi"})
-_DETAIL = re.compile(r"\b(?:on|from|in|of|with|about|aus|von|mit|in|auf|de|du|dans|sur|avec|en|con|sobre)\b")
-_NAME = re.compile(r"\s+[A-ZÀ-ÖØ-Þ][\w'-]*")
-_MASKED_ADDRESS = re.compile(r"\s+x{6,}(?!\w)")
-_PRONOUN = re.compile(r"\s+(?:him|her|them|everyone|everybody|all\s+of\s+them)\b")
+_DETAIL = lazy_pattern(r"\b(?:on|from|in|of|with|about|aus|von|mit|in|auf|de|du|dans|sur|avec|en|con|sobre)\b")
+_NAME = lazy_pattern(r"\s+[A-ZÀ-ÖØ-Þ][\w'-]*")
+_MASKED_ADDRESS = lazy_pattern(r"\s+x{6,}(?!\w)")
+_PRONOUN = lazy_pattern(r"\s+(?:him|her|them|everyone|everybody|all\s+of\s+them)\b")
 
 
 def _goes_to_somebody(text: str, spelled: str, language: Language) -> bool:

@@ -14,26 +14,27 @@ from typing import Any
 from bicameral.planning._intent_document import Intent
 from bicameral.planning._lexicon import MAIL_NOUNS, SEND_VERBS
 from bicameral.plans import Apply, Call, Each, Plan, Update, children, print_plan, walk
+from bicameral.text import lazy_pattern
 from bicameral.tools import Registry
 
 _CALCULATIONS: dict[str, tuple[frozenset[str], re.Pattern[str]]] = {
     "a sum": (
         frozenset({"sum"}),
-        re.compile(
+        lazy_pattern(
             r"\b(?:sum|total|totals|add(?:ed|s)? up|altogether|summe|gesamtsumme|gesamtbetrag|summiere?|insgesamt|"
             r"zusammengerechnet|somme|totaux|additionne[rz]?|suma|sumar|importe total)\b"
         ),
     ),
     "a count": (
         frozenset({"len", "count"}),
-        re.compile(
+        lazy_pattern(
             r"\b(?:how many|number of|count(?: of)?|wie viele|wieviele|anzahl|combien d(?:e|['’])|nombre d(?:e|['’])|"
             r"cu[aá]nt[oa]s|n[uú]mero de|cantidad de)\b"
         ),
     ),
     "an average": (
         frozenset({"mean", "average", "median"}),
-        re.compile(r"\b(?:average|mean|on average|durchschnitt\w*|mittelwert|moyenne|promedio|media)\b"),
+        lazy_pattern(r"\b(?:average|mean|on average|durchschnitt\w*|mittelwert|moyenne|promedio|media)\b"),
     ),
 }
 """Of each calculation the functions that do it, and the words that ask for it."""
@@ -45,16 +46,16 @@ _FOR_EACH = (
     r"(?:per|pro|je|par|por|for each|for every|to each|to every|each|für jede\w*|fuer jede\w*|an jede\w*|"
     r"pour chaque|à chaque|a chaque|para cada|a cada)"
 )
-_ONE_FOR_EACH = re.compile(
+_ONE_FOR_EACH = lazy_pattern(
     rf"\b{_ONE}\s+{_OWN}{_MAIL}\s+{_FOR_EACH}\b|\b{_FOR_EACH}\s+\w+\s+{_ONE}\s+{_OWN}{_MAIL}\b"
     rf"|\b(?:separate|einzelne|individual|individuelle|individuales|séparés)\s+{_MAIL}\b"
 )
-_EACH_FIRST = re.compile(r"^\W*(?:for (?:each|every)|für jede\w*|fuer jede\w*|pour chaque|para cada|por cada)\b")
-_ONE_FOR_ALL = re.compile(
+_EACH_FIRST = lazy_pattern(r"^\W*(?:for (?:each|every)|für jede\w*|fuer jede\w*|pour chaque|para cada|por cada)\b")
+_ONE_FOR_ALL = lazy_pattern(
     rf"\b(?:(?:in|as|with) one|(?:a |one )?single|(?:einer |eine )?einzigen?|einer gemeinsamen|un seul|une seule|"
     rf"un solo|una sola|un único)\s+{_MAIL}\b(?!\s+{_FOR_EACH}\b)"
 )
-_QUOTED = re.compile(r"[\"“„«][^\"”“»\n]*[\"”“»]")
+_QUOTED = lazy_pattern(r"[\"“„«][^\"”“»\n]*[\"”“»]")
 
 
 def unserved_forms(plan: Plan, intent: Intent, registry: Registry) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from bicameral.planning._language import fold
 from bicameral.planning._lexicon import DETERMINERS, POLITE, PREPOSITIONS, PRONOUNS, split_tokens
 from bicameral.planning._mentions import find_mentions
+from bicameral.text import lazy_pattern
 
 _MAX_BEFORE = 2
 """The most words with a meaning of their own before the pronoun: the verb, and one more (`write down`, `how many`)."""
@@ -46,7 +47,7 @@ _SPANISH_VERBS = (
     r"agrega|anade|mueve|pasa|agrupa|compara|redondea|clasifica)"
 )
 _REFERENCES: tuple[tuple[re.Pattern[str], bool | None], ...] = tuple(
-    (re.compile(pattern), many)
+    (lazy_pattern(pattern), many)
     for pattern, many in (
         # English
         (rf"\b(?P<word>it|this|that){_END}", False),

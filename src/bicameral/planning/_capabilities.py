@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from bicameral.planning._language import fold
-from bicameral.text import stem
+from bicameral.text import lazy_pattern, stem
 from bicameral.tools import Registry, Tool
 
 _ACTIONS: dict[str, str] = {
@@ -64,9 +64,9 @@ _OBJECTS: dict[str, str] = {
     "flight": r"flights?|flug|fluge|flugen|vols?|vuelos?",
     "car": r"cars?|autos?|voitures?|coches?",
 }
-_ACTION_WORDS = {name: re.compile(pattern) for name, pattern in _ACTIONS.items()}
-_OBJECT_WORDS = {name: re.compile(pattern) for name, pattern in _OBJECTS.items()}
-_TABLES_TO_BOOK = re.compile(r"tables?|tische?|mesas?")
+_ACTION_WORDS = {name: lazy_pattern(pattern) for name, pattern in _ACTIONS.items()}
+_OBJECT_WORDS = {name: lazy_pattern(pattern) for name, pattern in _OBJECTS.items()}
+_TABLES_TO_BOOK = lazy_pattern(r"tables?|tische?|mesas?")
 
 # Words that limit nothing. Prepositions are among them only where what follows them has to be served as well.
 _EMPTY = frozenset(
@@ -75,10 +75,10 @@ _EMPTY = frozenset(
     "le la les l un une des de du d et ou peut permet permettant dans pour qui "
     "el los las un una unos unas y o u ni e en que pueda puede permita para".split()
 )
-_WORD = re.compile(r"[a-z0-9]+")
-_NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_WORD = lazy_pattern(r"[a-z0-9]+")
+_NAME_PART = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 # The main clause of a description: what follows tells how, for whom, or from what.
-_DETAIL = re.compile(
+_DETAIL = lazy_pattern(
     r"[.,;:(]|\b(?:with|to|from|by|for|if|that|which|whose|using|in|on|at|as|into|when|so|between)\b|"
     r"(?<!list )(?<!lists )(?<!lines )(?<!rows )(?<!contents )(?<!content )(?<!text )(?<!details )\bof\b"
 )
@@ -158,7 +158,7 @@ def speaks_of(text: str, name: str) -> bool:
     if pattern is None:
         return stem(name) in map(stem, words)
     # German compounds end with their noun: `Zahnarzttermin`.
-    compound = re.compile(rf"(?:[a-z]{{3,}}?)?(?:{pattern.pattern})")
+    compound = lazy_pattern(rf"(?:[a-z]{{3,}}?)?(?:{pattern.pattern})")
     return any(compound.fullmatch(word) for word in words)
 
 

@@ -25,10 +25,11 @@ from bicameral.planning._omissions import find_omissions
 from bicameral.planning._rounds import EarlierRounds
 from bicameral.routing import RouteTag, call_context, common_side
 from bicameral.sessions import require_privileged
+from bicameral.text import lazy_pattern
 from bicameral.tools import Registry
 
-_ASSIGNED_NAME = re.compile(r"^ *(?:for )?(\w+)(?= \+?= | in )", re.MULTILINE)
-_STRING_LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"|' r"'(?:[^'\\\n]|\\.)*'")
+_ASSIGNED_NAME = lazy_pattern(r"^ *(?:for )?(\w+)(?= \+?= | in )", re.MULTILINE)
+_STRING_LITERAL = lazy_pattern(r'"(?:[^"\\\n]|\\.)*"|' r"'(?:[^'\\\n]|\\.)*'")
 
 
 def weakest_token(tokens: Sequence[ReplyToken]) -> ReplyToken | None:

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Literal
 
 from bicameral.planning._lexicon import NEGATIONS
+from bicameral.text import lazy_pattern
 
 HOLE = "\ufffc"
 """Stands in a text for a value that is known only in the run."""
@@ -130,26 +131,26 @@ _ATTRIBUTION = (
     r"(?!\s*(?:by|since|last|yesterday|before|after|until|ago|von|seit|gestern|vor|par|depuis|hier|por|desde|ayer)\b)"
     r"(?!\s*:)"
 )
-_NEGATION = re.compile(rf"\b(?:{NEGATIONS}|neither|failed|unable)\b|n't\b|\bn['’]")
-_UNREAL = re.compile(
+_NEGATION = lazy_pattern(rf"\b(?:{NEGATIONS}|neither|failed|unable)\b|n't\b|\bn['’]")
+_UNREAL = lazy_pattern(
     r"\b(?:if|would|could|should|can|may|might|will|to be|must|unless|when|once|wenn|würde\w*|könnte\w*|sollte?\w*|"
     r"kann|werden|wird|si|serait|pourrait|peut|sera|seront|quand|sería|podría|puede|será|cuando)\b"
 )
 _NOT_FIRST_PERSON = r"(?!\s*(?:i|we|ich|wir|je|j'|nous|yo)\b)"
-_RELATIVE = re.compile(
+_RELATIVE = lazy_pattern(
     r"(?:\b(?:that|which|who|whom|whose|qui|que|qu|dont|quien|quienes|cuyo)\b|,\s*(?:der|die|das|den|dem)\b)"
     + _NOT_FIRST_PERSON
 )
-_VALUE_BEFORE = re.compile(rf"{HOLE}\s{_NOT_FIRST_PERSON}")
+_VALUE_BEFORE = lazy_pattern(rf"{HOLE}\s{_NOT_FIRST_PERSON}")
 # Where something was put. After a value of the run a verb tells of somebody else (`… sent a mail`), if this is absent.
 _INTO_PLACE = (
     r"(?:to|into|in|on|onto|under|as|nach|unter|auf|als|dans|sur|sous|en|a|como)\s+"
     r"(?:(?:the|your|my|a|die|den|das|der|le|la|les|el|los|las|file|datei|fichier|archivo)\s+)*"
     rf"(?:{HOLE}|[\w./-]*\w\.[a-z]{{2,5}}\b|\w*(?:calendar|list|notes|kalender|liste|notizen|agenda|lista|notas)\b)"
 )
-_PUT_INTO_PLACE = re.compile(rf"\b{_INTO_PLACE}")
-_OTHERS = re.compile(r"^(?!.*\b(?:ich|wir)\b).*\b(?:hat|hatte|haben|hatten)\b")
-_SENTENCE = re.compile(r"[^.!?\n]+(?:\.(?=\w)[^.!?\n]*)*[.!?]*")
+_PUT_INTO_PLACE = lazy_pattern(rf"\b{_INTO_PLACE}")
+_OTHERS = lazy_pattern(r"^(?!.*\b(?:ich|wir)\b).*\b(?:hat|hatte|haben|hatten)\b")
+_SENTENCE = lazy_pattern(r"[^.!?\n]+(?:\.(?=\w)[^.!?\n]*)*[.!?]*")
 
 
 # Verbs of every language that may begin a sentence, or follow "and", without a subject.
@@ -170,7 +171,7 @@ def _patterns() -> tuple[tuple[re.Pattern[str], Mapping[str, ClaimKind], bool], 
     passive_spanish = r"\b(?:fue|fueron|ha\s+sido|han\s+sido|se\s+han?)"
     no_place = r"(?!\s+(?:on|at|am|um|le|el)\b)"
     return tuple(
-        (re.compile(text), table, reported)
+        (lazy_pattern(text), table, reported)
         for text, table, reported in (
             (english + verbs(_ENGLISH.past), _ENGLISH.past, False),
             (first + verbs(_GERMAN), _GERMAN, False),
@@ -189,7 +190,7 @@ def _patterns() -> tuple[tuple[re.Pattern[str], Mapping[str, ClaimKind], bool], 
     )
 
 
-_GERMAN_END = re.compile(
+_GERMAN_END = lazy_pattern(
     r"(?:^|[.!;:\n])\s*(?!(?:[A-ZÄÖÜ]?\w+)\s+(?:hat|haben|hatte)\b)[^.!?;:\n]*?\s"
     rf"(?P<verb>{'|'.join(map(re.escape, sorted(_GERMAN)))})\s*(?=[.!;\n]|$|\bund\b)"
 )
@@ -273,8 +274,8 @@ _COMPLETIONS = frozenset(
     "hecho hecha listo lista queda quedó dicho puesto puesta metido recordado dejado confirmado marcado bloqueado "
     "incluido registrado registrada archivado archivada".split()
 )
-_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-_CLAUSE_END = re.compile(r"[,;:.!?\n]")
+_WORD = lazy_pattern(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_CLAUSE_END = lazy_pattern(r"[,;:.!?\n]")
 
 
 def may_claim(text: str) -> bool:
@@ -299,11 +300,11 @@ def _is_completion(word: str) -> bool:
     return word in _COMPLETIONS or word in _OPENING_VERBS or word in _ENGLISH.participles
 
 
-_CALENDAR_NOUN = re.compile(
+_CALENDAR_NOUN = lazy_pattern(
     r"\b(?:calendar|events?|appointments?|meetings?|reminders?|kalender|termine?|agenda|rendez-vous|événements?|calendrier|"
     r"calendario|citas?|eventos?|reunión|réunion)\b"
 )
-_TO_PEOPLE = re.compile(rf"\s+(?:to|an|à)\s+(?![^,;]*\.[a-z]{{2,5}}\b)(?:{HOLE}\s+\w|[^{HOLE}\s])")
+_TO_PEOPLE = lazy_pattern(rf"\s+(?:to|an|à)\s+(?![^,;]*\.[a-z]{{2,5}}\b)(?:{HOLE}\s+\w|[^{HOLE}\s])")
 
 
 def _narrow_kind(kind: ClaimKind, sentence: str, after: str) -> ClaimKind:

@@ -11,6 +11,7 @@ import re
 
 from bicameral.planning._language import Language, guess_language, spelled_as
 from bicameral.planning._non_orders import without_drafts_and_prohibitions, without_texts
+from bicameral.text import lazy_pattern
 from bicameral.tools import Effect
 
 # Where an order may begin: at the start of a clause, after politeness, after a conjunction.
@@ -84,15 +85,15 @@ _ORDERS: dict[Language, dict[Effect, tuple[str, ...]]] = {
 }
 _PATTERNS: dict[Language, tuple[tuple[Effect, re.Pattern[str]], ...]] = {
     language: tuple(
-        (effect, re.compile(f"(?:{_START})(?:{'|'.join(forms)})", re.MULTILINE)) for effect, forms in orders.items()
+        (effect, lazy_pattern(f"(?:{_START})(?:{'|'.join(forms)})", re.MULTILINE)) for effect, forms in orders.items()
     )
     for language, orders in _ORDERS.items()
 }
 _MAX_LENGTH = 2000
 # `Schreib Kaito und …`: a name after the verb, which only its capital letter tells.
-_GERMAN_NAME = re.compile(r"(?:^|[.!?:,]\s+|\bund\s+)[Ss]chreibe?\s+[A-ZÄÖÜ]\w+(?=\s+(?:und|dass|ob|per)\b|\s*[:,])")
+_GERMAN_NAME = lazy_pattern(r"(?:^|[.!?:,]\s+|\bund\s+)[Ss]chreibe?\s+[A-ZÄÖÜ]\w+(?=\s+(?:und|dass|ob|per)\b|\s*[:,])")
 # `Bitte Ines um die Unterlagen`: a verb before a name, and politeness before an infinitive.
-_GERMAN_ASKING = re.compile(
+_GERMAN_ASKING = lazy_pattern(
     r"(?:^|[.!?:,]\s+|\bund\s+)[Bb]itte\s+(?:(?:den|die|meinen?|unseren?)\s+)?[A-ZÄÖÜ]\w+\s+(?:\w+\s+){0,3}?"
     r"(?:um\s+(?=[^\W\d])|darum\b)(?![^.,;:!?\n]*\b[a-zäöü]\w*e?n\s*(?:[.,;:!?\n]|$))"
 )

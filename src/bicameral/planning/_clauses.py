@@ -16,6 +16,7 @@ from bicameral.planning._contents import VERBS_OF_TEXTS
 from bicameral.planning._language import ORDERS, Language, spelled_as
 from bicameral.planning._non_orders import without_drafts_and_prohibitions
 from bicameral.planning._openings import ASKED_ORDERS, REQUESTS
+from bicameral.text import lazy_pattern
 
 MOST_LETTERS = 2000
 """Patterns look at the rest of a clause from every place in it: quadratic, so only for what people type."""
@@ -42,13 +43,13 @@ class Clause:
     sentence: int
 
 
-_SENTENCE_END = re.compile(r"(?<=[!?;])\s+|(?<=[^\d\s][.])\s+|\s*\n+\s*")
-_PART_END = re.compile(r"(:)(?=\s|$)|,(?=\s|$)|\s[-–—](?=\s)|[()]")
+_SENTENCE_END = lazy_pattern(r"(?<=[!?;])\s+|(?<=[^\d\s][.])\s+|\s*\n+\s*")
+_PART_END = lazy_pattern(r"(:)(?=\s|$)|,(?=\s|$)|\s[-–—](?=\s)|[()]")
 _JOINTS: dict[Language, re.Pattern[str]] = {
-    "en": re.compile(r"\s(?=(?:and|then|n|otherwise|but)\s)"),
-    "de": re.compile(r"\s(?=(?:und|u|dann|sonst|aber)\s)"),
-    "fr": re.compile(r"\s(?=(?:et|puis|alors|sinon|mais)\s)"),
-    "es": re.compile(r"\s(?=(?:y|e|luego|entonces|pero|pues)\s)"),
+    "en": lazy_pattern(r"\s(?=(?:and|then|n|otherwise|but)\s)"),
+    "de": lazy_pattern(r"\s(?=(?:und|u|dann|sonst|aber)\s)"),
+    "fr": lazy_pattern(r"\s(?=(?:et|puis|alors|sinon|mais)\s)"),
+    "es": lazy_pattern(r"\s(?=(?:y|e|luego|entonces|pero|pues)\s)"),
 }
 
 
@@ -100,16 +101,16 @@ _ASKING: dict[Language, frozenset[str]] = {
     ),
 }
 # Verbs of looking in the infinitive, which ends a German clause: `Mail an Kim suchen`.
-_ASKING_AT_END = re.compile(
+_ASKING_AT_END = lazy_pattern(
     r"\b(?:suchen|zeigen|anzeigen|finden|lesen|vorlesen|zahlen|nennen|prufen|checken|zusammenfassen|anschauen|ansehen|"
     r"aufrufen|offnen|vergleichen)\s*$"
 )
 # A question word anywhere makes a clause without a verb a question: `kindergeburtstag zusagen wer`.
 _QUESTION_WORD: dict[Language, re.Pattern[str]] = {
-    "en": re.compile(r"\b(?:what|which|who|whose|when|where|why|how)\b"),
-    "de": re.compile(r"\b(?:was|welche[rsnm]?|wer|wem|wen|wann|wo|wie|warum|wieviele?)\b"),
-    "fr": re.compile(r"\b(?:quel(?:le)?s?|combien|quand|comment|pourquoi|koi|quoi)\b"),
-    "es": re.compile(r"\b(?:cual(?:es)?|cuant[oa]s?|cuando|donde|kien|quien(?:es)?)\b"),
+    "en": lazy_pattern(r"\b(?:what|which|who|whose|when|where|why|how)\b"),
+    "de": lazy_pattern(r"\b(?:was|welche[rsnm]?|wer|wem|wen|wann|wo|wie|warum|wieviele?)\b"),
+    "fr": lazy_pattern(r"\b(?:quel(?:le)?s?|combien|quand|comment|pourquoi|koi|quoi)\b"),
+    "es": lazy_pattern(r"\b(?:cual(?:es)?|cuant[oa]s?|cuando|donde|kien|quien(?:es)?)\b"),
 }
 # After a condition these begin the main clause: `Is it below 200, soll Kim eine Mail bekommen`.
 _MODALS = _words("soll sollen should")
@@ -124,79 +125,79 @@ _SUBORDINATE: dict[Language, frozenset[str]] = {
 }
 # Somebody's words follow or went before: none of them are orders of the user.
 _SPEECH: dict[Language, re.Pattern[str]] = {
-    "en": re.compile(
+    "en": lazy_pattern(
         r"\b(?:said|says|say|told|tells|wrote|writes|asked|asks|thinks|thought|believes|claims|claimed|suggested|"
         r"suggests|mentioned|announced|replied|answered|promised|demanded|demands|insists|means|"
         r"reads|according\s+to|quoted?|subject|it\s+was)\b"
     ),
-    "de": re.compile(
+    "de": lazy_pattern(
         r"\b(?:sagte|sagt|sagten|meinte|meint|schrieb|schreibt|schrieben|fragte|fragt|erzahlt|erzahlte|behauptet|denkt|"
         r"glaubt|verlangt|verlangte|bat|bittet|antwortete|laut|zufolge|heisst\s+es|steht|lautet|angeblich|"
         r"gesagt|geschrieben|gemeint|gefragt|gebeten|betreff)\b"
     ),
-    "fr": re.compile(
+    "fr": lazy_pattern(
         r"\b(?:a\s+dit|dit|disait|disent|a\s+ecrit|ecrit|ecrivait|demandait|a\s+demande|(?!^pense\b)pense|croit|pretend|affirme|"
         r"selon|d'apres|annonce|annoncait|objet)\b"
     ),
-    "es": re.compile(
+    "es": lazy_pattern(
         r"\b(?:dijo|dijeron|escribieron|dice|dicen|decia|escribio|escribia|pregunto|preguntaba|pidio|cree|piensa|afirma|segun|conto|"
         r"comento|ponia|asunto)\b"
     ),
 }
 # Who wants to know something asks: `I'd like to know the number of lines`.
 _WONDERING: dict[Language, re.Pattern[str]] = {
-    "en": re.compile(
+    "en": lazy_pattern(
         r"\b(?:(?:like|want|need|love)\s+to\s+(?:know|see|hear|read)|wonder(?:ing)?|curious|let\s+(?:me|us)(?!\s+forget\b))\b"
     ),
-    "de": re.compile(r"\b(?:(?:mochte|will|wurde|wusste)\b.*\b(?:wissen|sehen|horen|gern)|frage\s+mich)\b"),
-    "fr": re.compile(r"\b(?:savoir|voir|me\s+demande)\b"),
-    "es": re.compile(r"\b(?:saber|ver|me\s+pregunto)\b"),
+    "de": lazy_pattern(r"\b(?:(?:mochte|will|wurde|wusste)\b.*\b(?:wissen|sehen|horen|gern)|frage\s+mich)\b"),
+    "fr": lazy_pattern(r"\b(?:savoir|voir|me\s+demande)\b"),
+    "es": lazy_pattern(r"\b(?:saber|ver|me\s+pregunto)\b"),
 }
 # Whoever wants to be reminded of something he knew asks: `Remind me what the code is`, `Rappelle-moi la quantité`. The
 # question word may follow a comma, so that the rest of the sentence is looked at.
 _RECALLING: dict[Language, re.Pattern[str]] = {
-    "en": re.compile(
+    "en": lazy_pattern(
         r"(?:(?:can|could|would|will)\s+(?:you|u)\s+)?(?:please\s+)?remind\s+(?:me|us)(?:\s+(?:again|please|of|about))*,?\s+"
         r"(?:what|which|who|whose|whom|where|when|why|how|whether|if)\b"
     ),
-    "de": re.compile(
+    "de": lazy_pattern(
         r"(?:erinn?ere?\s+(?:mich|mi|uns)|(?:kannst|konntest|wurdest)\s+du\s+(?:mich|uns))"
         r"(?:\s+(?:bitte|mal|nochmals?|noch|daran|dran|erinnern))*,?\s+"
         r"(?:was|wer|wen|wem|wessen|wie|wieviele?|wo|wohin|wann|warum|ob|welche\w*)\b"
     ),
-    "fr": re.compile(
+    "fr": lazy_pattern(
         r"(?:rappelle(?:z)?[-\s](?:moi|nous)|(?:peux|pourrais)[-\s]tu\s+(?:me|nous)\s+rappeler)(?:\s+(?:encore|stp|svp))*,?\s+"
         r"(?:ce|quel\w*|qui|ou|quand|comment|combien|pourquoi|si|mon|ma|mes|la(?!\s+veille\b)|les|l'|"
         r"le(?!\s+(?:\d|premier\b|lundi\b|mardi\b|mercredi\b|jeudi\b|vendredi\b|samedi\b|dimanche\b|lendemain\b|jour\b)))"
     ),
-    "es": re.compile(
+    "es": lazy_pattern(
         r"(?:recuerda(?:me|nos)|(?:puedes|podrias)\s+recordar(?:me|nos))(?:\s+(?:otra\s+vez|por\s+favor))*,?\s+"
         r"(?:cual\w*|quien\w*|donde|cuando|como|cuant\w+|por\s+que|si|que\s+\w+\s+es)\b"
     ),
 }
 # Only the accent tells `recuérdame qué dijo` from `recuérdame que llame`.
-_RECALLING_SPELLED = re.compile(r"[Rr]ecu[eé]rda(?:me|nos)\s+(?:en\s+|de\s+|a\s+|con\s+)?qu[é]\b")
+_RECALLING_SPELLED = lazy_pattern(r"[Rr]ecu[eé]rda(?:me|nos)\s+(?:en\s+|de\s+|a\s+|con\s+)?qu[é]\b")
 # A finite verb tells how things are: `Milk is on the list` is no order, and `Milk on the list` is one.
 _FINITE: dict[Language, re.Pattern[str]] = {
-    "en": re.compile(
+    "en": lazy_pattern(
         r"\b(?:is|are|was|were|(?<!\d )am|isn'?t|aren'?t|has|have|had|hasn'?t|haven'?t|did|does|do|came|comes|got|went|"
         r"sits|stands|lies|shows?|says|made|put|took|gave|kept|i'?ve|i'?m|it'?s|there'?s|he'?s|she'?s|they'?re|we'?ve|"
         r"will|would|can|could|(?<!\d )may|might|added|sent|bounced|failed|seems|appears|looks|mailed|arrived|"
         r"exists?)\b"
     ),
-    "de": re.compile(
+    "de": lazy_pattern(
         r"\b(?:ist|is|sind|war|waren|hat|hab|habe|haben|hatte|hatten|wurde|wurden|kam|kamen|steht|stehen|liegt|liegen|"
         r"lag|standen|fand|fanden|gab|gibt|ging|gingen|tragt|schreibt|setzt|legt|stellt|schickt|packt|passt|fehlt|fehlen|kann|konnte|darf|"
         r"mochte|braucht|schaut|blickt|sehe|sieht|nahm|nimmt|loscht|bekam|erhielt|macht|existiert)\b"
         # `stand` is a noun as well: `Mail an Kim mit dem Stand`.
         r"|\b(?!ich\s)\w+\s+will\b|^(?:in|im)\s.*(?<!\bdem )(?<!\bden )(?<!\bder )(?<!\bvom )(?<!\bzum )\bstand\b"
     ),
-    "fr": re.compile(
+    "fr": lazy_pattern(
         r"\b(?:est|sont|etait|etaient|ont|avait|avaient|ai|as|avons|avez|etais|suis|fut|sera|seront|figure|figurent|"
         r"trouve|met|note|notent|peut|peuvent|existe|existent|reste|restent|arrive|arrivent|recus?|recues?)\b"
         r"|\b(?:il|elle|on|y|qui|n')\s*a\b|\ba\s+(?:ete|eu|mis|envoye|ecrit|recu|ajoute|note|prevu|propose|pris)\b"
     ),
-    "es": re.compile(
+    "es": lazy_pattern(
         r"\b(?:es|son|era|eran|esta(?!\s+(?:tarde|noche|manana|semana)\b)|estan|estaba|hay|habia|ha|han|he|tengo|tiene|tienen|tenia|fue|fueron|llego|"
         r"llegaron|puse|puso|pusieron|apunte|aparece|aparecen|existe|existen|figura|puede|queda|quedan|viene|vienen|llevo|salio|falta|"
         r"faltan)\b|\bse\s+\w+o\b"
@@ -213,8 +214,8 @@ def _with_neighbour(tables: dict[Language, frozenset[str]]) -> dict[Language, fr
 def _patterns_with_neighbour(tables: dict[Language, re.Pattern[str]]) -> dict[Language, re.Pattern[str]]:
     # `son` is a finite verb in Spanish and a possessive in French.
     spanish = tables["es"].pattern.replace("|son|", "|")
-    both = re.compile(f"{tables['fr'].pattern}|{spanish}")
-    return {**tables, "fr": both, "es": re.compile(f"{both.pattern}|{tables['es'].pattern}")}
+    both = lazy_pattern(f"{tables['fr'].pattern}|{spanish}")
+    return {**tables, "fr": both, "es": lazy_pattern(f"{both.pattern}|{tables['es'].pattern}")}
 
 
 _POLITE_WORDS = _with_neighbour(_POLITE)
@@ -313,10 +314,10 @@ def _tells_where(clause: str, rest: str, language: Language) -> bool:
     return _IN_A_PLACE.match(clause) is not None and told is not None
 
 
-_IN_A_PLACE = re.compile(
+_IN_A_PLACE = lazy_pattern(
     r"(?:in|im|dans|en)\s+(?:\w+\s+){0,2}(?:(?:e-?)?mail|nachricht|brief|message|letter|note|courriel|lettre|correo|mensaje|carta)\b"
 )
-_I_WROTE = re.compile(r"\b(?:j'(?:ai|avais)|escribi|mande|envie|deje|puse)\b")
+_I_WROTE = lazy_pattern(r"\b(?:j'(?:ai|avais)|escribi|mande|envie|deje|puse)\b")
 
 
 def only_asks(request: str, language: Language) -> bool:
@@ -338,8 +339,8 @@ def _sentence_asks(sentence: str, language: Language) -> bool:
     return _asks(sentence[lead:].rstrip(" .!?"), language, first=True)
 
 
-_OF_TEXTS = re.compile(VERBS_OF_TEXTS)
-_TRAILING = re.compile(
+_OF_TEXTS = lazy_pattern(VERBS_OF_TEXTS)
+_TRAILING = lazy_pattern(
     r"(?:[\s.!?]|\b(?:please|pls|plz|thx|thanks|bitte|danke|stp|svp|porfa|por\s+favor|merci|gracias))+$"
 )
 
@@ -352,11 +353,11 @@ def _begins_with_request(text: str, language: Language) -> bool:
 
 
 # `liste de courses`: a noun, and no order to list something; `esta tarde` is no question about a state.
-_ASKED_REMINDER = re.compile(
+_ASKED_REMINDER = lazy_pattern(
     r"(?:give\s+(?:me|us)|get|have)\s+(?:an?|another)\s+(?:\w+\s+)?reminder\b(?!\s+(?:of|about)\b)"
     r"|lasse?\s+(?:mich|uns)\b.*\bnicht\b.*\bvergessen\b"
 )
-_NOUNS = re.compile(
+_NOUNS = lazy_pattern(
     r"(?:list|liste|lista|compte|cuenta)\s+(?:of|de|d|du|des|del|der|d')\b|esta\s+(?:tarde|noche|manana|semana)\b"
 )
 
@@ -413,7 +414,7 @@ def _stands_alone(clause: str, language: Language) -> bool:
 
 
 # `If so, …`: the answer to a question before is the condition.
-_IF_SO = re.compile(
+_IF_SO = lazy_pattern(
     r"\s*(?:if\s+(?:so|yes|not)|wenn\s+(?:ja|nein|nicht)|falls\s+(?:ja|nein)|si\s+(?:oui|non)|dans\s+ce\s+cas|after\s+that|"
     r"en\s+ese\s+caso|si\s+(?:si|no)(?=\s*$))(?:\s+|$)"
 )
@@ -424,7 +425,7 @@ def _lead(clause: str, language: Language) -> tuple[int, bool]:
     condition = _IF_SO.match(clause)
     afresh = condition is not None
     place = condition.end() if condition else len(clause) - len(clause.lstrip(" \t¿¡"))
-    for match in re.compile(r"(\S+?)([:,]?)(?:\s+|$)").finditer(clause, place):
+    for match in lazy_pattern(r"(\S+?)([:,]?)(?:\s+|$)").finditer(clause, place):
         word = match[1].strip("!,.¿¡")
         if word in _AFRESH[language]:
             afresh = True

@@ -12,8 +12,9 @@ import re
 from functools import lru_cache
 
 from bicameral.planning._language import QUOTATIONS, fold
+from bicameral.text import lazy_pattern
 
-_QUOTATION = re.compile(QUOTATIONS, re.VERBOSE)
+_QUOTATION = lazy_pattern(QUOTATIONS, re.VERBOSE)
 # A content in quotation marks ends with them.
 _QUOTED = r"\s*z{3,}"
 # The point in `17.30`, in `list.txt` and in `24. Dezember` ends no sentence.
@@ -109,24 +110,24 @@ VERBS_OF_TEXTS = (
 )
 _REPORTS = (
     # A pasted text.
-    re.compile(
+    lazy_pattern(
         rf"(?:{_SPEAKER}|(?:^|(?<=[.!?;\n]))\s*{VERBS_OF_TEXTS}[^.:!?;\n]*)\s*:[^\S\n]*\n(?P<content>{_QUOTED}|.*)",
         re.DOTALL,
     ),
-    re.compile(rf"{_SPEAKER}{_COLON}(?P<content>{_QUOTED}|{_IN_SENTENCE}*)"),
+    lazy_pattern(rf"{_SPEAKER}{_COLON}(?P<content>{_QUOTED}|{_IN_SENTENCE}*)"),
     # `Kim said, delete it`: up to the next comma, since the user may go on. In `what Kim said, …` it is named only.
-    re.compile(
+    lazy_pattern(
         rf"(?:^|(?<=\n)|(?<=[.,;:!?]\s))(?:(?!\b(?:{_NAMING})\b){_IN_CLAUSE}){{0,80}}?{_AS_I_SAID}\b"
         r"(?:said|says|(?:told|asked)\s+(?:me|us)|sagte|sagt|meinte|meint|dit|dijo|dice)(?:,|\s+[-–—]+)\s+"
         rf"(?P<content>{_IN_CLAUSE}*)"
     ),
     # `Kim bat mich, die Datei zu löschen`.
-    re.compile(rf"\b(?:bat|baten|bittet|gebeten)\b(?P<content>(?:{_IN_CLAUSE}*,)?{_IN_CLAUSE}*?{_DE_INFINITIVE})"),
-    re.compile(
+    lazy_pattern(rf"\b(?:bat|baten|bittet|gebeten)\b(?P<content>(?:{_IN_CLAUSE}*,)?{_IN_CLAUSE}*?{_DE_INFINITIVE})"),
+    lazy_pattern(
         r"\b(?:a|ont)\s+(?:demande|dit|propose|ordonne)\s+(?:[^\s,.;:!?]+\s+){0,3}?(?:de\s+|d')"
         rf"(?P<content>(?:(?:le|la|les|lui|leur|me|nous)\s+|l')*\w+(?:er|ir|re)\b{_IN_CLAUSE}*)"
     ),
-    re.compile(
+    lazy_pattern(
         r"\b(?:pidio|pidieron|pide|pedido|dijo|dijeron)\s+(?:al?\s+\w+\s+)?"
         rf"(?P<content>(?:que\s|\w{{2,}}(?:ar|er|ir)(?:me|te|se|nos|les?|l[oa]s?)*\b){_IN_CLAUSE}*)"
     ),
@@ -144,18 +145,18 @@ _FR_INFINITIVE = r"(?:(?:le|la|les|lui|leur|me|nous|en|y|ne\s+pas|ne)\s+|[lms]')
 _FR_REST = rf"(?:(?!,?\s+(?:et|puis)\s+(?!qu|d'|de\s|{_FR_INFINITIVE})){_IN_SENTENCE})*"
 _ES_INFINITIVE = r"\b\w{2,}(?:ar|er|ir)(?:me|te|se|nos|les?|l[oa]s?){0,2}\b"
 _ES_REST = rf"(?:(?!,?\s+(?:y|e|luego)\s+(?!que\s|{_ES_INFINITIVE})){_IN_SENTENCE})*"
-_REMINDER_NOUN = re.compile(
+_REMINDER_NOUN = lazy_pattern(
     rf"\breminders?\b{_EN_GAP}(?:\bto\b(?!\s+(?:\S*@|the\b|my\b|our\b|all\b|each\b|every|them\b|him\b|her\b))"
     rf"|\bthat\b(?!\s+(?:day|morning)\b)|(?P<colon>{_COLON}))(?P<content>{_EN_REST})"
 )
 _REMINDERS = (
-    re.compile(
+    lazy_pattern(
         rf"\b(?:remind\s+(?:me|us)|reminded)\b{_EN_GAP}"
         rf"(?:\bto\b|\bthat\b(?!\s+(?:day|morning|evening|afternoon|week|night)\b)|{_COLON})(?P<content>{_EN_REST})"
     ),
     _REMINDER_NOUN,
     *(
-        re.compile(rf"{trigger}{rest}")
+        lazy_pattern(rf"{trigger}{rest}")
         for trigger in (
             r"\berinn?ere?\s+(?:bitte\s+)?(?:mich|mi|uns)\b",
             r"\b(?:mich|uns)\b[^,.;:!?\n]{0,60}?\berinner(?:n|st)\b",
@@ -167,11 +168,11 @@ _REMINDERS = (
             rf"{_NO_QUESTION}(?P<content>(?:(?!\bund\b)(?:[^.;:!?\n]|[.:](?=\w))){{0,160}}?{_DE_INFINITIVE}{_DE_REST})",
         )
     ),
-    re.compile(
+    lazy_pattern(
         r"\b(?:rappelle(?:z)?[-\s](?:le[-\s])?(?:moi|nous)|(?:me|nous)\s+rappeler|fais[-\s]moi\s+penser|rappel)\b"
         rf"{_GAP}(?:\b(?:de\s+|d'|a\s+|pour\s+)(?={_FR_INFINITIVE})|\b(?:que\s|qu')|{_COLON})(?P<content>{_FR_REST})"
     ),
-    re.compile(
+    lazy_pattern(
         r"\b(?:recuerda(?:me|nos)(?:l[oa])?|recordar(?:me|nos)(?:l[oa])?|recordatorio)\b"
         rf"{_GAP}(?:(?={_ES_INFINITIVE})|\bque\s|{_COLON})(?P<content>{_ES_REST})"
     ),

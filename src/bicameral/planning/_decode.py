@@ -7,7 +7,6 @@ grammars a plan is decoded one statement at a time, under a grammar made from th
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +20,7 @@ from bicameral.planning._rounds import EarlierRounds, bound_names, replace_look
 from bicameral.planning._statement_grammar import FENCE, Opening, statement_grammar
 from bicameral.plans import Answer, Each, Scope, When, check_step, parse, type_of
 from bicameral.sessions import Session
+from bicameral.text import lazy_pattern
 from bicameral.tools import Registry, Tool
 from bicameral.types import ANY, DictType, ListType, NullType, OptionalType, RecordType, StrType, Type
 
@@ -124,7 +124,7 @@ MAX_STATEMENTS = 24
 LONG_PLAN = 16
 STATEMENT_TOKENS = 220
 MAX_LEVEL = 4
-_INDENT = re.compile(r"^( *)")
+_INDENT = lazy_pattern(r"^( *)")
 _PLACEHOLDER = "_ = 0\n"
 
 

@@ -13,7 +13,6 @@ constants like any other, unless the argument has them as choices.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +43,7 @@ from bicameral.plans import (
     When,
     directing_arguments,
 )
+from bicameral.text import lazy_pattern
 from bicameral.tools import Argument, Registry, Tool
 
 _PASSES = 3
@@ -214,7 +214,7 @@ def _is_default(tool: Tool, name: str, value: str) -> bool:
     return argument is not None and argument.default == value
 
 
-_NAME = re.compile(r"[^\W\d]\w*")
+_NAME = lazy_pattern(r"[^\W\d]\w*")
 
 
 def _field_names(tool: Tool, argument: Argument | None) -> frozenset[str]:

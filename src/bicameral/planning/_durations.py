@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from bicameral.text import lazy_pattern
+
 _NUMBER_WORDS: dict[int, str] = {
     1: "a an one ein eine einer eines einem une un una",
     2: "two zwei deux dos",
@@ -35,7 +37,7 @@ _HOUR = r"(?:hours?|hrs?|h|stunden?|std|heures?|horas?)"
 _MINUTE = r"(?:minutes?|mins?|minuten|minutos?)"
 _HALF = r"(?:and a half|einhalb|und eine halbe|et demie?|y media)"
 _PATTERNS: tuple[tuple[re.Pattern[str], int], ...] = tuple(
-    (re.compile(rf"\b(?:{pattern})\b"), minutes)
+    (lazy_pattern(rf"\b(?:{pattern})\b"), minutes)
     for pattern, minutes in (
         (
             r"three[- ]quarters of an hour|dreiviertelstunde|drei viertelstunden|trois quarts d'heure|"
@@ -47,18 +49,20 @@ _PATTERNS: tuple[tuple[re.Pattern[str], int], ...] = tuple(
         (r"quarter of an hour|viertelstunde|quart d'heure|cuarto de hora", 15),
     )
 )
-_WITH_HALF = re.compile(rf"\b({_NUMBER})\s*(?:{_HALF}\s*{_HOUR}|{_HOUR}\s+{_HALF})\b")
-_HOURS = re.compile(rf"\b({_NUMBER})\s*{_HOUR}(?:\s*(?:and|und|et|y)?\s*({_NUMBER})\s*(?:{_MINUTE})?)?\b")
-_MINUTES = re.compile(rf"\b({_NUMBER})\s*{_MINUTE}\b")
-_LONGER = re.compile(r"\b(?:longer|extend|prolong|langer|verlanger\w*|rallong\w*|de plus|alarg\w*|mas larg\w*|more)\b")
-_SHORTER = re.compile(r"\b(?:shorter|shorten|kurzer|verkurz\w*|raccourci\w*|acort\w*|mas cort\w*|less)\b")
+_WITH_HALF = lazy_pattern(rf"\b({_NUMBER})\s*(?:{_HALF}\s*{_HOUR}|{_HOUR}\s+{_HALF})\b")
+_HOURS = lazy_pattern(rf"\b({_NUMBER})\s*{_HOUR}(?:\s*(?:and|und|et|y)?\s*({_NUMBER})\s*(?:{_MINUTE})?)?\b")
+_MINUTES = lazy_pattern(rf"\b({_NUMBER})\s*{_MINUTE}\b")
+_LONGER = lazy_pattern(
+    r"\b(?:longer|extend|prolong|langer|verlanger\w*|rallong\w*|de plus|alarg\w*|mas larg\w*|more)\b"
+)
+_SHORTER = lazy_pattern(r"\b(?:shorter|shorten|kurzer|verkurz\w*|raccourci\w*|acort\w*|mas cort\w*|less)\b")
 
 _TIME = r"(\d{1,2})(?:\s?[:.h]\s?(\d\d))?\s*(?:uhr|h\b|heures?|horas?|o'clock)?\s*([ap]\.?m\b\.?)?"
-_FROM_TO = re.compile(
+_FROM_TO = lazy_pattern(
     rf"(\b(?:from|von|de|des|between|zwischen|entre)\s+(?:las?\s+)?)?(?<![\d.,:]){_TIME}\s*(?:-|–|\b(?:to|until|till|and|bis|und|a|au|et|jusqu'a|hasta|y)\b)\s*(?:las?\s+)?{_TIME}"
     r"(?![\d.,:]*\d)"
 )
-_CLOCK = re.compile(r"\d:\d\d|\d\s*h|uhr|o'clock|\d\s*[ap]\.?m|heure|hora")
+_CLOCK = lazy_pattern(r"\d:\d\d|\d\s*h|uhr|o'clock|\d\s*[ap]\.?m|heure|hora")
 
 _DAY_UNITS = {
     1: r"(?:days?|tage?n?|jours?|dias?)",

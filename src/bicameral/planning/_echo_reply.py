@@ -22,7 +22,7 @@ from bicameral.planning._intent_document import Intent, IntentOutput, IntentStep
 from bicameral.planning._language import guess_language
 from bicameral.planning._lexicon import EVERYTHING, PREPOSITIONS, STOP_TOKENS
 from bicameral.planning._recipients import names_recipient
-from bicameral.text import mentions as stands_in, stem
+from bicameral.text import lazy_pattern, mentions as stands_in, stem
 from bicameral.tools import Registry
 
 ACTIONS = (
@@ -234,7 +234,7 @@ def stands_in_any_order(words: str, request: str) -> bool:
 
 
 _MARKS = ".,;:!?…\"“”„«»‹›‘’'`()[]{}<>¿¡*"
-_INNER = re.compile(r"['’\-/+&=]")
+_INNER = lazy_pattern(r"['’\-/+&=]")
 
 
 def _split(text: str) -> list[str]:
@@ -250,7 +250,7 @@ def _word_parts(request: str) -> frozenset[str]:
     return frozenset(part for word in words for part in _INNER.split(word) if part)
 
 
-_DIGITS = re.compile(r"\d[\d.,'’\u00a0\u202f]*")
+_DIGITS = lazy_pattern(r"\d[\d.,'’\u00a0\u202f]*")
 _MAX_DIGITS = 24
 
 
@@ -378,7 +378,7 @@ _STORES = frozenset({"file", "folder", "table", "link"})
 _PLACE_PARAMETERS = frozenset({"file", "folder", "link", "mail", "event"})
 _SINCE_WORDS = frozenset("since after seit nach depuis après desde después".split())
 _WHEN_WORDS = frozenset("when wann quand cuándo cuando free frei freie freien libre libres hueco slot gap".split())
-_HOW_MANY = re.compile(r"\b(?:how\s+(?:much|many)|wie\s*viele?|combien|cu[aá]nt[oa]s?)\b", re.IGNORECASE)
+_HOW_MANY = lazy_pattern(r"\b(?:how\s+(?:much|many)|wie\s*viele?|combien|cu[aá]nt[oa]s?)\b", re.IGNORECASE)
 # A measure without a number: only the person knows where it begins.
 _VAGUE_MEASURES = frozenset(
     "too much many high large big small low little few some several expensive cheap enough "

@@ -23,6 +23,7 @@ from bicameral.planning._message_orders import (
     tells_somebody_in_german,
 )
 from bicameral.planning._openings import imperatives
+from bicameral.text import lazy_pattern
 from bicameral.tools import Effect
 
 _FILE = r"q{3,}"
@@ -57,10 +58,12 @@ _TIMED_FR = rf"(?:{_EVENTS}|agenda|calendrier|minutes?|min|heures?|h)\b"
 _TIMED_ES = rf"(?:{_EVENTS}|agenda|calendario|minutos?|min|horas?|h)\b"
 # Whoever is called is told on the phone.
 _PHONE_CALLS: dict[Language, re.Pattern[str]] = {
-    "en": re.compile(r"(?:call(?!\s+(?:off|it|this|that)\b)|ring|phone|telephone)\s+\w|give\s+.*\ba\s+(?:ring|call)\b"),
-    "de": re.compile(r"(?:rufe?\s+.*\ban\s*$|telefoniere?\b|.*\banrufen\s*$)"),
-    "fr": re.compile(r"(?:appelle(?:r|z)?|telephone(?:r|z)?|passe(?:r|z)?\s+un\s+coup\s+de\s+fil)\b"),
-    "es": re.compile(r"(?:llama(?:r)?|telefonea(?:r)?)(?:l[eoa]s?)?\b"),
+    "en": lazy_pattern(
+        r"(?:call(?!\s+(?:off|it|this|that)\b)|ring|phone|telephone)\s+\w|give\s+.*\ba\s+(?:ring|call)\b"
+    ),
+    "de": lazy_pattern(r"(?:rufe?\s+.*\ban\s*$|telefoniere?\b|.*\banrufen\s*$)"),
+    "fr": lazy_pattern(r"(?:appelle(?:r|z)?|telephone(?:r|z)?|passe(?:r|z)?\s+un\s+coup\s+de\s+fil)\b"),
+    "es": lazy_pattern(r"(?:llama(?:r)?|telefonea(?:r)?)(?:l[eoa]s?)?\b"),
 }
 _TIME_EN = (
     r"(?:\d+|an?|one|two|three|half|the|some)\s+(?:\w+\s+){0,2}?"
@@ -213,21 +216,21 @@ _WRITE_INFINITIVES = (
     rf"(?:von|aus)\s+{_LINES_DE}\s+(?:streichen|loschen|entfernen|nehmen))"
 )
 # Somebody else or a noun (`Papier zum Aufschreiben`): no order.
-_NO_INFINITIVE_ORDER = re.compile(
+_NO_INFINITIVE_ORDER = lazy_pattern(
     r"\b(?:soll\w*|muss\w*|will|wollen|wollte\w*|darf|durfen|kann|konnen|konnte\w*|ich|wir|er|man|(?:zum|vom)(?=\s+\w+\s*$)|beim|zu|hat|haben|"
     r"wurde\w*|werden|um(?!\s+\w+\s+uhr\b|\s+\d)|mag|lies|liess|geht|ging|statt|ohne|mir|uns)\b"
 )
 _INFINITIVES: dict[Effect, re.Pattern[str]] = {
-    "write": re.compile(
+    "write": lazy_pattern(
         rf".*\b(?:{_WRITE_INFINITIVES}|{_TIMED_DE}.*\b(?:andern|aendern|verlangern|verkurzen|umbenennen))\s*$"
     ),
-    "send": re.compile(rf".*\b{GERMAN_INFINITIVES}\s*$"),
+    "send": lazy_pattern(rf".*\b{GERMAN_INFINITIVES}\s*$"),
 }
 
 
 def _compiled(language: Language) -> dict[Effect, re.Pattern[str]]:
     forms: dict[Effect, tuple[str, ...]] = {**_BEGINS[language], "send": MESSAGES[language]}
-    return {effect: re.compile("|".join(each)) for effect, each in forms.items()}
+    return {effect: lazy_pattern("|".join(each)) for effect, each in forms.items()}
 
 
 _ALL: dict[Language, dict[Effect, re.Pattern[str]]] = {language: _compiled(language) for language in _BEGINS}

@@ -11,9 +11,10 @@ from typing import Any
 
 from bicameral.errors import BicameralError
 from bicameral.plans import Ask, Const, Extract, Plan, When, children, free_names, walk
+from bicameral.text import lazy_pattern
 from bicameral.types import ListType, OptionalType, RecordType, StrType, Type
 
-_LOOK_FIRST = re.compile(
+_LOOK_FIRST = lazy_pattern(
     # English
     r"\b(?:look(?:ed|ing)?|see|check(?:ed)?|read|inspect(?:ed)?|open(?:ed)?|search(?:ed)?|find out)\b[^.;]{0,60}"
     r"\b(?:first|beforehand)\b"

@@ -21,7 +21,7 @@ from bicameral.planning._intent_document import Mention
 from bicameral.planning._language import Language, fold, guess_language
 from bicameral.planning._lexicon import DETERMINERS, PREPOSITIONS, PRONOUNS, Token, split_tokens
 from bicameral.planning._mentions import find_mentions
-from bicameral.text import MONTH_NUMBERS, STOP_WORDS
+from bicameral.text import MONTH_NUMBERS, STOP_WORDS, lazy_pattern
 
 MAX_LOOKED_BACK = 5
 """How many requests back a follow-up may speak of."""
@@ -120,20 +120,20 @@ _STRONG = (
     r"que\s+(?:tal|hay|pasa)\s+(?:de|con)|que\s+tal|(?:haz\s+)?lo\s+mismo(?:\s+pero)?\s+(?:para|con|en|de)|"
     r"(?:igual|idem)\s+(?:para|con)|quiero\s+decir)\s+"
 )
-_OPENING = re.compile(rf"[\W_]*(?:(?P<strong>{_STRONG})|(?P<weak>{_WEAK}))")
-_CLOSING = re.compile(
+_OPENING = lazy_pattern(rf"[\W_]*(?:(?P<strong>{_STRONG})|(?P<weak>{_WEAK}))")
+_CLOSING = lazy_pattern(
     r"[\s,]*(?:\b(?:instead|then|please|again|too|as\s+well|bitte|aus|stattdessen|noch|auch|stp|svp|plutot|aussi|"
     r"por\s+favor|tambien|mejor)\b[\s,]*)*[?!.…]*\s*$"
 )
 _TIME_KINDS = ("day", "period")
-_RELATIVE_TIME = re.compile(
+_RELATIVE_TIME = lazy_pattern(
     r"(?:today|yesterday|tomorrow|this|last|next|heute|gestern|morgen|diese[nrsm]?|letzte[nrsm]?|nachste[nrsm]?|"
     r"vorige[nrsm]?|hier|demain|aujourd'hui|ce|cette|la\s+semaine|le\s+mois|hoy|ayer|manana|est[ae]|la\s+semana|el\s+mes)\b"
 )
 _IN_WORDS = frozenset("in im on am en el during während pendant durante at um a à".split())
 _FOR_WORDS = frozenset("for fur pour para por".split())
 _MONTH_WORDS: dict[Language, str] = {"en": "in ", "de": "im ", "fr": "en ", "es": "en "}
-_NO_NOUN = re.compile(
+_NO_NOUN = lazy_pattern(
     r"(?:what|which|who|whose|when|where|why|how|is|are|was|were|do|does|did|can|could|will|would|should|there|then|"
     r"not|no|yes|please|was|wer|wie|wo|wann|warum|welche[rsn]?|ist|sind|war|kann|kannst|hat|haben|gibt|nein|ja|dann|"
     r"quel(?:le)?s?|qui|quand|comment|combien|pourquoi|est|sont|non|oui|puis|ensuite|"

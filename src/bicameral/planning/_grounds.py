@@ -21,9 +21,9 @@ from bicameral.planning._intent_document import Intent
 from bicameral.planning._language import fold
 from bicameral.planning._matching import FILE_PATTERN
 from bicameral.planning._origins import ReferenceWords, RestWord, ValueOrigin
-from bicameral.text import STOP_WORDS, mentions, mentions_path
+from bicameral.text import STOP_WORDS, lazy_pattern, mentions, mentions_path
 
-_TOKEN = re.compile(r"[a-z]+|\d+")
+_TOKEN = lazy_pattern(r"[a-z]+|\d+")
 _EXTENSIONS = frozenset(
     "txt csv json md log pdf html xml yaml yml tsv xlsx docx ics eml zip png jpg jpeg gif svg tar gz bak".split()
 )
@@ -54,11 +54,11 @@ _NUMBER_WORDS: tuple[tuple[int, str], ...] = (
     (100, "hundred full percent max hundert cent cien"),
     (1000, "thousand tausend mille mil"),
 )
-_MONTH_NAME = re.compile(
+_MONTH_NAME = lazy_pattern(
     r"\b(?:jan|feb|mar|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz]|janv|fev|avr|juil|aout|ene|abr|ago|dic)[a-z]*\b"
 )
-_HOURS = re.compile(r"\b(?:hours?|hrs?|h|stunden?|heures?|horas?)\b|\d:\d\d|\d\s*[ap]m\b")
-_PERCENT = re.compile(r"%|\bper ?cent\b|\bprozent\b|\bpour cent\b|\bpor ciento\b")
+_HOURS = lazy_pattern(r"\b(?:hours?|hrs?|h|stunden?|heures?|horas?)\b|\d:\d\d|\d\s*[ap]m\b")
+_PERCENT = lazy_pattern(r"%|\bper ?cent\b|\bprozent\b|\bpour cent\b|\bpor ciento\b")
 _FREE_NUMBERS = (0, 1, -1)
 _SHARING = frozenset(
     "share shared shares split half halve halves each together between teilen geteilt teile anteil halfte halb jeder "

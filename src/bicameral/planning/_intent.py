@@ -23,7 +23,7 @@ from bicameral.planning._intent_document import NamedDate
 from bicameral.planning._language import guess_language
 from bicameral.planning._lexicon import DELETABLE, DELETE_VERBS, TEXT_PARTS, noun_phrase, split_tokens
 from bicameral.planning._target_orders import effects_in_targets
-from bicameral.text import has_any_phrase, split_words, text_stems
+from bicameral.text import has_any_phrase, lazy_pattern, split_words, text_stems
 from bicameral.tools import CHANGING, Effect, Registry, Tool
 
 
@@ -38,7 +38,7 @@ def named_dates(text: str, today: dt.date) -> tuple[NamedDate, ...]:
 
 MAX_REQUEST = 4_000
 
-CONCRETE = re.compile(
+CONCRETE = lazy_pattern(
     r"""[\w./-]+\.[A-Za-z]{2,5}\b     # a file name
       | [\w.+-]+@[\w-]+\.\w+          # an address
       | https?://\S+                  # a link
@@ -84,7 +84,7 @@ def trusted_request_text(request: str | Labelled[str]) -> str:
     return open_labelled(labelled)
 
 
-_NOT_AN_ORDER = re.compile(
+_NOT_AN_ORDER = lazy_pattern(
     r"""\b(?:the|my|a|an|this|that|these|those|his|her|our|your|unread|new|newest|last|latest|by|in|per|via|of|any
            |each|every|all|from|for|with|some|about|one)\s+(?:e-?)?mails?\b   # a mail, not: mail it
       | \b(?:e-?)?mails\b
@@ -152,13 +152,15 @@ def _effect_words(tool: Tool) -> tuple[str, ...]:
 
 
 # An address that is not where something comes from is where something goes; likewise a file after `into`.
-_RECIPIENT = re.compile(r"(?<!\bfrom )(?<!\bby )(?<!\bof )(?<![\w.+@-])[\w.+-]+@[\w-]+\.\w", re.IGNORECASE)
-_TARGET = re.compile(r"(?:\b(?:into|as)|->|→)\s+(?:a\s+|the\s+|file\s+|new\s+)*[\w./-]*\w\.[a-z]{2,5}\b", re.IGNORECASE)
+_RECIPIENT = lazy_pattern(r"(?<!\bfrom )(?<!\bby )(?<!\bof )(?<![\w.+@-])[\w.+-]+@[\w-]+\.\w", re.IGNORECASE)
+_TARGET = lazy_pattern(
+    r"(?:\b(?:into|as)|->|→)\s+(?:a\s+|the\s+|file\s+|new\s+)*[\w./-]*\w\.[a-z]{2,5}\b", re.IGNORECASE
+)
 
-_TO_ADDRESS = re.compile(
+_TO_ADDRESS = lazy_pattern(
     r"\b(?:send|mail|email|e-mail|forward|reply|tell|notify|write|report)\b.*@", re.IGNORECASE | re.DOTALL
 )
-_TO_FILE = re.compile(
+_TO_FILE = lazy_pattern(
     r"""\b(?:save|write|put|store|export|dump|append|add(?!\s+(?:up|together))|log)\b
         (?:(?!\.\s).)*?                                           # within the sentence
         \b(?:to|in|into|as|called|named|onto)\s+(?:a\s+|the\s+|file\s+|new\s+)*
@@ -167,7 +169,7 @@ _TO_FILE = re.compile(
 )
 
 
-_TO_CALENDAR = re.compile(
+_TO_CALENDAR = lazy_pattern(
     r"""\b(?:add|put|create|book|schedule|enter|block|arrange|set\s+up)\b
         (?:(?!\.\s|\?).)*?                                        # within the sentence
         \b(?:event|appointment|calendar|reminder)s?\b""",
@@ -175,12 +177,12 @@ _TO_CALENDAR = re.compile(
 )
 
 # The same in German, French and Spanish, where a verb of the tables orders to write.
-_INTO_FILE = re.compile(
+_INTO_FILE = lazy_pattern(
     r"\b(?:in|nach|als|an|dans|sous|en|como|al?)\s+(?:(?:die|das|den|der|le|la|el|un|une|una|datei|fichier|archivo)\s+)*"
     r"[\w./-]*\w\.[a-z]{2,5}\b",
     re.IGNORECASE,
 )
-_INTO_CALENDAR = re.compile(r"\b(?:kalender|agenda|calendrier|calendario)\b", re.IGNORECASE)
+_INTO_CALENDAR = lazy_pattern(r"\b(?:kalender|agenda|calendrier|calendario)\b", re.IGNORECASE)
 
 
 def required_effects(request: str, asked: tuple[Effect, ...]) -> tuple[Effect, ...]:
@@ -222,6 +224,6 @@ def required_output(request: str, required: tuple[Effect, ...]) -> dict[str, Any
     return {"kind": "calendar"} if into is None else {"kind": "file", "path": into.group().split()[-1]}
 
 
-_RECIPIENT_WHOLE = re.compile(
+_RECIPIENT_WHOLE = lazy_pattern(
     r"(?<!\bfrom )(?<!\bby )(?<!\bof )(?<![\w.+@-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.IGNORECASE
 )

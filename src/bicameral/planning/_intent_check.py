@@ -33,7 +33,7 @@ from bicameral.plans import (
     unbind_cells,
     walk,
 )
-from bicameral.text import has_any_phrase, mentions, mentions_path, text_stems
+from bicameral.text import has_any_phrase, lazy_pattern, mentions, mentions_path, text_stems
 from bicameral.tools import Effect, Registry, Tool
 
 _MISSING_EFFECT = "plan.missing-effect"
@@ -273,7 +273,7 @@ def _invented_values(
     return found
 
 
-_POLITE_ORDER = re.compile(
+_POLITE_ORDER = lazy_pattern(
     r"\b(?:can|could|would|will)\s+(?:you|u)\b|\b(?:kannst|könntest|würdest|magst)\s+du\b|^\W*(?:kannst|könntest|würdest)\b|"
     r"\b(?:können|könnten|würden)\s+sie\b|\b(?:peux|pourrais|veux)[-\s]tu\b|\btu\s+(?:peux|pourrais|veux)\b|"
     r"\b(?:pouvez|pourriez)[-\s]vous\b|\bvous\s+(?:pouvez|pourriez)\b|^\W*(?:peux|pouvez|pourrais|pourriez)\b|"
@@ -384,7 +384,7 @@ def _text_values(step: IntentStep) -> list[str]:
     return [value for value in step.parameters.values() if isinstance(value, str) and value]
 
 
-_FORBIDDING = re.compile(
+_FORBIDDING = lazy_pattern(
     r"\b(?:no|not|don't|never|without|nothing|nicht|kein|keine|keinen|nichts|ohne|ne|sans|aucun|sin|ningún|nada)\b",
     re.IGNORECASE,
 )

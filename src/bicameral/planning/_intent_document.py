@@ -28,12 +28,13 @@ from pydantic import (
 
 from bicameral.documents import YamlLimits, first_key_fault, read_yaml
 from bicameral.errors import BicameralError, IntentError, Place
+from bicameral.text import lazy_pattern
 from bicameral.tools import Effect
 
 INTENT_VERSION = "intent/2"
 MAX_INTENT_BYTES = 200_000
 MAX_PARAMETERS = 24
-_PARAMETER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+_PARAMETER_NAME = lazy_pattern(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 
 Text = Annotated[str, Field(max_length=4_000)]
 Scalar = Text | bool | int | FiniteFloat | None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Literal
 
+from bicameral.text import lazy_pattern
 from bicameral.tools import Effect
 
 Language = Literal["en", "de", "fr", "es"]
@@ -26,7 +27,7 @@ class Order:
 
 
 def _order(effect: Effect, *forms: str) -> Order:
-    return Order(effect, re.compile(rf"(?<![\w'-])(?:{'|'.join(forms)})(?![\w])"))
+    return Order(effect, lazy_pattern(rf"(?<![\w'-])(?:{'|'.join(forms)})(?![\w])"))
 
 
 # German: imperative (schick, schicke, schicken Sie), infinitive (schicken, zu schicken), "du schickst", and separable
@@ -228,7 +229,7 @@ QUOTATIONS = r"""
   | "[^"]*" | “[^”]*” | „[^“”"]*[“”"] | «[^»]*»                  # over several lines
 """
 """Texts in quotation marks, as a part of a verbose pattern."""
-_QUOTATION = re.compile(QUOTATIONS, re.VERBOSE)
+_QUOTATION = lazy_pattern(QUOTATIONS, re.VERBOSE)
 
 
 @lru_cache(maxsize=64)
@@ -250,7 +251,7 @@ def guess_language(text: str) -> Language:
     return found if is_certain and any(map(str.isalpha, own)) else _most_frequent(_evidence(text))
 
 
-_ENGLISH_TOO = re.compile(
+_ENGLISH_TOO = lazy_pattern(
     r"(?<![\w'])(?:an?|in|am|was|me|no|as|die|son|notes?|reports?|plans?|copies|set)(?![\w'])", re.IGNORECASE
 )
 

@@ -6,12 +6,13 @@ have words of requests only: no word of a file, a mail or a calendar is looked u
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bicameral.text import lazy_pattern
+
 # An elided article (`l'offre`, `d'Anna`) is a word of its own. Everything else that is not blank is one character.
-_TOKEN = re.compile(r"(?:[ldjmtnscLDJMTNSC]|[qQ]u)['’](?=\w)|[^\W_]+(?:[-'’_][^\W_]+)*|\S")
+_TOKEN = lazy_pattern(r"(?:[ldjmtnscLDJMTNSC]|[qQ]u)['’](?=\w)|[^\W_]+(?:[-'’_][^\W_]+)*|\S")
 _SENTENCE_ENDS = frozenset(".!?:;…\n(")
 NEGATIONS = (
     r"no|not|nothing|none|never|nobody|without|cannot|nicht|nichts|kein\w*|nie|niemand|ohne|ne|aucun\w*|rien|jamais|sans|"

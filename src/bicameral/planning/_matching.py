@@ -17,14 +17,14 @@ from functools import cache, cached_property
 from importlib.resources import files
 
 from bicameral.planning._intent import named_dates
-from bicameral.text import STOP_WORDS, Ranking, stem
+from bicameral.text import STOP_WORDS, Ranking, lazy_pattern, stem
 from bicameral.tools import Registry, Tool, media_matches, media_of_request
 from bicameral.types import DateTimeType, DateType, ListType, OptionalType, StrType, Type
 
-FILE_PATTERN = re.compile(r"(?<![\w@:/.-])[\w./-]*\w\.(?:[a-z]{2,4}|json|html|jsonl)(?![\w@])")
-ADDRESS_PATTERN = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
-LINK_PATTERN = re.compile(r"https?://[^\s'\",;)]+")
-_QUOTED = re.compile(r"[\"'“](\w[^\"'”\n]{0,80})[\"'”]")
+FILE_PATTERN = lazy_pattern(r"(?<![\w@:/.-])[\w./-]*\w\.(?:[a-z]{2,4}|json|html|jsonl)(?![\w@])")
+ADDRESS_PATTERN = lazy_pattern(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+LINK_PATTERN = lazy_pattern(r"https?://[^\s'\",;)]+")
+_QUOTED = lazy_pattern(r"[\"'“](\w[^\"'”\n]{0,80})[\"'”]")
 
 
 def named_objects(request: str) -> dict[str, list[str]]:
@@ -80,9 +80,9 @@ def _parse_examples(part: str) -> tuple[PlanExample, ...]:
 MAX_SHARED = 2
 """The most words of the request that are shown for one description."""
 
-_TOKEN = re.compile(r"[^\W_]+(?:_[^\W_]+)*")
+_TOKEN = lazy_pattern(r"[^\W_]+(?:_[^\W_]+)*")
 # `customer_id`, `customer-id`, `Customer ID` and `customerId` are two words each.
-_NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
+_NAME_WORD = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
 
 Stems = tuple[str, ...]
 

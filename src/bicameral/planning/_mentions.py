@@ -44,7 +44,7 @@ from bicameral.planning._lexicon import (
     Token,
     split_tokens,
 )
-from bicameral.text import MONTH_NUMBERS, WEEKDAY_NUMBERS
+from bicameral.text import MONTH_NUMBERS, WEEKDAY_NUMBERS, lazy_pattern
 
 _EXTENSIONS = frozenset(
     "txt md rst log csv tsv json jsonl ndjson xml html htm yaml yml toml ini cfg conf env sql db sqlite parquet "
@@ -57,15 +57,15 @@ _EXTENSIONS = frozenset(
 _TLDS = frozenset("com org net edu gov io dev app eu de ch fr es uk info ai".split())
 
 # Every repetition is possessive: a text without the closing sign is read once and not once for each of its starts.
-_LINK = re.compile(r"(?:https?|ftp)://[^\s<>\"'“”«»]++|(?<![\w@./-])www\.[^\s<>\"'“”«»]++", re.IGNORECASE)
-_ADDRESS = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})++")
-_PATH = re.compile(r"(?<![\w@])(?:[A-Za-z]:\\|~?/|\.{1,2}/|\\\\)?[\w.+~@%#-]++(?:[/\\][\w.+~@%#-]++)*+[/\\]?")
+_LINK = lazy_pattern(r"(?:https?|ftp)://[^\s<>\"'“”«»]++|(?<![\w@./-])www\.[^\s<>\"'“”«»]++", re.IGNORECASE)
+_ADDRESS = lazy_pattern(r"(?<![\w.+%-])[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})++")
+_PATH = lazy_pattern(r"(?<![\w@])(?:[A-Za-z]:\\|~?/|\.{1,2}/|\\\\)?[\w.+~@%#-]++(?:[/\\][\w.+~@%#-]++)*+[/\\]?")
 _NUMBER = r"\d{1,3}(?:[.,'’\u00a0\u202f ]\d{3}){1,6}+(?:[.,]\d{1,2})?|\d++(?:[.,]\d{1,2})?"
 _CURRENCY = (
     r"€|\$|£|¥|₹|US\$|(?:eur|usd|gbp|chf|jpy|cad|aud|sek|nok|dkk|pln)\b"
     r"|(?:euros?|dollars?|pounds?|francs?|franken|cents?|dólares|dolares|libras?|pesos?|yen)\b"
 )
-_AMOUNT = re.compile(
+_AMOUNT = lazy_pattern(
     rf"(?<![\w.,])(?:(?:{_CURRENCY})\s?(?:{_NUMBER})(?:\s?(?:k|m|mio|million|millionen|millones)\b)?(?:\.-|,-)?"
     rf"|(?:{_NUMBER})(?:\.-|,-)?\s?(?:k\s?|mio\.?\s|million(?:en|es|s)?\s)?(?:{_CURRENCY}))(?![\w])",
     re.IGNORECASE,
@@ -73,7 +73,7 @@ _AMOUNT = re.compile(
 _QUOTES = {'"': '"', "“": "”", "„": '“”"', "«": "»", "»": "«", "‹": "›", "`": "`", "'": "'", "‘": "’", "‚": "‘’"}
 _MAX_QUOTED = 400
 _CHUNK = 400
-_CHUNK_END = re.compile(r"(?<=[^\d\W][.!?])\s|\n")
+_CHUNK_END = lazy_pattern(r"(?<=[^\d\W][.!?])\s|\n")
 
 
 def find_mentions(request: str, today: dt.date) -> tuple[Mention, ...]:

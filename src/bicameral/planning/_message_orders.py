@@ -7,10 +7,9 @@ a clause begins: elsewhere their words stand in questions and reports as well.
 
 from __future__ import annotations
 
-import re
-
 from bicameral.planning._clauses import Clause
 from bicameral.planning._language import Language
+from bicameral.text import lazy_pattern
 
 
 def german(*stems: str) -> str:
@@ -152,23 +151,23 @@ GERMAN_INFINITIVES = (
 """Infinitives that end a German order of a message: `Ruth zurückschreiben`."""
 
 # After `Kannst du` more verbs can only be orders: `Kannst du Kim fragen, ob …`. `Kannst du mir sagen …` asks.
-_POLITE_TELLING = re.compile(
+_POLITE_TELLING = lazy_pattern(
     rf"(?:bitte\s+|mal\s+|kurz\s+)*(?!sagen\b|schreiben\b){_NOT_ME_DE}(?:(?:dem|der|den|ihm|ihr|ihnen|meine[mrn]|unsere[mrn]|"
     r"allen)\s+.*\b(?:sagen|schreiben)|(?:die|den|das|ihn|sie|meine[nr]?|unsere[nr]?|alle)\s+.*\bfragen|"
     r".*\b(?:danken|gratulieren|wunschen|zuruckschreiben|zuruckmailen))\s*$"
     r"|(?:bitte\s+|mal\s+|kurz\s+)*(?:dich|sich|mich|uns)\b.*\b(?:bei|beim)\s+(?!mir\b|uns\b)\w.*\b(?:bedanken|entschuldigen)\s*$"
 )
 # Only its capital letter tells a name: `Kannst du genau sagen, wann …` asks, and so does `Kannst du Näheres sagen`.
-_POLITE_NAME = re.compile(
+_POLITE_NAME = lazy_pattern(
     r"(?:[Bb]itte\s+|mal\s+|kurz\s+)*(?!\w+eres\b|Genaues\b|Konkretes\b|Bescheid\b|Beispiele\b)[A-ZÄÖÜ]\w+\s(?:.*\s)?"
     r"(?:sagen|schreiben|fragen)\s*$"
 )
-_TELL_NAME = re.compile(
+_TELL_NAME = lazy_pattern(
     r"[Ss]ag(?:e|en\s+Sie)?\s+(?:bitte\s+)?(?!(?:Bescheid|Sie|Mir|Uns|Danke|Hallo|Ja|Nein|Stopp)\b)[A-ZÄÖÜ]\w+"
     r"(?:\s+(?:und\s+)?[A-ZÄÖÜ]\w+)*(?:\s*$|\s+(?:wann|wo|wie|was|welche\w*|wer|wem|wohin|warum|ob|dass|das|per|bitte|danke|"
     r"zu)\b)"
 )
-_POLITE_GERMAN = re.compile(
+_POLITE_GERMAN = lazy_pattern(
     r"(?:(?:kannst|konntest|wurdest|magst)\s+du|(?:konnen|konnten|wurden)\s+sie|(?:konnen|konnten)\s+wir)\s+"
 )
 

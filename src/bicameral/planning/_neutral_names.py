@@ -8,15 +8,15 @@ is shown `tool_1` and `argument_1` in their place, and which words of the reques
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from bicameral import types as t
 from bicameral.planning._matching import shared_words
 from bicameral.plans import Call, Plan, rewrite_steps
+from bicameral.text import lazy_pattern
 from bicameral.tools import Registry, Tool
 
-_NEUTRAL_NAME = re.compile(r"\btool_\w+")
+_NEUTRAL_NAME = lazy_pattern(r"\btool_\w+")
 _MAX_DOC_LENGTH = 500
 
 

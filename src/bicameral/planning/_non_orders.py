@@ -13,10 +13,11 @@ from functools import cache, lru_cache
 from bicameral.planning._contents import VERBS_OF_TEXTS, without_contents
 from bicameral.planning._language import QUOTATIONS, Language, fold
 from bicameral.planning._lexicon import DELETABLE
+from bicameral.text import lazy_pattern
 
 # What is no order, although it has the words of one. Each pattern is matched against the folded request, and what it
 # matches is replaced by blanks.
-_OBJECTS = re.compile(
+_OBJECTS = lazy_pattern(
     rf"""https?://\S+                                             # links
       | [\w.+-]+@[\w-]+(?:\.[\w-]+)+                               # addresses
       | (?:[\w-]+/)*[\w-]+(?:\.[\w-]+)*\.[a-z][a-z0-9]{{1,4}}\b          # names of files
@@ -42,7 +43,7 @@ _LINE_NOUNS = {
 
 
 def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(each) for each in patterns)
+    return tuple(lazy_pattern(each) for each in patterns)
 
 
 _DRAFTS: dict[Language, tuple[re.Pattern[str], ...]] = {
@@ -184,10 +185,10 @@ _REPORTS: dict[Language, tuple[re.Pattern[str], ...]] = {
     ),
 }
 
-_TEXTS = re.compile(rf"(?:^|(?<=[.!?;\n]))\s*{VERBS_OF_TEXTS}[^.:!?;\n]*:[^.!?;\n]*")
+_TEXTS = lazy_pattern(rf"(?:^|(?<=[.!?;\n]))\s*{VERBS_OF_TEXTS}[^.:!?;\n]*:[^.!?;\n]*")
 # A question that begins with a question word orders nothing, unless it asks for something in passing: `Which bills are
 # open, and can you mail them to Kim?`
-_OPEN_QUESTION = re.compile(
+_OPEN_QUESTION = lazy_pattern(
     r"(?:^|(?<=[.!?;:\n]))\s*¿?\s*(?:what|which|who|whose|when|where|why|how|was|welche[rsnm]?|wer|wem|wen|wann|wo|warum|wie|"
     r"wieso|quel(?:le)?s?|qui|quand|pourquoi|comment|combien|que|cual(?:es)?|quien(?:es)?|cuando|donde|por\s+que|como|"
     r"cuant[oa]s?)\b(?:(?!\b(?:please|can\s+you|could\s+you|bitte|kannst|konntest|peux-tu|pourrais-tu|puedes|podrias|"
@@ -195,7 +196,7 @@ _OPEN_QUESTION = re.compile(
 )
 
 # `send me the list` asks for an answer, unless it says by which way.
-_BY_MAIL = re.compile(r"\b(?:e-?mails?|mail|per\s+mail|correo|courriel|par\s+mail)\b")
+_BY_MAIL = lazy_pattern(r"\b(?:e-?mails?|mail|per\s+mail|correo|courriel|par\s+mail)\b")
 _TO_USER: dict[Language, tuple[re.Pattern[str], ...]] = {
     "en": _compiled(r"\b(?:send|forward|write|text|message|ping|nudge|notify|inform)\s+(?:me|us)\b"),
     "de": _compiled(
@@ -213,9 +214,9 @@ _TO_USER: dict[Language, tuple[re.Pattern[str], ...]] = {
 # accent (envoyé), and Spanish past tenses as well (envió); folding removes both.
 _WRITTEN_DIFFERENTLY: dict[Language, re.Pattern[str]] = {
     # `ändere` orders, and `andere` does not.
-    "de": re.compile(r"(?<=[\wäöüß,;)] )(?!Sie\b)[A-ZÄÖÜ]\w+|\b[Aa]nder(?:e[mnrs]?)?\b"),
-    "fr": re.compile(r"(?<!être )\b(?![Cc]ré)\w+é(?:e|s|es)?\b"),
-    "es": re.compile(r"\b\w+(?:ó|aron|ieron|é)\b"),
+    "de": lazy_pattern(r"(?<=[\wäöüß,;)] )(?!Sie\b)[A-ZÄÖÜ]\w+|\b[Aa]nder(?:e[mnrs]?)?\b"),
+    "fr": lazy_pattern(r"(?<!être )\b(?![Cc]ré)\w+é(?:e|s|es)?\b"),
+    "es": lazy_pattern(r"\b\w+(?:ó|aron|ieron|é)\b"),
 }
 
 
@@ -289,7 +290,7 @@ def _removal_of_lines(language: Language) -> re.Pattern[str]:
     things = "|".join(sorted({re.escape(fold(word)) for word in DELETABLE}))
     # Words between: articles, pronouns and adjectives, never another noun with a preposition.
     between = rf"(?:(?!\b(?:in|from|of|with|mit|aus|von|de|du|con|del|{things})\b)\w+\s+){{0,3}}"
-    return re.compile(rf"\b{verbs}\s+{between}{_LINE_NOUNS[language]}\b(?!\s+(?:{things})\b)")
+    return lazy_pattern(rf"\b{verbs}\s+{between}{_LINE_NOUNS[language]}\b(?!\s+(?:{things})\b)")
 
 
 # English nouns in the form of verbs. They are orders only where a verb can stand.

@@ -7,19 +7,18 @@ a plan, only to have another model write it.
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from bicameral.planning._intent_document import Intent
 from bicameral.plans import Call, Const, Plan, children, print_plan, step_expressions, unbind_cells, walk
-from bicameral.text import has_any_phrase
+from bicameral.text import has_any_phrase, lazy_pattern
 from bicameral.tools import Registry
 
-NUMBER = re.compile(r"(?<![\w.,:/-])\d+(?:[.,]\d+)*(?![\w:/-]|[.,]\d)")
-_CAPITALISED_NAME = re.compile(r"(?<![.!?:]\s)(?<!^)\b[A-Z][a-z]+\b")
-_QUOTED = re.compile(r"[\"“]([^\"”\n]{1,80})[\"”]")
-_ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+NUMBER = lazy_pattern(r"(?<![\w.,:/-])\d+(?:[.,]\d+)*(?![\w:/-]|[.,]\d)")
+_CAPITALISED_NAME = lazy_pattern(r"(?<![.!?:]\s)(?<!^)\b[A-Z][a-z]+\b")
+_QUOTED = lazy_pattern(r"[\"“]([^\"”\n]{1,80})[\"”]")
+_ISO_DAY = lazy_pattern(r"\d{4}-\d\d-\d\d")
 _ONE_DAY = dt.timedelta(days=1)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from bicameral.planning._language import Language
+from bicameral.text import lazy_pattern
 
 _REMINDER_EN = r"(?:please\s+)?(?:get|have)\s+(?:an?|another)\s+(?:\w+\s+)?reminder\b(?!\s+(?:of|about)\b)"
 # A sentence that ends with a question mark is an order all the same if it begins so.
@@ -41,7 +42,7 @@ ASKED_ORDERS: dict[Language, str] = {
     r"preguntas|contestas|respondes)\b",
 }
 _OPENINGS: dict[Language, re.Pattern[str]] = {
-    "en": re.compile(
+    "en": lazy_pattern(
         r"(?:(?:can|could|would|will)\s+(?:you|u)\s+|(?:can|could)\s+we\s+|i(?:'d|\s+would)\s+like\s+you\s+to\s+|"
         r"i\s+(?:want|need)\s+you\s+to\s+|do\s+you\s+think\s+(?:you|we)\s+(?:can|could)\s+|"
         r"(?:would|is)\s+it\s+(?:be\s+)?possible\s+(?:for\s+you\s+)?to\s+|"
@@ -50,11 +51,11 @@ _OPENINGS: dict[Language, re.Pattern[str]] = {
         r"(?:make|be)\s+sure\s+(?:to|you|that\s+you)\s+|go\s+ahead\s+and\s+|"
         r"(?:please|kindly|just|quickly|also|maybe|perhaps|possibly)\s+)+"
     ),
-    "de": re.compile(
+    "de": lazy_pattern(
         r"(?:(?:kannst|konntest|wurdest|magst)\s+du\s+|(?:konnen|konnten|wurden)\s+sie\s+|(?:konnen|konnten)\s+wir\s+|"
         r"(?:bitte|mal|kurz|eben|noch|schnell|doch|auch|vielleicht)\s+)+"
     ),
-    "fr": re.compile(
+    "fr": lazy_pattern(
         r"(?:(?:est-ce\s+que\s+)?(?:(?:peux|pourrais)[-\s]tu\s+|tu\s+(?:peux|pourrais|veux\s+bien)\s+|"
         r"(?:pouvez|pourriez)[-\s]vous\s+|vous\s+(?:pouvez|pourriez)\s+|on\s+(?:peut|pourrait)\s+|(?:peut|pourrait)-on\s+)|"
         r"(?:est-ce\s+que\s+)?(?:ca|cela)\s+(?:te|vous)\s+(?:derange(?:rait)?|ennuie(?:rait)?)\s+(?:de\s+|d')|"
@@ -62,14 +63,14 @@ _OPENINGS: dict[Language, re.Pattern[str]] = {
         r"je\s+(?:veux|voudrais|aimerais)\s+que\s+tu\s+|il\s+(?:faut|faudrait)\s+(?:que\s+tu\s+)?|merci\s+(?:de\s+|d')|"
         r"veuillez\s+|pense\s+a\s+|(?:bien|me|stp|svp|aussi|tu)\s+)+"
     ),
-    "es": re.compile(
+    "es": lazy_pattern(
         r"(?:(?:me\s+|nos\s+)?(?:puedes|podrias|podes|puede|podria|podemos|podriamos)\s+(?:usted\s+)?|"
         r"(?:quiero|necesito)\s+que\s+|te\s+(?:importa|importaria|molesta|molestaria)\s+|(?:seria|es)\s+posible\s+|"
         r"no\s+(?:te\s+)?olvides\s+(?:de\s+)?|"
         r"haz\s+el\s+favor\s+de\s+|(?:hay|habria)\s+que\s+|(?:por\s+favor|tambien|me)\s+)+"
     ),
 }
-_GERUND = re.compile(r"(?:would|do)\s+you\s+mind\s+(?:please\s+|maybe\s+)?(\w{2,20})ing\b")
+_GERUND = lazy_pattern(r"(?:would|do)\s+you\s+mind\s+(?:please\s+|maybe\s+)?(\w{2,20})ing\b")
 
 
 def imperatives(text: str, language: Language) -> tuple[str, ...]:

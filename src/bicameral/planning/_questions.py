@@ -48,7 +48,7 @@ from bicameral.planning._lexicon import (
 )
 from bicameral.planning._mentions import find_mentions
 from bicameral.planning._recipients import phrase_text, sentence_rest, unaddressed_objects
-from bicameral.text import STOP_WORDS, split_words, text_stems
+from bicameral.text import STOP_WORDS, lazy_pattern, split_words, text_stems
 from bicameral.tools import Registry
 
 MAX_TURNS = 6
@@ -127,7 +127,7 @@ _DEFINING = frozenset("in of from with whose that which who i we under".split())
 _SHORT_QUESTION = 3
 # Pronouns of French and Spanish that stand for a thing, after an order: `transfère-le`, `reenvía eso`. German ones are
 # articles as well.
-_PRONOUN_OBJECT = re.compile(
+_PRONOUN_OBJECT = lazy_pattern(
     r"\W*(?:transf[eè]re|envoie|supprime|efface|imprime|range|lis|reenv[ií]a|env[ií]a|manda|borra|elimina|"
     r"fais\s+suivre)(?:-(?P<clitic>les?|la)\b|\s+(?P<word>[cç]a|cela|ceci|eso|esto|ello)\b)(?!\s*[:,])[^.!?;:,\n]*[.!]?\s*",
     re.IGNORECASE,
@@ -135,7 +135,7 @@ _PRONOUN_OBJECT = re.compile(
 
 
 # The same with a noun: `fais suivre ce mail`, `borra ese archivo`, `lösch diese Datei`. Nothing after it says which.
-_POINTED_OBJECT = re.compile(
+_POINTED_OBJECT = lazy_pattern(
     r"\W*\w+\s+(?:(?:suivre|bitte|por\s+favor)\s+)?(?P<word>(?:ce|cet|cette|ces|ese|esa|esos|esas|diese[nrs]?)\s+"
     r"(?!(?:mois|semaine|ann[eé]e|matin|soir|midi|apr[eè]s-midi|nuit|week-end|trimestre|\w+di|mes|semana|a[ñn]o|tarde|noche|"
     r"ma[ñn]ana|d[ií]a|woche|monat|jahr|quartal|wochenende|abend|morgen|\w+tag)\b)[^\W\d]+)"
@@ -143,7 +143,7 @@ _POINTED_OBJECT = re.compile(
     re.IGNORECASE,
 )
 # A person who was not named before: `Schreib ihr, dass …`, `Dis-lui que …`. Spanish names him after it: `Dile a Ana`.
-_POINTED_PERSON = re.compile(
+_POINTED_PERSON = lazy_pattern(
     r"\W*(?:(?:schreib|sag|frag|antwort|schick)e?\s+(?:bitte\s+)?|(?:[eé]cris|dis|r[eé]ponds|demande)-)"
     r"(?P<word>ihm|ihr(?!\s+[A-ZÄÖÜ])|ihnen|lui|leur)\b(?!\s*:)[^.!?;:\n]*[.!]?\s*",
     re.IGNORECASE,
@@ -176,7 +176,7 @@ def is_explicit(request: str, registry: Registry) -> bool:
     return len(known) >= (1 if CONCRETE.search(request) else 3)
 
 
-_NAMED_PLACE = re.compile(r"https?://\S+|(?<![\w@.])[\w./-]*\w\.[A-Za-z]{2,5}\b(?!@)")
+_NAMED_PLACE = lazy_pattern(r"https?://\S+|(?<![\w@.])[\w./-]*\w\.[A-Za-z]{2,5}\b(?!@)")
 _MOST_WORDS = 20
 _LANGUAGES: tuple[Language, ...] = ("en", "de", "fr", "es")
 

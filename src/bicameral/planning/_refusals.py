@@ -25,10 +25,11 @@ from bicameral.planning._intent_document import Intent, MentionKind
 from bicameral.planning._language import fold, guess_language
 from bicameral.planning._matching import nearest_tools
 from bicameral.planning._unserved_orders import unserved_orders
+from bicameral.text import lazy_pattern
 from bicameral.tools import Registry
 
 # The whole reason must be this one sentence: what stands beside it may be another reason.
-_NO_TOOL = re.compile(
+_NO_TOOL = lazy_pattern(
     r"\s*(?:"
     r"(?:there(?:'s|\s+is)|i\s+have|we\s+have)\s+no\s+(?:available\s+)?tool\s+(?:here\s+)?(?:that|which|to|for)\s+(?:can\s+)?"
     r"|no\s+(?:available\s+)?tool\s+(?:that\s+)?(?:can\s+)?"
@@ -121,11 +122,11 @@ _KINDS: dict[str, tuple[MentionKind, ...]] = {
     "money": ("amount",),
 }
 _SIGNS: dict[str, re.Pattern[str]] = {
-    "mail": re.compile(
+    "mail": lazy_pattern(
         r"\b(?:wrote|written|writes?|sent|sen[dt]s?|replied|reply|answered|attach\w*|subject|schrieb\w*|geschrieben|schreibt|"
         r"schick\w*|geschickt|betreff|anhang|anhange|ecrit|envoye|repond\w*|objet|escribio|escrito|envio|enviado|asunto)\b"
     ),
-    "money": re.compile(
+    "money": lazy_pattern(
         r"\b(?:pa(?:y|id)|bezahl\w*|uberweis\w*|pai\w*|paye\w*|virer?|paga\w*|transfier\w*|eur|euros?|usd|gbp)\b"
     ),
 }

@@ -7,17 +7,17 @@ replaces something that nobody spoke of. Only words of the request are looked at
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from posixpath import normpath
 
 from bicameral.planning._effect_words import ordering_text
 from bicameral.planning._language import fold
 from bicameral.plans import Call, Const, Plan, walk
+from bicameral.text import lazy_pattern
 from bicameral.tools import Registry
 
 # Without accents, as `fold` and `ordering_text` give a request.
-_REPLACING = re.compile(
+_REPLACING = lazy_pattern(
     r"\b(?:"
     r"overwrit\w*|replac\w*|rewrit\w*|updat\w*|refresh\w*|regenerat\w*|renew\w*|edit|edited|modif(?:y|ies|ied)|"
     r"amend\w*|revis(?:e|ed|es)|correct(?:s|ed)?|in[ -]place|save over|write over|same file|"
@@ -29,7 +29,7 @@ _REPLACING = re.compile(
     r"mismo archivo|mismo fichero"
     r")\b"
 )
-_EDITING = re.compile(
+_EDITING = lazy_pattern(
     r"\b(?:"
     r"sort\w*|order|reorder|remov\w*|delet\w*|strip\w*|drop\w*|dedup\w*|clean\w*|tidy|trim\w*|fix\w*|add|adds|insert\w*|"
     r"chang\w*|renam\w*|mark|marks|fill\w*|convert\w*|format\w*|reformat\w*|merg\w*|join\w*|split\w*|capitali[sz]e\w*|"

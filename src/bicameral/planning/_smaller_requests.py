@@ -20,22 +20,23 @@ from bicameral.planning._intent_document import Intent
 from bicameral.planning._language import guess_language
 from bicameral.planning._questions import is_explicit, understand
 from bicameral.planning._unserved_orders import unserved_orders
+from bicameral.text import lazy_pattern
 from bicameral.tools import Registry
 
 _FEWEST_WORDS = 2
 _MOST_PARTS = 12
-_JOINING = re.compile(
+_JOINING = lazy_pattern(
     r"^(?:(?:and|then|also|und|dann|auch|et|puis|ensuite|alors|y|e|luego|despues|después)\b[\s,]*)+", re.IGNORECASE
 )
 # What points at something that another part names: a part with one of these does not stand alone.
-_POINTING = re.compile(
+_POINTING = lazy_pattern(
     r"\b(?:it|its|them|they|their|those|these|this|that|he|she|him|her|both|each|"
     r"es|sie|ihn|ihm|ihr|ihnen|diese[rsnm]?|davon|daraus|damit|dazu|"
     r"le|la|les|lui|leur|ceux|celles|cela|ça|ca|"
     r"lo|los|las|ello|eso|esto|esos|estos|ambos)\b",
     re.IGNORECASE,
 )
-_FRENCH_OR_SPANISH_ARTICLE = re.compile(r"\b(?:le|la|les|los|las)(?=\s+\w)", re.IGNORECASE)
+_FRENCH_OR_SPANISH_ARTICLE = lazy_pattern(r"\b(?:le|la|les|los|las)(?=\s+\w)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from bicameral.planning._clauses import Clause, ordering_clauses
 from bicameral.planning._language import Language, guess_language
 from bicameral.planning._openings import imperatives
+from bicameral.text import lazy_pattern
 from bicameral.tools import Effect
 
 _FILE = r"q{3,}\w*"
@@ -320,22 +321,22 @@ _REMINDERS: dict[Language, _Orders] = {
 }
 
 # A clause that lists, counts or looks for what is somewhere: `the number of things in my calendar`.
-_LISTING = re.compile(
+_LISTING = lazy_pattern(
     r"^(?:the|my|our|all|every|everything|anything|things?|stuff|events?|number|free|first|next|last|only|those|these|"
     r"le|la|les|mes|mon|ma|tout|tous|toutes|nombre|premier|prochain|dernier|ce|des|du|de)\b"
     r"|\b(?:number|things?|events?|gap|slot|free|everything|anything|conflicts?|nombre|trucs?|evenements?|creneau)\b"
 )
 # A plural before the place lists as well (`birthdays in my calendar`), unless it is a name (`lunch with Nils in …`).
-_PLURAL = re.compile(r"(?<!\w)[^\W\d_A-ZÀ-Þ]\w+[^\Ws]s\s+(?:in|on|dans|ds)\s")
+_PLURAL = lazy_pattern(r"(?<!\w)[^\W\d_A-ZÀ-Þ]\w+[^\Ws]s\s+(?:in|on|dans|ds)\s")
 # `Write Samir which …`: a name after the verb, which only its capital letter tells.
-_WRITE_NAME = re.compile(
+_WRITE_NAME = lazy_pattern(
     r"(?:[Cc](?:an|ould)\s+(?:you|u)\s+)?[Ww]rite\s+[A-Z]\w+\s+(?:that|which|what|when|why|how|whether|if|the|a|an|up|we|my|with)\b"
     r"|(?:[Cc](?:an|ould)\s+(?:you|u)\s+)?[Ww]rite\s+(?:it|them|this)\s+to\s+[A-Z]"
 )
 # `Write Kim: …`
-_WRITE_NAME_COLON = re.compile(r"(?:[Cc](?:an|ould)\s+(?:you|u)\s+)?[Ww]rite\s+(?:to\s+)?[A-Z]\w+\s*")
+_WRITE_NAME_COLON = lazy_pattern(r"(?:[Cc](?:an|ould)\s+(?:you|u)\s+)?[Ww]rite\s+(?:to\s+)?[A-Z]\w+\s*")
 # `Write Kim, subject …`
-_LABEL = re.compile(r",\s*(?:with\s+)?(?:the\s+)?(?:subject|title|body|text)\b")
+_LABEL = lazy_pattern(r",\s*(?:with\s+)?(?:the\s+)?(?:subject|title|body|text)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +347,7 @@ class _Patterns:
 
 
 def _compiled(forms: tuple[str, ...]) -> re.Pattern[str] | None:
-    return re.compile("|".join(forms)) if forms else None
+    return lazy_pattern("|".join(forms)) if forms else None
 
 
 def _patterns(orders: _Orders) -> _Patterns:
@@ -393,7 +394,7 @@ def _writes_with_subject(clause: str) -> bool:
 
 
 # A subject is no sign of somebody's words here.
-_WITH_SUBJECT = re.compile(
+_WITH_SUBJECT = lazy_pattern(
     r"(?:can\s+(?:you|u)\s+)?write\s+(?:to\s+)?\w+\s+with\s+(?:the\s+|an?\s+)?(?:subject|title)\b"
 )
 
@@ -426,10 +427,10 @@ def _effects_in_clause(clause: Clause, language: Language, *, labelled: bool) ->
 
 
 # `shopping list: + bread`, in any language.
-_ADDED = re.compile(r"\+\s+[a-z]")
+_ADDED = lazy_pattern(r"\+\s+[a-z]")
 # `packing list += soap`, in any language; `x += 1` is no list. A plus alone joins what is read (`list + total`), unless
 # the list is one to which things are added.
-_ADDED_TO_LIST = re.compile(
+_ADDED_TO_LIST = lazy_pattern(
     rf"(?:[\w'-]+\s+){{0,3}}?(?:[\w-]*(?:lists?|liste|lista|notes|notizen|notas|zettel)|{_FILE})(?:\s+(?!\+)[\w']+){{0,4}}\s*\+=\s*\w"
     rf"|(?:[\w'-]+\s+)?(?:{_LISTS['en']}|(?:einkaufs|todo|to-do-|pack|wunsch|merk|lese)liste|liste\s+de\s+courses|"
     r"lista\s+de\s+(?:la\s+)?compras?)\s+\+\s+\w"

@@ -14,15 +14,16 @@ from bicameral.days import WEEKDAYS
 from bicameral.planning._intent_document import Mention
 from bicameral.planning._language import fold
 from bicameral.planning._lexicon import NEGATIONS
+from bicameral.text import lazy_pattern
 
-_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-_ADDRESS = re.compile(r"\S*(?:@|/|\w\.[a-zA-Z]\w)\S*")
-_QUOTED = re.compile(r"[\"“„«]\s*([^\"”“»\n]{1,200}?)\s*[\"”“»]")
-_NEGATION = re.compile(rf"\b(?:{NEGATIONS}|pas)\b|n['’]t\b|\bn['’]", re.IGNORECASE)
+_NUMBER = lazy_pattern(r"\d+(?:[.,:]\d+)*")
+_ADDRESS = lazy_pattern(r"\S*(?:@|/|\w\.[a-zA-Z]\w)\S*")
+_QUOTED = lazy_pattern(r"[\"“„«]\s*([^\"”“»\n]{1,200}?)\s*[\"”“»]")
+_NEGATION = lazy_pattern(rf"\b(?:{NEGATIONS}|pas)\b|n['’]t\b|\bn['’]", re.IGNORECASE)
 _DAYS = frozenset(WEEKDAYS) | frozenset(
     "today tomorrow yesterday heute morgen gestern aujourd'hui demain hier hoy manana ayer".split()
 )
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_WORD = lazy_pattern(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
 def text_facts(text: str, mentions: Iterable[Mention] = ()) -> frozenset[str]:

@@ -16,6 +16,7 @@ from bicameral.planning._capabilities import has_tool_word
 from bicameral.planning._clauses import MOST_LETTERS, only_asks, ordering_clauses
 from bicameral.planning._language import guess_language
 from bicameral.planning._non_orders import without_drafts_and_prohibitions
+from bicameral.text import lazy_pattern
 from bicameral.tools import Registry
 
 
@@ -28,11 +29,11 @@ class _Demand:
 
 
 def _demand(tools: str, *forms: str) -> _Demand:
-    return _Demand(re.compile(rf"(?:{'|'.join(forms)})(?!\w)"), tuple(tools.split()))
+    return _Demand(lazy_pattern(rf"(?:{'|'.join(forms)})(?!\w)"), tuple(tools.split()))
 
 
 # Where politeness and auxiliaries stand before the verb of a clause.
-_OPENING = re.compile(
+_OPENING = lazy_pattern(
     r"^(?:(?:can|could|would|will)\s+(?:you|u)\s+|(?:i\s+)?(?:want|need)\s+(?:you\s+)?to\s+|i'd\s+like\s+(?:you\s+)?to\s+|"
     r"please\s+|just\s+|also\s+|(?:kannst|konntest|wurdest)\s+du\s+|bitte\s+|mal\s+|(?:peux|pourrais)[-\s]tu\s+|"
     r"tu\s+(?:peux|pourrais)\s+|(?:pouvez|pourriez)[-\s]vous\s+|(?:me\s+)?(?:puedes|podrias|podes|puede|podria)\s+|me\s+)*"
