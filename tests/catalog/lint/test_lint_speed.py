@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bicameral.catalog import IDS, catalog
 from bicameral.catalog.lint import lint, rules
-from bicameral.catalog.stacks import FACTS, stack_of
+from bicameral.catalog.stacks import FACTS, Stack, stack_of
 
 STACKS = 200
 SECONDS = 1.0
+STEPS, STEPS_SECONDS = 4_000_000, 0.25
+"""A loop that takes so long where the bar of a second was set: a busy or slow machine takes longer for both."""
 
 
 def random_stack(chance: random.Random) -> dict[str, Any]:
@@ -33,8 +36,19 @@ def test_two_hundred_stacks_are_linted_in_a_second() -> None:
     # Read once, whatever is linted.
     assert rules()
     assert catalog().patterns
-    began = time.thread_time()
-    found = sum(len(lint(stack).findings) for stack in stacks)
-    taken = time.thread_time() - began
-    assert found > STACKS
+    taken = min(_seconds(lambda: _lint_all(stacks)) / _seconds(_count) for _ in range(3)) * STEPS_SECONDS
     assert taken < SECONDS, f"{taken:.2f} s"
+
+
+def _lint_all(stacks: Sequence[Stack]) -> None:
+    assert sum(len(lint(stack).findings) for stack in stacks) > STACKS
+
+
+def _count() -> None:
+    assert sum(number & 1 for number in range(STEPS)) == STEPS // 2
+
+
+def _seconds(work: Callable[[], None]) -> float:
+    began = time.thread_time()
+    work()
+    return time.thread_time() - began

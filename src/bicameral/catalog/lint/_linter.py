@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from functools import cache
 from itertools import combinations, product
 from typing import Any
 
@@ -106,10 +107,9 @@ def _missing_patterns(check: RuleCheck, scope: AgentScope) -> Iterator[tuple[tup
 
 
 def _check_together(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem]:
-    # Nearly always: a stack may define a hundred patterns that clash with each other, and have a hundred agents.
-    if any(id not in scope.uses for id in check.all):
-        return
-    uses = [[use for use in scope.uses[id] if check.exempt.get(use.id, "") not in use.knobs] for id in check.all]
+    uses = [
+        [use for use in scope.uses.get(id, ()) if check.exempt.get(use.id, "") not in use.knobs] for id in check.all
+    ]
     for several in product(*uses):
         if not _is_apart(check, several):
             path = several[-1].path
@@ -262,7 +262,8 @@ def lint(stack: Stack, *, today: date | None = None) -> LintReport:
     check_waived_rules(stack, known)
     agents = agent_scopes(stack)
     today = today or date.today()
-    problems = [each for scope in agents for each in _collect_problems(known, scope)]
+    index = _catalog_index() if known is rules() else _CheckIndex(known)
+    problems = [each for scope in agents for each in _collect_problems(index, scope)]
     remaining, waived = apply_waivers(stack, problems, today)
     remaining += waiver_problems(stack, known, waived, today, agents[0])
     findings, waived_findings = (merge_problems(stack, each, len(agents)) for each in (remaining, waived))
@@ -277,12 +278,38 @@ def rules_for_stack(stack: Stack) -> Mapping[str, LintRule]:
     return {**rules(), **{rule.id: rule for rule in own}}
 
 
-def _collect_problems(known: Mapping[str, LintRule], scope: AgentScope) -> Iterator[ReportedProblem]:
-    for rule in known.values():
-        for check in rule.checks:
+class _CheckIndex:
+    """All checks, each found by a pattern without which it has nothing to say: an agent uses few of many patterns."""
+
+    def __init__(self, known: Mapping[str, LintRule]) -> None:
+        self._checks = [(rule, check) for rule in known.values() for check in rule.checks]
+        self._by_pattern: dict[str, list[int]] = {}
+        self._general: list[int] = []
+        for number, (_, check) in enumerate(self._checks):
+            needed = check.if_all or (frozenset(check.all) if check.kind == "together" else frozenset[str]())
+            for place in [min(needed)] if needed else check.if_any:
+                self._by_pattern.setdefault(place, []).append(number)
+            if not needed and not check.if_any:
+                self._general.append(number)
+
+    def checks_for(self, scope: AgentScope) -> Iterator[tuple[LintRule, RuleCheck]]:
+        """The checks that apply to an agent, in the order of the rules."""
+        numbers = {number for id in scope.present for number in self._by_pattern.get(id, ())}
+        for number in sorted(numbers.union(self._general)):
+            rule, check = self._checks[number]
             if check_applies(check, scope.present, scope.brought):
-                for problem in run_check(check, scope):
-                    yield ReportedProblem(rule, problem, scope, _effective_severity(rule, check, problem))
+                yield rule, check
+
+
+@cache
+def _catalog_index() -> _CheckIndex:
+    return _CheckIndex(rules())
+
+
+def _collect_problems(index: _CheckIndex, scope: AgentScope) -> Iterator[ReportedProblem]:
+    for rule, check in index.checks_for(scope):
+        for problem in run_check(check, scope):
+            yield ReportedProblem(rule, problem, scope, _effective_severity(rule, check, problem))
 
 
 def _effective_severity(rule: LintRule, check: RuleCheck, problem: LintProblem) -> LintSeverity:
