@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import pkgutil
 import re
 import subprocess
 import sys
+from importlib.util import find_spec, module_from_spec
 
 import pytest
 
@@ -52,11 +52,11 @@ def test_every_pattern_of_requests_can_be_compiled(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(text, "lazy_pattern", compile_at_once)
     for module in pkgutil.iter_modules(bicameral.planning.__path__, "bicameral.planning."):
-        source = importlib.util.find_spec(module.name)
+        source = find_spec(module.name)
         assert source is not None
         assert source.loader is not None
         # A copy beside the module that everybody uses.
-        copy = importlib.util.module_from_spec(source)
+        copy = module_from_spec(source)
         monkeypatch.setitem(sys.modules, module.name, copy)
         source.loader.exec_module(copy)
     assert len(made) > 200
