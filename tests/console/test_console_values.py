@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bicameral.config import Config, open_registry
-from bicameral.console._pages import duration_text, money_text, page_response, visible_name, visible_pieces
+from bicameral.console._pages import duration_text, money_text, render, visible_name, visible_pieces
 from bicameral.console._plan_graph import dependent_steps, plan_steps
 from bicameral.console._run_progress import RunProgress
 from bicameral.console._run_stream import stream_message
@@ -207,4 +207,4 @@ def test_a_page_that_names_what_is_not_there_is_a_fault_and_no_empty_text() -> N
     from jinja2 import UndefinedError
 
     with pytest.raises(UndefinedError):
-        page_response("error.html")
+        render("error.html")

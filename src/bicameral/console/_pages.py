@@ -7,7 +7,10 @@ shown by the macros of `values.html`, which mark untrusted ones and write invisi
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
+import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache, wraps
@@ -74,6 +77,14 @@ class PageCall:
         """A page, or a part of one."""
         return page_response(template, status, **shared_facts(self.session, self.request.url.path), **facts)
 
+    def submission_key(self, *contents: str) -> str | None:
+        """The idempotency key of what a form submits: the same form sent twice, by a double click, is one run.
+
+        The contents are in it, so that a form that was changed since is another run.
+        """
+        once = self.field("once")
+        return hashlib.sha256(json.dumps([once, *contents]).encode()).hexdigest() if once else None
+
     def redirect(self, address: str, notice: str = "") -> Response:
         """Go on to another page after a change, so that loading it again repeats nothing."""
         self.session.notice = notice
@@ -83,12 +94,13 @@ class PageCall:
 PageFunction = Callable[[PageCall], Awaitable[Response]]
 
 
-def page_route(path: str, function: PageFunction, *roles: Role, method: str = "GET") -> Route:
-    """The route of a page for whoever has one of these roles."""
+def page_route(path: str, function: PageFunction, *roles: Role, every: bool = False, method: str = "GET") -> Route:
+    """The route of a page for whoever has one of these roles, or `every` one of them."""
 
     @wraps(function)
     async def answer(request: Request) -> Response:
-        require_role(request.state.token, *roles)
+        for wanted in ([role] for role in roles) if every else (roles,):
+            require_role(request.state.token, *wanted)
         form = parse_form(await request.body()) if method == "POST" else {}
         return await function(PageCall(request, form))
 
@@ -102,8 +114,24 @@ def shared_facts(session: Session | None, page_path: str) -> dict[str, Any]:
 
 
 def page_response(template: str, status: int = 200, **facts: Any) -> Response:
-    """A rendered template with the headers that every page has."""
-    return Response(render(template, **facts), status, headers=dict(SECURITY_HEADERS), media_type="text/html")
+    """A template with the headers that every page has."""
+    return PageResponse(template, facts, status)
+
+
+class PageResponse(Response):
+    """A page that is rendered when it is sent, in another thread: while a long one is, everybody else is answered."""
+
+    media_type = "text/html"
+
+    def __init__(self, template: str, facts: Mapping[str, Any], status: int) -> None:
+        super().__init__(None, status, headers=dict(SECURITY_HEADERS))
+        self._template, self._facts = template, facts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        text = await asyncio.to_thread(render, self._template, **self._facts)
+        self.body = text.encode()
+        self.headers["Content-Length"] = str(len(self.body))
+        await super().__call__(scope, receive, send)
 
 
 def render(template: str, **facts: Any) -> str:
@@ -131,7 +159,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     # Plain dicts: the library declares only the types of its own functions.
-    functions: dict[str, Any] = {"static": asset_address, "as_table": as_table}
+    functions: dict[str, Any] = {"static": asset_address, "as_table": as_table, "new_once": new_once}
     filters: dict[str, Any] = {
         "visible": visible_name,
         "pieces": visible_pieces,
@@ -147,6 +175,11 @@ def _environment() -> Environment:
     environment.globals.update(functions)
     environment.filters.update(filters)
     return environment
+
+
+def new_once() -> str:
+    """The number of a form that is to be sent once."""
+    return secrets.token_urlsafe(12)
 
 
 def visible_name(text: object) -> str:

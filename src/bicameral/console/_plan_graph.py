@@ -24,6 +24,10 @@ from bicameral.plans import (
 from bicameral.tools import Registry
 
 
+MAX_MAKERS = 8
+"""Steps that may have made what a variable holds, as far as a step that reads it names them one by one."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlanStep:
     """One step of a plan: what it is called, what it does, and what it uses.
@@ -68,7 +72,9 @@ def plan_steps(plan: Plan, registry: Registry, given: Mapping[str, str] | None =
         container = _container(parts)
         names = sorted({name for each in step_expressions(step) for name in free_names(each)})
         read = [*names, *([step.name] if isinstance(step, Update) else [])]
-        uses = tuple(dict.fromkeys(maker for name in read for maker in makers.get(name, ()) if maker != path))
+        used = dict.fromkeys(maker for name in read for maker in makers.get(name, ()))
+        used |= dict.fromkeys(_note_names(makers, path, step, nested=bool(container)))
+        used.pop(path, None)
         tool = registry.get(step.tool) if isinstance(step, Call) else None
         found.append(
             PlanStep(
@@ -79,29 +85,40 @@ def plan_steps(plan: Plan, registry: Registry, given: Mapping[str, str] | None =
                 _step_label(step),
                 step.tool if isinstance(step, Call) else "",
                 tool.effect if tool is not None else "",
-                uses,
+                tuple(used),
                 container,
                 "else" if len(parts) > 2 and parts[-2] == "else" else "",
             )
         )
-        _note_names(makers, path, step, nested=bool(container))
     return found
 
 
-def _note_names(makers: dict[str, list[str]], path: str, step: Step, *, nested: bool) -> None:
-    """Note which variables a step makes. A step in a loop or a branch may not be reached: earlier makers count too."""
+def _note_names(makers: dict[str, list[str]], path: str, step: Step, *, nested: bool) -> list[str]:
+    """Note which variables a step makes; returns the earlier makers that are reached through this step from now on.
+
+    A step in a loop or a branch may not be reached, so that earlier makers count too. They are not named without bound:
+    in a long plan each step would name all those before it. Of many makers the newest stands for the others, and rests
+    on them, so that no way from a source to a value is lost.
+    """
     match step:
         case Each(names=names):
             made = names
         case Call(name=name) | Extract(name=name) | Compute(name=name) | Update(name=name) | Ask(name=name) if name:
             made = (name,)
         case _:
-            return
+            return []
+    reached: list[str] = []
     for name in made:
-        if nested or isinstance(step, Update):
-            makers.setdefault(name, []).append(path)
+        earlier = makers.get(name, [])
+        # An update reads what was there, so that whoever rests on it rests on that too.
+        if not nested or isinstance(step, Update):
+            makers[name] = [path]
+        elif len(earlier) < MAX_MAKERS:
+            makers[name] = [*earlier, path]
         else:
             makers[name] = [path]
+            reached += earlier
+    return reached
 
 
 def dependent_steps(steps: list[PlanStep], path: str) -> tuple[set[str], set[str]]:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from datetime import datetime
+
+from starlette.responses import Response
 
 from bicameral.console._pages import PageCall
 from bicameral.console._run_progress import RunProgress
@@ -35,11 +38,6 @@ class FoundRun:
     journal: Journal
     part: str
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether nothing more happens in it; of a run at the command line only its journal knows."""
-        return self.view is not None and self.view.has_ended
-
     async def events(self, after: int = -1) -> list[Event]:
         """The events after that number."""
         return await asyncio.to_thread(self._events, after)
@@ -64,13 +62,30 @@ def run_address(run: str, part: str = "") -> str:
     return f"/runs/{run}" + (f"?part={part}" if part and part != run else "")
 
 
+def redirect_to_run(call: PageCall, view: RunView, sent: datetime, instead: str) -> Response:
+    """Go on to a run that was just submitted, or to another address if this token may not see runs.
+
+    Args:
+        call: The request.
+        view: The run.
+        sent: When the form came. A run that is older was submitted by the same form before.
+        instead: The other address.
+    """
+    said = "Submitted." if view.created >= sent else "This form was sent before: it is one run."
+    if call.token.may("see"):
+        return call.redirect(run_address(view.run), said)
+    return call.redirect(instead, f"{said.removesuffix('.')}: {view.run}.")
+
+
 async def find_run(call: PageCall) -> FoundRun:
-    """The run of the address; the same error whether it does not exist or belongs to somebody else."""
-    run, part = call.path("run"), call.query("part") or call.field("part")
+    """The run of the address, or the part of it that is wanted."""
+    return await find_run_of(call, call.path("run"), call.query("part") or call.field("part"))
+
+
+async def find_run_of(call: PageCall, run: str, part: str = "") -> FoundRun:
+    """A run, or a part of one; the same error whether it does not exist or belongs to somebody else."""
     found = await _find(call, run)
-    if not part or part == run:
-        return found
-    return await _part_of(found, part)
+    return found if part in ("", run) else await _part_of(found, part)
 
 
 async def _find(call: PageCall, run: str) -> FoundRun:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 
 from bicameral.console._pages import PageCall, page_route
-from bicameral.console._records import FoundRun, find_run, load_progress
+from bicameral.console._records import FoundRun, find_run, find_run_of, load_progress
 from bicameral.console._run_comparison import compare_runs
 from bicameral.errors import DurableError, ServerError
 from bicameral.runs import Undo, apply_undo, plan_undo
@@ -45,8 +45,7 @@ async def compare_page(call: PageCall) -> Response:
     found = await find_run(call)
     left = await load_progress(call, found)
     # The other run is looked up as the first one: nobody compares with what they may not see.
-    call.request.path_params["run"] = call.query("with").strip()
-    other = await find_run(call)
+    other = await find_run_of(call, call.query("with").strip())
     right = await load_progress(call, other)
     registry = call.context.agent.registry
     comparison = await asyncio.to_thread(compare_runs, left, right, registry)
@@ -104,8 +103,8 @@ def _folders(call: PageCall) -> Folders:
 
 run_action_routes = [
     page_route("/runs/{run}/cancel", cancel_run, "run", method="POST"),
-    page_route("/runs/{run}/replay", replay_run, "run", method="POST"),
+    page_route("/runs/{run}/replay", replay_run, "see", "run", every=True, method="POST"),
     page_route("/runs/{run}/diff", compare_page, "see"),
-    page_route("/runs/{run}/undo", undo_page, "run"),
-    page_route("/runs/{run}/undo", undo_run, "run", method="POST"),
+    page_route("/runs/{run}/undo", undo_page, "see", "run", every=True),
+    page_route("/runs/{run}/undo", undo_run, "see", "run", every=True, method="POST"),
 ]

@@ -246,11 +246,14 @@ class LocalSteps:
     async def run_turns(self, each: Each, items: list[Any], frame: VariableFrame, at: str) -> None:
         """Do the turns of a local loop; its labels are computed by `after_local_loop`."""
         once = self._without_labels.turn(each)
+        yielded = -self._turns_left
         for turn, item in enumerate(items):
             if once(frame, (at, "", turn), item):
                 return
-            if turn % TURNS_PER_YIELD == TURNS_PER_YIELD - 1:
-                # A long computation must not block other steps, nor Ctrl-C.
+            # The turns of loops inside count too: they are taken from `_turns_left`.
+            if (done := turn - self._turns_left) - yielded >= TURNS_PER_YIELD:
+                # A long computation must not block other steps, other runs of the same process, nor Ctrl-C.
+                yielded = done
                 await asyncio.sleep(0)
 
     def choose_branch(
