@@ -173,6 +173,23 @@ def test_a_long_plan_takes_time_in_proportion(registry: Registry) -> None:
     assert len(dependent_steps(steps, "400")[0]) == 400
 
 
+@pytest.mark.parametrize("line", ["total += 1", "if line:\n        total = 1\n    seen = total"])
+def test_the_edges_of_a_graph_grow_with_the_plan(registry: Registry, line: str) -> None:
+    """In a loop each step may rest on all that were before it: named one by one, they would fill the page."""
+
+    def edges(count: int) -> int:
+        lines = "\n".join(f"    {line.replace('seen', f'seen{number}')}" for number in range(count))
+        text = f'total = 0\nfor line in read_lines("mail.txt"):\n{lines}\nanswer(total)\n'
+        steps = plan_steps(parse(text, registry).plan, registry)
+        # No way is lost: the answer still rests on the beginning and on every step that makes the total.
+        answer = steps[-1].path
+        makers = {step.path for step in steps if step.label == "total"}
+        assert makers <= dependent_steps(steps, answer)[0]
+        return sum(len(step.uses) for step in steps)
+
+    assert edges(240) < 2.2 * edges(120)
+
+
 def event(number: int, kind: Any, step: str = "", **body: Any) -> Event:
     return Event("r", number, 0.0, kind, step, body)
 

@@ -110,8 +110,8 @@ def _note_names(makers: dict[str, list[str]], path: str, step: Step, *, nested: 
     reached: list[str] = []
     for name in made:
         earlier = makers.get(name, [])
-        # An update reads what was there, so that whoever rests on it rests on that too.
-        if not nested or isinstance(step, Update):
+        # Outside of loops and branches an update reads what was there: whoever rests on it rests on that too.
+        if not nested:
             makers[name] = [path]
         elif len(earlier) < MAX_MAKERS:
             makers[name] = [*earlier, path]
