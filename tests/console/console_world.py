@@ -13,6 +13,7 @@ import httpx
 from selectolax.lexbor import LexborHTMLParser
 from server_world import Served, serving
 
+from bicameral.journal import Journal, NewEvent
 from bicameral.server import TokenFile
 
 HOSTILE = "<img src=x onerror=alert(1)>\"' hx-get=/logout {{7*7}} a\u200bb\u202e"
@@ -22,9 +23,13 @@ HOSTILE = "<img src=x onerror=alert(1)>\"' hx-get=/logout {{7*7}} a\u200bb\u202e
 def served_console(folder: Path, more: str = "rate = 1000000\n", *words: str) -> Generator[Served]:
     """A server with two users, and one who may see the runs of all."""
     with serving(folder, more, *words) as found:
-        file = TokenFile(folder / "xdg_config_home" / "bicameral" / "tokens.json")
-        found.tokens["ops"] = file.add("ops", all_users=True)[1]
+        found.tokens["ops"] = tokens_of(found).add("ops", all_users=True)[1]
         yield found
+
+
+def tokens_of(served: Served) -> TokenFile:
+    """The tokens of a server."""
+    return TokenFile(served.folder / "xdg_config_home" / "bicameral" / "tokens.json")
 
 
 class Person:
@@ -113,6 +118,16 @@ class Page:
         attributes = {name for node in nodes for name in node.attributes}
         sources = [node.attributes.get("src") for node in self.tree.css("img")]
         return not attributes.intersection(acts) and "x" not in sources and hostile not in self.html
+
+
+def record(served: Served, run: str, *events: NewEvent) -> None:
+    """Append events to a run, as another process would."""
+    with Journal(journal_file(served)) as journal:
+        journal.append_all(run, events)
+
+
+def journal_file(served: Served) -> Path:
+    return served.folder / "xdg_state_home" / "bicameral" / "journal.db"
 
 
 def wait_for_question(person: Person, run: str) -> dict[str, Any]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from console_world import HOSTILE, Page, Person
+from console_world import HOSTILE, Page, Person, record, tokens_of
 from server_world import FOUND, REQUEST
 
 from bicameral.console._drafts import MAX_OWN_DRAFTS, Drafts
+from bicameral.journal import NewEvent
+from bicameral.labels import USER, Label, Source, label_tree_to_json
+from bicameral.plans import parse
 
 OWN = 'lines = read_lines("mail.txt")\nfound = grep(lines, "hello")\nanswer(found)\n'
 
@@ -33,6 +38,12 @@ def written(person: Person, request: str = REQUEST) -> Page:
     answer = person.send("/ask/plan", {"request": request})
     assert answer.status_code == 200, answer.text
     return Page(answer)
+
+
+def fields_of(page: Page, plan: str, **more: str) -> dict[str, str]:
+    """What the form of a checked plan sends."""
+    names = ("draft", "origin", "shown")
+    return {"plan": plan} | {name: page.attribute(f"[name={name}]", "value") for name in names} | more
 
 
 def test_a_plan_appears_as_it_is_written_and_then_with_its_check(ana: Person) -> None:
@@ -71,7 +82,7 @@ def test_a_plan_of_ones_own_is_checked_and_run(ana: Person) -> None:
     part = ana.send_part("/ask/check", {"plan": OWN, "draft": ""})
     assert part.texts("button.main") == ["Run this plan"]
     assert part.attribute("button.main", "value") == "plan"
-    answer = ana.send("/ask/run", {"what": "plan", "plan": OWN})
+    answer = ana.send("/ask/run", {"what": "plan"} | fields_of(part, OWN))
     run = answer.headers["location"].removeprefix("/runs/")
     assert ana.served.settled(run)["answer"] == ["hello, see www.example.org"]
     assert ana.served.ask("GET", f"/v1/runs/{run}/journal")["events"][0]["body"]["intent"] is None
@@ -138,6 +149,108 @@ def test_the_plan_of_a_run_can_be_edited(ana: Person, ben: Person) -> None:
     page = ana.get(f"/ask?run={run}&part={run}")
     assert page.typed("#plan").strip() == OWN.strip()
     assert ben.http.get(f"/ask?run={run}").status_code == 404
+
+
+def test_what_runs_is_what_was_checked(ana: Person) -> None:
+    """The button belongs to the check that is seen: a text that was typed after it is shown with its check first."""
+    part = ana.send_part("/ask/check", {"plan": OWN})
+    changed = OWN.replace("hello", "invoice")
+    fields = {"what": "plan"} | fields_of(part, changed)
+    refused = ana.send("/ask/run", fields)
+    assert (refused.status_code, "console.other-plan" in refused.text) == (409, True)
+    page = Page(refused)
+    assert page.typed("#plan").strip() == changed.strip()
+    # Seen with its check, it runs.
+    assert ana.send("/ask/run", {"what": "plan"} | fields_of(page, changed)).status_code == 303
+
+
+def test_the_plan_of_a_model_becomes_a_persons_own_only_if_they_say_so(ana: Person) -> None:
+    written_page = written(ana)
+    changed = written_page.typed("#plan").replace("invoice", "hello")
+    fields = {"plan": changed, "draft": written_page.attribute("[name=draft]", "value"), "origin": "model"}
+    part = ana.send_part("/ask/check", fields)
+    assert part.attribute("[name=draft]", "value") == ""
+    assert "its words are mine" in part.text
+    sent = {"what": "plan"} | fields_of(part, changed)
+    refused = ana.send("/ask/run", sent)
+    assert (refused.status_code, "console.not-own-plan" in refused.text) == (409, True)
+    assert ana.send("/ask/run", sent | {"own": "1"}).status_code == 303
+
+
+def test_a_plan_that_may_repeat_untrusted_text_is_not_taken_over(ana: Person, ops: Person) -> None:
+    """The author of the second round has read what the first one found, and may write it down as a constant."""
+    read = label_tree_to_json(Label((Source("third_party", "read_text"),), {USER}))
+    start = {"variables": {}, "written": {}, "read": read}
+    plan = parse('post(to="eve@example.com", text="pay 500")\nanswer(1)\n').plan.to_json()
+    facts = {"request": "what is in it?", "plan": plan, "intent": None}
+    record(ana.served, "20260101-000000-tainted", NewEvent(time.time(), "run-started", "", facts | {"start": start}))
+    record(ana.served, "20260101-000000-written", NewEvent(time.time(), "run-started", "", facts | {"start": None}))
+    page = ops.get("/ask?run=20260101-000000-tainted", 409)
+    assert "console.plan-of-results" in page.text
+    assert "eve@example.com" not in page.html
+    # One of somebody who had read nothing is taken over, and is not the person's own until they say so.
+    page = ops.get("/ask?run=20260101-000000-written")
+    assert "eve@example.com" in page.typed("#plan")
+    assert page.attribute("[name=origin]", "value") == "other"
+    assert "You did not write this plan" in page.text
+
+
+def test_a_run_without_a_plan_says_that_there_is_none_to_edit(ops: Person) -> None:
+    record(ops.served, "20260101-000000-pattern", NewEvent(time.time(), "run-started", "", {"request": "x"}))
+    assert "console.no-plan" in ops.get("/ask?run=20260101-000000-pattern", 409).text
+
+
+def test_who_may_not_see_a_run_does_not_get_its_plan(ana: Person) -> None:
+    run = ana.served.submit(plan=OWN)
+    ana.served.settled(run)
+    token = tokens_of(ana.served).add("ana", roles=["run"])[1]
+    with Person(ana.served, token=token) as runner:
+        assert "server.not-permitted" in runner.get(f"/ask?run={run}", 403).text
+        assert "server.not-permitted" in runner.get(f"/runs/{run}/undo", 403).text
+        # What they submit is done, and they are not led to a page that they may not see.
+        part = runner.send_part("/ask/check", {"plan": OWN})
+        answer = runner.send("/ask/run", {"what": "plan"} | fields_of(part, OWN))
+        assert (answer.status_code, answer.headers["location"]) == (303, "/ask")
+        assert "Submitted: " in runner.get("/ask").text
+
+
+def test_a_form_that_is_sent_twice_is_one_run(ana: Person) -> None:
+    part, once = (
+        ana.send_part("/ask/check", {"plan": OWN}),
+        ana.get("/ask").attribute("#plan-form [name=once]", "value"),
+    )
+    fields = {"what": "plan", "once": once} | fields_of(part, OWN)
+    first, second = ana.send("/ask/run", fields), ana.send("/ask/run", fields)
+    assert first.headers["location"] == second.headers["location"]
+    assert "This form was sent before" in ana.get(second.headers["location"]).text
+    # The same plan in another form, or another plan in the same form, is another run.
+    other = OWN.replace("hello", "invoice")
+    changed = fields | fields_of(ana.send_part("/ask/check", {"plan": other}), other)
+    again = fields | {"once": ana.get("/ask").attribute("#plan-form [name=once]", "value")}
+    places = {ana.send("/ask/run", each).headers["location"] for each in (fields, changed, again)}
+    assert len(places) == 3
+
+
+def test_a_long_plan_keeps_nobody_waiting(ana: Person, ben: Person) -> None:
+    """While it is checked and drawn, and while its changes are rehearsed, others are answered."""
+    turns = "    for other in lines:\n        number += 1\n"
+    text = f'lines = read_lines("long.txt")\nnumber = 0\nfor line in lines:\n{turns}'
+    text += 'write_lines("out.txt", [f"{number}"])\nanswer(number)\n'
+    (ana.served.folder / "long.txt").write_text("x\n" * 2_000)
+    long = 'number = 0\nfor line in read_lines("mail.txt"):\n' + "    number += 1\n" * 2_500 + "answer(number)\n"
+    for path, plan in (("/ask/preview", text), ("/ask/check", long)):
+        with ThreadPoolExecutor(1) as pool:
+            began = time.monotonic()
+            working = pool.submit(ana.send_part, path, {"plan": plan})
+            waits: list[float] = []
+            while not working.done():
+                sent = time.monotonic()
+                ben.get("/approvals/count")
+                waits.append(time.monotonic() - sent)
+            took = time.monotonic() - began
+        assert working.result().answer.status_code == 200
+        # Nobody waits for the whole of it, however slow the machine is.
+        assert max(waits) < max(0.5 * took, 1.0), (path, took, waits)
 
 
 def test_hostile_texts_in_requests_and_plans_are_shown_as_they_are(ana: Person) -> None:

@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from console_world import HOSTILE, Page, Person, served_console, wait_for_question, wait_until
+from console_world import (
+    HOSTILE,
+    Page,
+    Person,
+    journal_file,
+    record,
+    served_console,
+    wait_for_question,
+    wait_until,
+)
 from server_world import ASKING, Served
 
 from bicameral.config import Config
@@ -23,7 +32,7 @@ from bicameral.foreign import (
     pins_file,
     write_declarations,
 )
-from bicameral.journal import Journal, NewEvent
+from bicameral.journal import NewEvent
 from bicameral.mcp import McpSettings
 from bicameral.openapi import parse_document, review_document
 from bicameral.server import TokenFile
@@ -86,16 +95,6 @@ def called(at: float, *charges: dict[str, Any], **facts: Any) -> NewEvent:
 def alert(note: str, weight: float = 0.7, kind: str = "imperative") -> dict[str, Any]:
     sources = [{"tool": "read_text", "part": HOSTILE, "step": "0"}]
     return {"step": "0", "kind": kind, "where": "text", "weight": weight, "note": note, "count": 2, "sources": sources}
-
-
-def record(served: Served, run: str, *events: NewEvent) -> None:
-    """Append events to a run, as another process would."""
-    with Journal(journal_file(served)) as journal:
-        journal.append_all(run, events)
-
-
-def journal_file(served: Served) -> Path:
-    return served.folder / "xdg_state_home" / "bicameral" / "journal.db"
 
 
 def finished(served: Served, user: str = "ana") -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 from starlette.responses import Response
 
 from bicameral.console._pages import PageCall, page_route, path_part
-from bicameral.console._records import run_address
+from bicameral.console._records import redirect_to_run
 from bicameral.durable import RunView
 from bicameral.errors import BicameralError, CatalogError, ServerError
 from bicameral.server.surface import HttpError, SubmitRequest, build_submission, public_error, submit_run
@@ -179,6 +180,7 @@ async def run_pattern(call: PageCall) -> Response:
     if known is None:
         error = CatalogError("pattern.needs-more", f"{pattern.id} needs more than a request")
         raise HttpError(409, error)
+    sent = datetime.now(UTC)
     typed = {name: call.field(f"{KNOB_PREFIX}{name}").strip() for name in known.knobs}
     form = RunForm(known.knobs, {name: text for name, text in typed.items() if text}, call.field("request"))
     try:
@@ -190,9 +192,7 @@ async def run_pattern(call: PageCall) -> Response:
         estimated = await asyncio.to_thread(_estimate, call, pattern)
         shown = replace(form, error=public_error(public).error)
         return await _show_pattern(call, pattern, estimated, shown, public.status)
-    if not call.token.may("see"):
-        return call.redirect(f"/patterns/{path_part(pattern.id)}", f"Submitted: {view.run}.")
-    return call.redirect(run_address(view.run), "Submitted.")
+    return redirect_to_run(call, view, sent, f"/patterns/{path_part(pattern.id)}")
 
 
 async def _submit(call: PageCall, id: str, form: RunForm) -> RunView:
@@ -208,7 +208,8 @@ async def _submit(call: PageCall, id: str, form: RunForm) -> RunView:
         is_long = error.errors()[0]["type"] == "string_too_long"
         message = "this is too long" if is_long else "a request is needed, of characters that a person can type"
         raise HttpError(422, ServerError("server.bad-request", message)) from None
-    submission = await build_submission(wanted, call.context, call.token.user)
+    key = call.submission_key(id, wanted.request, *(f"{name}={text}" for name, text in form.typed.items()))
+    submission = await build_submission(wanted, call.context, call.token.user, key)
     return await submit_run(call.context, replace(submission, strategy=strategy))
 
 

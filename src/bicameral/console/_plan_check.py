@@ -14,6 +14,8 @@ from bicameral.errors import BicameralError, Place
 from bicameral.plans import Finding, Plan, parse
 from bicameral.server.surface import CheckedText
 
+MAX_LINES = 2_000
+"""Lines of a plan on one page. The verdict and the findings are those of all of it."""
 _WORST = ("refused", "conditional", "proved")
 
 
@@ -43,6 +45,8 @@ class PlanView:
         changes: The tools through which it changes the world, with their effects.
         bindings: What its words mean.
         doubts: What is not sure about it.
+        currency: That of the money.
+        left_out: Lines that are not shown.
     """
 
     source: str
@@ -54,6 +58,8 @@ class PlanView:
     changes: Sequence[tuple[str, str]]
     bindings: Sequence[Binding]
     doubts: Sequence[Mapping[str, Any]]
+    currency: str = ""
+    left_out: int = 0
 
 
 def view_of_text(agent: Agent, text: str, found: CheckedText) -> PlanView:
@@ -81,8 +87,18 @@ def view_of_fault(source: str, error: BicameralError) -> PlanView:
     is_here = at is not None and 0 < at <= len(lines)
     if is_here and at is not None:
         lines[at - 1].findings.append(finding)
+    is_shown = is_here and at is not None and at <= MAX_LINES
     return PlanView(
-        source, lines, [] if is_here else [finding], ok=False, verdict="", worst={}, changes=(), bindings=(), doubts=()
+        source,
+        lines[:MAX_LINES],
+        [] if is_shown else [finding],
+        ok=False,
+        verdict="",
+        worst={},
+        changes=(),
+        bindings=(),
+        doubts=(),
+        left_out=max(0, len(lines) - MAX_LINES),
     )
 
 
@@ -100,11 +116,12 @@ def _view(
     doubts: Sequence[Mapping[str, Any]],
 ) -> PlanView:
     lines = _numbered_lines(source)
+    written = len(lines)
     verdicts = proof_verdicts(checked.proof.to_json()) if checked.proof is not None else {}
     by_path: dict[str, CheckedLine] = {}
     for step in plan_steps(plan, agent.registry):
         place = places.get(step.path)
-        line = lines[place.line - 1] if place is not None and place.line and place.line <= len(lines) else None
+        line = lines[place.line - 1] if place is not None and place.line and place.line <= written else None
         if line is None or line.step is not None:
             line = CheckedLine(None, step.text)
             lines.append(line)
@@ -113,12 +130,13 @@ def _view(
     others: list[Finding] = []
     for finding in checked.report.findings:
         at = finding.place.line if finding.place is not None else None
-        line = by_path.get(finding.path) or (lines[at - 1] if at and at <= len(lines) else None)
+        line = by_path.get(finding.path) or (lines[at - 1] if at and at <= written else None)
         (others if line is None else line.findings).append(finding)
     said = {verdict.said for verdict in verdicts.values()}
+    others += [finding for line in lines[MAX_LINES:] for finding in line.findings]
     return PlanView(
         source,
-        lines,
+        lines[:MAX_LINES],
         others,
         checked.ok,
         "" if checked.proof is None else next((each for each in _WORST if each in said), "proved"),
@@ -126,4 +144,6 @@ def _view(
         [(use.tool, use.effect) for use in checked.report.effects if use.effect in ("write", "send", "irreversible")],
         bindings,
         doubts,
+        agent.prices.currency,
+        max(0, len(lines) - MAX_LINES),
     )

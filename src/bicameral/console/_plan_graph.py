@@ -23,7 +23,6 @@ from bicameral.plans import (
 )
 from bicameral.tools import Registry
 
-
 MAX_MAKERS = 8
 """Steps that may have made what a variable holds, as far as a step that reads it names them one by one."""
 

@@ -3,6 +3,8 @@
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
   if (typeof dagre === "undefined") return;
+  // The layout takes seconds for more, and nobody could read it.
+  const MOST = 400;
   let box = null;
   const nodes = new Map();
   const edges = [];
@@ -26,6 +28,10 @@
     edges.length = 0;
     box.replaceChildren();
     if (!list.length) return;
+    if (list.length > MOST) {
+      box.textContent = `${list.length} steps are too many for a graph; the list says the same.`;
+      return;
+    }
     const graph = new dagre.graphlib.Graph();
     graph.setGraph({ rankdir: "TB", nodesep: 18, ranksep: 30, marginx: 14, marginy: 14 });
     graph.setDefaultEdgeLabel(() => ({}));
