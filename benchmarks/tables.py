@@ -153,7 +153,9 @@ def same_results(folder: Path, journals: Path) -> list[str]:
             whole = source[: source.rindex("answer(")] + WHOLE[name]
             with Journal(journals / f"{name}-{columnar}.db") as journal:
                 outcome = run(prepare(whole, registry, policy), registry, policy, journal=journal, run="same")
-                steps = [event.body for event in journal.events("same") if event.kind.startswith("step-")]
+                events = [event for event in journal.events("same") if event.kind.startswith("step-")]
+            # Both files are read at once: which of them ends first is chance, and no difference.
+            steps = [event.body for event in sorted(events, key=lambda event: event.step)]
             recorded = [{key: part for key, part in body.items() if key != "seconds"} for body in steps]
             if not isinstance(outcome, Finished):
                 raise SystemExit(f"the benchmark's plan did not finish: {outcome}")

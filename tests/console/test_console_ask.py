@@ -12,9 +12,11 @@ from console_world import HOSTILE, Page, Person, record, tokens_of
 from server_world import FOUND, REQUEST
 
 from bicameral.console._drafts import MAX_OWN_DRAFTS, Drafts
+from bicameral.console._sessions import Session
 from bicameral.journal import NewEvent
 from bicameral.labels import USER, Label, Source, label_tree_to_json
 from bicameral.plans import parse
+from bicameral.server import new_token
 
 OWN = 'lines = read_lines("mail.txt")\nfound = grep(lines, "hello")\nanswer(found)\n'
 
@@ -273,10 +275,16 @@ def test_too_long_a_plan_is_refused(ana: Person) -> None:
 def test_drafts_belong_to_their_session_and_are_bounded() -> None:
     planned: Any = type("Planned", (), {"source": "answer(1)\n"})()
     drafts = Drafts()
-    mine = [drafts.add("a", planned) for _ in range(MAX_OWN_DRAFTS + 2)]
-    other = drafts.add("b", planned)
-    assert [drafts.find("a", each.id) is not None for each in mine] == [False] * 2 + [True] * MAX_OWN_DRAFTS
+    ana, ben = Session(new_token("ana")[0], "a", 0.0), Session(new_token("ben")[0], "b", 0.0)
+    again = Session(ana.token, "a2", 0.0)
+    other = drafts.add(ben, planned)
+    mine = [drafts.add(again if number % 2 else ana, planned) for number in range(MAX_OWN_DRAFTS + 2)]
+    held = [drafts.find(each.session, each.id) is not None for each in mine]
+    # Of all sessions of a person together: by many sessions nobody uses up the room of others.
+    assert held == [False] * 2 + [True] * MAX_OWN_DRAFTS
     assert drafts.find("a", other.id) is None
     assert drafts.find("b", other.id) is other
+    drafts.forget("a")
+    assert [drafts.find(each.session, each.id) is not None for each in mine[2:4]] == [False, True]
     assert other.is_unchanged("answer(1)")
     assert not other.is_unchanged("answer(2)")

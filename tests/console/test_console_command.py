@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
 import webbrowser
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -60,38 +63,115 @@ def test_it_starts_a_server_and_a_second_one_finds_it(tmp_path: Path) -> None:
         with sign_in(own["address"]) as person:
             assert "(all users)" in person.get("/runs").text
         port = str(urlsplit(str(own["address"])).port)
-        done = subprocess.run(
-            [sys.executable, str(HERE / "served.py"), "console", "--no-browser", "--json", "--port", port],
-            cwd=folder,
-            env=settings(folder),
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        done = run_command(folder, "console", "--no-browser", "--json", "--port", port)
         again = json.loads(done.stdout)
         assert again["address"].partition("#")[0] == own["address"].partition("#")[0]
         assert again["address"] != own["address"]
-        # The second command has ended, and its link still holds.
+        # The second command has ended, and its link still holds: once.
+        [stored] = stored_tokens(folder)
+        assert (stored["user"], stored["all_users"], stored["link"]) == ("local", True, True)
+        assert stored["expires"] - stored["created"] == pytest.approx(command.LINK_SECONDS)
         with sign_in(again["address"]) as person:
             assert person.get("/runs").has("h1")
-    file = folder / "xdg_config_home" / "bicameral" / "tokens.json"
-    tokens = json.loads(file.read_text())["tokens"]
-    assert [(token["user"], token["all_users"]) for token in tokens] == [("local", True)]
-    assert tokens[0]["expires"] - tokens[0]["created"] == pytest.approx(command.SIGN_IN_SECONDS)
+            assert stored_tokens(folder) == []
+            for used in (own, again):
+                token = str(used["address"]).partition("#")[2]
+                assert person.send("/login", {"token": token}).status_code == 401
+            # Who has signed in by it is not signed out by that.
+            assert person.get("/runs").has("h1")
+
+
+def stored_tokens(folder: Path) -> list[dict[str, Any]]:
+    """The tokens that are on the disk."""
+    return json.loads((folder / "xdg_config_home" / "bicameral" / "tokens.json").read_text())["tokens"]
+
+
+class Impostor(BaseHTTPRequestHandler):
+    """What another user of the machine lets answer at the port: it looks like the server, and asks it what it can."""
+
+    real = ""
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        body = b"x" * 64
+        if self.path == "/healthz":
+            body = b'{"ok": true}'
+        elif self.path.startswith("/login/proof") and self.real:
+            body = httpx.get(self.real + self.path).content
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("relays", [False, True])
+def test_an_impostor_at_the_port_gets_no_token(tmp_path: Path, relays: bool) -> None:
+    folder = tmp_path / "world"
+    folder.mkdir()
+    with started(folder, "--port", "0") as own, ThreadingHTTPServer(("127.0.0.1", 0), Impostor) as impostor:
+        Impostor.real = str(own["address"]).partition("/login")[0] if relays else ""
+        Thread(target=impostor.serve_forever, daemon=True).start()
+        words = ["console", "--no-browser", "--port", str(impostor.server_port)]
+        done = run_command(folder, *words)
+        impostor.shutdown()
+        assert done.returncode != 0
+        assert "console.not-yours" in done.stderr
+        assert "bic_" not in done.stdout + done.stderr
+        assert not (folder / "xdg_config_home" / "bicameral" / "tokens.json").exists()
+        assert any(path.startswith("/login/proof") for path in Impostor.asked)
+
+
+def run_command(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command line, until it ends."""
+    return subprocess.run(
+        [sys.executable, str(HERE / "served.py"), *words],
+        cwd=folder,
+        env=settings(folder) | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_a_server_of_this_machine_is_asked_without_a_proxy(tmp_path: Path) -> None:
+    folder = tmp_path / "world"
+    folder.mkdir()
+    with started(folder, "--port", "0") as own:
+        port = str(urlsplit(str(own["address"])).port)
+        proxy = {"http_proxy": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9"}
+        done = run_command(folder, "console", "--no-browser", "--json", "--port", port, **proxy)
+        assert json.loads(done.stdout)["address"].startswith(f"http://127.0.0.1:{port}/login#bic_")
+
+
+def test_what_speaks_no_http_at_the_port_is_no_server(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+
+        def greet() -> None:
+            for _ in range(2):
+                with suppress(OSError):
+                    connection, _ = listening.accept()
+                    with connection:
+                        connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+
+        Thread(target=greet, daemon=True).start()
+        folder = tmp_path / "world"
+        folder.mkdir()
+        done = run_command(folder, "console", "--no-browser", "--port", str(port))
+    assert done.returncode != 0
+    assert "internal" not in done.stderr
+    assert str(port) in done.stderr
 
 
 def test_a_server_without_the_console_is_said(tmp_path: Path) -> None:
     with serving(tmp_path / "served", "rate = 1000000\n", "--no-console", users=("ana",)) as served:
         assert httpx.get(served.address + "/runs").status_code == 401
         port = str(urlsplit(served.address).port)
-        done = subprocess.run(
-            [sys.executable, str(HERE / "served.py"), "console", "--no-browser", "--port", port],
-            cwd=served.folder,
-            env=settings(served.folder),
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        done = run_command(served.folder, "console", "--no-browser", "--port", port)
     assert done.returncode != 0
     assert "console.off" in done.stderr
     assert "--no-console" in done.stderr

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import socket
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -248,3 +250,75 @@ def test_no_template_marks_anything_as_safe() -> None:
         assert not re.search(r"\|\s*safe|autoescape|Markup|xmlattr|\bstyle=|\bon[a-z]+=|hx-on|js:", text), file.name
         # Values stand in quotes: without them a blank would begin another attribute.
         assert not re.search(r"[ \n][\w-]+=\{\{", text), file.name
+
+
+def test_a_token_of_a_link_signs_in_once_and_opens_nothing_else(tmp_path: Path) -> None:
+    now = [1000.0]
+    tokens = TokenFile(tmp_path / "tokens.json", clock=lambda: now[0])
+    stored, text = tokens.add("ana", 300, all_users=True, link=True)
+    other = TokenFile(tokens.file, clock=lambda: now[0])
+    assert tokens.find_holder(text, restricted=True) is None
+    assert tokens.exchange_link(text + "x", 60) is None
+    signed_in = tokens.exchange_link(text, 60)
+    assert signed_in is not None
+    assert (signed_in.user, signed_in.all_users, signed_in.link, signed_in.expires) == ("ana", True, False, 1060.0)
+    assert tokens.is_valid(signed_in)
+    assert not tokens.is_valid(stored)
+    for each in (tokens, other):
+        assert each.exchange_link(text, 60) is None
+    # Nobody else has it: no other process, and no text that could be presented.
+    assert not other.is_valid(signed_in)
+    now[0] += 61
+    assert not tokens.is_valid(signed_in)
+    late = tokens.add("ana", 300, link=True)[1]
+    now[0] += 301
+    assert tokens.exchange_link(late, 60) is None
+    # An ordinary token is not used up, and signing out ends only what a link was exchanged for.
+    ordinary, again = tokens.add("ben")
+    assert tokens.exchange_link(again, 60) is None
+    tokens.end_sign_in(ordinary)
+    assert tokens.find_holder(again) == ordinary
+
+
+def test_a_page_of_another_site_cannot_ask_for_pages(ana: Person) -> None:
+    """It reads nothing of them, but could hold all watches of a person."""
+    for site in ("same-site", "cross-site"):
+        for path in ("/runs", "/approvals/live", "/approvals/count"):
+            answer = ana.http.get(path, headers={"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"})
+            assert (answer.status_code, "console.other-origin" in answer.text) == (403, True), (site, path)
+        # A link that a person follows opens a page, and no stream.
+        followed = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}
+        assert ana.http.get("/runs", headers=followed).status_code == 200
+        assert ana.http.get("/approvals/live", headers=followed).status_code == 400
+    own = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}
+    assert ana.http.get("/approvals/count", headers=own).status_code == 200
+
+
+def test_a_form_that_was_still_on_its_way_does_nothing_after_signing_out(served: Served) -> None:
+    run = served.submit(plan="answer(1)")
+    with Person(served) as person:
+        body = f"csrf={person.csrf()}".encode()
+        cookie = "; ".join(f"{name}={value}" for name, value in person.http.cookies.items())
+        host = urlsplit(served.address).netloc
+        head = (
+            f"POST /runs/{run}/cancel HTTP/1.1\r\nHost: {host}\r\nOrigin: {served.address}\r\nCookie: {cookie}\r\n"
+            f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(body)}\r\n"
+            "Connection: close\r\n\r\n"
+        )
+        with socket.create_connection(tuple(host.split(":")), timeout=20) as connection:
+            connection.sendall(head.encode() + body[:5])
+            # The server has the head once it answers anybody else.
+            assert person.get("/runs").has("h1")
+            assert person.send("/logout", {}).status_code == 303
+            connection.sendall(body[5:])
+            answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+    assert answer.startswith(b"HTTP/1.1 401"), answer[:300]
+
+
+@pytest.mark.parametrize("path", ["/login?next=//[", "/login?next=http://[", "/runs/", "/runs/x/?next=//["])
+def test_broken_addresses_are_answered_without_an_error_of_ours(served: Served, path: str) -> None:
+    with Person(served, sign_in=False) as stranger:
+        answer = stranger.http.get(path)
+        assert answer.status_code in (200, 303, 404), path
+        assert "http" not in answer.headers.get("location", "")
+        assert stranger.http.post("/login", data={}, headers={"Origin": "http://["}).status_code == 403

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bicameral.console._proof import make_proof_key as make_proof_key, proof_of as proof_of
 from bicameral.errors import ServerError, require_extra
 
 if TYPE_CHECKING:

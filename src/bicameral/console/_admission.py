@@ -20,6 +20,8 @@ from bicameral.server import AccessToken
 from bicameral.server.surface import HttpError, RateLimiter, client_name
 
 SIGN_IN_PATH = "/login"
+PROOF_PATH = "/login/proof"
+"""Where a server proves to `bicameral console` that it is this user's own."""
 STATIC_PREFIX = "/static/"
 SIGN_INS_A_MINUTE = 120
 """Attempts to sign in from one address, a quarter of them at once; behind a proxy all people have one address."""
@@ -66,7 +68,8 @@ class SessionAdmission:
         return scope["method"] in ("GET", "HEAD") and scope["path"].startswith(STATIC_PREFIX)
 
     def find_holder(self, scope: Scope) -> AccessToken | None:
-        if scope["method"] not in ("GET", "HEAD") and not _is_same_origin(scope):
+        reads = scope["method"] in ("GET", "HEAD")
+        if not (_is_own_reading(scope) if reads else _is_same_origin(scope)):
             error = ServerError(
                 "console.other-origin",
                 "this was sent by a page of another site, or by a browser that does not say which page sent it",
@@ -77,14 +80,17 @@ class SessionAdmission:
         scope.setdefault("state", {})["session"] = session
         if session is not None:
             return session.token
-        if scope["path"] == SIGN_IN_PATH:
+        if scope["path"] in (SIGN_IN_PATH, PROOF_PATH):
             if scope["method"] == "POST":
                 self._sign_ins.count_request(client_name(scope))
             return None
-        raise HttpError(401, ServerError("console.signed-out", "nobody is signed in", fix="Sign in with a token."))
+        raise HttpError(401, signed_out_error())
 
     def check_body(self, scope: Scope, body: bytes) -> None:
         session: Session | None = scope["state"]["session"]
+        if session is not None and not self._sessions.is_open(session):
+            # The body takes time to arrive, and the person may have signed out meanwhile.
+            raise HttpError(401, signed_out_error())
         if session is not None and not session.accepts(parse_form(body).get("csrf", [""])[0]):
             error = ServerError(
                 "console.stale-page",
@@ -117,8 +123,9 @@ def cookie_name(scope: Scope) -> str:
 def session_cookie(scope: Scope) -> str:
     """The text of the session's cookie; empty if there is none, or if it cannot be told which one counts.
 
-    A site on another port, or of a neighbouring name, can set a cookie of the same name for a part of the paths. Nobody
-    becomes somebody else by that: they are signed out at worst.
+    A site on another port, or of a neighbouring name, can set a cookie of the same name. Whoever is signed in is signed
+    out at worst: with two cookies none counts. Somebody who is not signed in can be given the session of whoever has
+    an account here and such a site, as docs/console.md says; the name of the user stands on every page.
     """
     name = cookie_name(scope)
     found: set[str] = set()
@@ -148,10 +155,28 @@ def parse_form(body: bytes) -> dict[str, list[str]]:
     return fields
 
 
+def signed_out_error() -> ServerError:
+    return ServerError("console.signed-out", "nobody is signed in", fix="Sign in with a token.")
+
+
+def _is_own_reading(scope: Scope) -> bool:
+    """Whether a page is asked for by one of ours, by the person, or by a link that they follow.
+
+    A page of another site reads none of it in any case. But it could ask for many, and streams that stay open would use
+    up those of the person. A browser that does not say who asks is an old one, or a program.
+    """
+    site, mode = header(scope, b"sec-fetch-site"), header(scope, b"sec-fetch-mode")
+    return site in ("", "same-origin", "none") or mode == "navigate"
+
+
 def _is_same_origin(scope: Scope) -> bool:
     """Whether a page of this very origin sent the request, by what the browser says; whoever says nothing did not."""
     site, origin = header(scope, b"sec-fetch-site"), header(scope, b"origin")
     if not origin or (site and site != "same-origin"):
         return False
+    try:
+        netloc = urlsplit(origin).netloc
+    except ValueError:
+        return False
     # Behind a TLS proxy the scheme differs from the one here; the name and the port do not.
-    return urlsplit(origin).netloc.lower() == header(scope, b"host").lower()
+    return netloc.lower() == header(scope, b"host").lower()

@@ -44,6 +44,8 @@ def create_console(api: ASGIApp, context: ServerContext) -> ASGIApp:
         Route(f"{STATIC_PREFIX}{{name}}", asset_file),
     ]
     pages = Starlette(routes=routes)
+    # A redirect of the router has none of our headers, and names the scheme of this side of a TLS proxy.
+    pages.router.redirect_slashes = False
     pages.add_exception_handler(HTTPException, _handle_http_error)
     for kind in (HttpError, BicameralError, Exception):
         pages.add_exception_handler(kind, _handle_error)

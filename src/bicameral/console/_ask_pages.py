@@ -180,7 +180,7 @@ async def _written_form(call: PageCall, writing: asyncio.Future[Planned]) -> Ask
         planned = await writing
     except Exception as error:
         return replace(typed, error=public_error(error).error, ending=_ending(error))
-    draft = _drafts(call).add(call.session.key, planned)
+    draft = _drafts(call).add(call.session, planned)
     view = await asyncio.to_thread(view_of_planned, call.context.agent, planned)
     return replace(typed, plan=planned.source, view=view, draft=draft.id, origin="model")
 

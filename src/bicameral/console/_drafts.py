@@ -12,10 +12,11 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from bicameral.agent import Planned
+from bicameral.console._sessions import Session
 
-MAX_DRAFTS = 500
+MAX_DRAFTS = 1_000
 MAX_OWN_DRAFTS = 20
-"""Drafts of one session; the oldest goes when another comes."""
+"""Drafts of one user; the oldest goes when another comes. So nobody can use up the room of others by many sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Draft:
     """A plan of a model, of one session."""
 
     id: str
+    user: str
     session: str
     planned: Planned
 
@@ -37,14 +39,19 @@ class Drafts:
     def __init__(self) -> None:
         self._drafts: OrderedDict[str, Draft] = OrderedDict()
 
-    def add(self, session: str, planned: Planned) -> Draft:
+    def add(self, session: Session, planned: Planned) -> Draft:
         """Keep a plan for a session."""
-        own = [each for each in self._drafts.values() if each.session == session]
+        own = [each for each in self._drafts.values() if each.user == session.token.user]
         for old in (*own[: max(0, len(own) - MAX_OWN_DRAFTS + 1)], *list(self._drafts.values())[: self._too_many()]):
             self._drafts.pop(old.id, None)
-        draft = Draft(secrets.token_hex(8), session, planned)
+        draft = Draft(secrets.token_hex(8), session.token.user, session.key, planned)
         self._drafts[draft.id] = draft
         return draft
+
+    def forget(self, session: str) -> None:
+        """Drop the drafts of a session that has ended."""
+        for draft in [each for each in self._drafts.values() if each.session == session]:
+            self._drafts.pop(draft.id, None)
 
     def _too_many(self) -> int:
         return max(0, len(self._drafts) - MAX_DRAFTS + 1)

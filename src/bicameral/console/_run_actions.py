@@ -13,7 +13,7 @@ from bicameral.console._pages import PageCall, page_route
 from bicameral.console._records import FoundRun, find_run, find_run_of, load_progress
 from bicameral.console._run_comparison import compare_runs
 from bicameral.errors import DurableError, ServerError
-from bicameral.runs import Undo, apply_undo, plan_undo
+from bicameral.runs import Replayed, Undo, apply_undo, plan_undo
 from bicameral.server.surface import HttpError, get_own_run
 
 if TYPE_CHECKING:
@@ -35,8 +35,13 @@ async def replay_run(call: PageCall) -> Response:
 
     found, agent = await find_run(call), call.context.agent
     _require_ended(found)
+
+    def replay_here() -> Replayed:
+        # A loop of its own: everything that a replay awaits is recorded, and it computes as long as the run did.
+        return asyncio.run(replay(found.journal, found.part, agent.registry, agent.policy))
+
     with call.context.plans.slot():
-        replayed = await replay(found.journal, found.part, agent.registry, agent.policy)
+        replayed = await asyncio.to_thread(replay_here)
     return call.page("run_replay.html", found=found, replayed=replayed)
 
 

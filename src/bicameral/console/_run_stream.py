@@ -19,8 +19,9 @@ from bicameral.console._records import FoundRun, find_run
 from bicameral.console._run_facts import CallVerdict, PlanProof, plan_proof, result_facts
 from bicameral.console._run_progress import RunProgress
 from bicameral.durable import RunView
+from bicameral.errors import ServerError
 from bicameral.journal import Event
-from bicameral.server.surface import WatchResponse, get_own_run
+from bicameral.server.surface import HttpError, WatchResponse, get_own_run
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 0.5
 KEEPALIVE_SECONDS = 10.0
@@ -30,6 +31,9 @@ _PLAN_KINDS = ("run-started", "reason-started", "run-erased")
 
 def stream_response(call: PageCall, parts: AsyncGenerator[bytes]) -> Response:
     """A stream of parts, which takes a slot of the person's watches."""
+    if call.request.headers.get("sec-fetch-mode") == "navigate":
+        # No page: a link to it would only hold a watch of the person.
+        raise HttpError(400, ServerError("server.bad-request", "this is a stream of a page, and no page"))
     slots = ExitStack()
     slots.enter_context(call.context.watches.slot(call.token.user))
     return WatchResponse(parts, slots, SECURITY_HEADERS, SIGNED_OUT)

@@ -38,7 +38,12 @@ _NOT_FOUND = frozenset(
         *("durable.unknown-approval", "durable.ambiguous-approval", "journal.unknown-run"),
     }
 )
-_CONFLICT = frozenset({"durable.answered", "durable.expired", "durable.wrong-answer", "durable.not-ended"})
+_CONFLICT = frozenset(
+    {
+        *("durable.answered", "durable.expired", "durable.wrong-answer", "durable.not-ended"),
+        *("run.undone", "run.undo-conflict", "run.nothing-to-undo", "run.not-ended"),
+    }
+)
 _INVALID = frozenset({"durable.bad-submission", "durable.bad-state"})
 
 

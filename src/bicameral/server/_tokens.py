@@ -48,6 +48,8 @@ class AccessToken:
     roles: Annotated[tuple[Role, ...], Field(min_length=1)] = ROLES
     all_users: bool = False
     """Whether it is for the runs and questions of all users. A server that does not know the field ignores it."""
+    link: bool = False
+    """Whether it is for signing in once, by a link, and for nothing else."""
 
     @property
     def owner(self) -> str | None:
@@ -97,6 +99,8 @@ class TokenFile:
     ) -> None:
         self.file = file
         self._extra = tuple(extra)
+        self._signed_in: tuple[AccessToken, ...] = ()
+        """What links were exchanged for: in memory alone, so that it ends with this process."""
         self._clock = clock
         self._read: tuple[AccessToken, ...] = ()
         self._state: _FileState | None = None
@@ -110,7 +114,7 @@ class TokenFile:
             self._is_settled = state is None or time.time_ns() - state.changed > _SETTLED_NS
             self._read = self._stored_tokens()
             self._state = state
-        return (*self._read, *self._extra)
+        return (*self._read, *self._extra, *self._signed_in)
 
     def valid_tokens(self) -> tuple[AccessToken, ...]:
         """The tokens that have not expired."""
@@ -139,16 +143,55 @@ class TokenFile:
             # No early exit: the time must not depend on which token matches.
             if hmac.compare_digest(token.hash, digest):
                 found = token
-        if found is None or not self._is_unexpired(found):
+        # Whoever presents the token of a link has to exchange it first, so that it is worth nothing afterwards.
+        if found is None or found.link or not self._is_unexpired(found):
             return None
         # Unless it was asked for: a server that knows no roles would let it do everything.
         return found if restricted or not found.is_restricted else None
 
+    def exchange_link(self, presented: str, seconds: float) -> AccessToken | None:
+        """Sign in with the token of a link; it holds once. None if it does not hold.
+
+        What is returned has the same user and roles, and is kept in memory alone: no text opens it.
+
+        Args:
+            presented: The text of the token.
+            seconds: How long what is returned is valid.
+        """
+        digest = token_hash(presented)
+        if not any(token.link and hmac.compare_digest(token.hash, digest) for token in self.valid_tokens()):
+            return None
+        found = next((token for token in self._extra if token.hash == digest), None)
+        if found is not None:
+            self._extra = tuple(token for token in self._extra if token is not found)
+        else:
+            # Under the lock: of two processes that are given the same link at once only one finds it.
+            with self._locked():
+                stored = self._stored_tokens()
+                found = next((token for token in stored if token.hash == digest), None)
+                if found is None:
+                    return None
+                self._write(tuple(token for token in stored if token is not found))
+        now = self._clock()
+        signed_in, _ = new_token(found.user, seconds, now, roles=found.roles, all_users=found.all_users)
+        self._signed_in = (*(each for each in self._signed_in if self._is_unexpired(each)), signed_in)
+        return signed_in
+
+    def end_sign_in(self, token: AccessToken) -> None:
+        """End what a link was exchanged for. Any other token stays: it is for more than one browser."""
+        self._signed_in = tuple(each for each in self._signed_in if each is not token)
+
     def add(
-        self, user: str, seconds: float | None = None, *, roles: Collection[Role] = ROLES, all_users: bool = False
+        self,
+        user: str,
+        seconds: float | None = None,
+        *,
+        roles: Collection[Role] = ROLES,
+        all_users: bool = False,
+        link: bool = False,
     ) -> tuple[AccessToken, str]:
         """Add a token for a user, valid for so many seconds; returns it with its text, which is not stored."""
-        token, text = new_token(user, seconds, self._clock(), roles=roles, all_users=all_users)
+        token, text = new_token(user, seconds, self._clock(), roles=roles, all_users=all_users, link=link)
         forgotten = self._clock() - _FORGET_SECONDS
         with self._locked():
             kept = (each for each in self._stored_tokens() if each.expires is None or each.expires > forgotten)
@@ -199,6 +242,7 @@ def new_token(
     *,
     roles: Collection[Role] = ROLES,
     all_users: bool = False,
+    link: bool = False,
 ) -> tuple[AccessToken, str]:
     """A token that is in no file yet, and its text.
 
@@ -217,7 +261,9 @@ def new_token(
     known: tuple[Role, ...] = tuple(role for role in ROLES if role in roles)
     if not known or len(known) < len(set(roles)):
         raise ServerError("server.bad-role", "a token has at least one role", expected=f"of {', '.join(ROLES)}")
-    token = AccessToken(secrets.token_hex(4), user, token_hash(text), round(now, 3), roles=known, all_users=all_users)
+    token = AccessToken(
+        secrets.token_hex(4), user, token_hash(text), round(now, 3), roles=known, all_users=all_users, link=link
+    )
     return (token if seconds is None else replace(token, expires=round(now + seconds, 3))), text
 
 

@@ -4,7 +4,6 @@ It needs the packages of the `server` extra.
 """
 
 from bicameral.server._context import (
-    ConcurrencyLimiter as ConcurrencyLimiter,
     HttpError as HttpError,
     RateLimiter as RateLimiter,
     ServerContext as ServerContext,
@@ -17,7 +16,6 @@ from bicameral.server._endpoints import (
     get_own_approval as get_own_approval,
 )
 from bicameral.server._guard import (
-    Admission as Admission,
     AdmissionGuard as AdmissionGuard,
     client_name as client_name,
     require_role as require_role,
@@ -27,7 +25,6 @@ from bicameral.server._runs import (
     build_submission as build_submission,
     get_own_run as get_own_run,
     submit_run as submit_run,
-    with_heartbeats as with_heartbeats,
 )
 from bicameral.server._schemas import (
     ID_PATTERN as ID_PATTERN,

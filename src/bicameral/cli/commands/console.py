@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import html
+import http.client
 import json
+import secrets
 import urllib.error
 import urllib.request
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,9 +26,11 @@ from bicameral.errors import ServerError
 if TYPE_CHECKING:
     from bicameral.config import Config
 
-SIGN_IN_SECONDS = 12 * 3600.0
-"""How long the token of a link holds that is made for a server that runs already: as long as a session."""
+LINK_SECONDS = 300.0
+"""How long a link for a server that runs already can be used; it signs in once."""
 PROBE_SECONDS = 2.0
+MAX_PROBED = 1_000
+"""Bytes of an answer that are read of whatever listens at the port."""
 USER = "local"
 """Whose runs `bicameral submit` makes, too."""
 
@@ -41,7 +46,8 @@ USER = "local"
 def command(chosen: CommonOptions, host: str | None, port: int | None, worker: bool, browser: bool) -> int:
     """Open the console in a browser. If no server answers at the configured address, one is started until Ctrl-C.
 
-    You are signed in as the one who may see and do everything on this server: the token is yours, and only in the link.
+    You are signed in as the one who may see and do everything on this server, by a link that holds once. A server that
+    runs already has to prove first that it is yours: on this machine others can listen at a port, too.
     """
     config = with_address(chosen.config(), host, port)
     address = running_server(config)
@@ -51,7 +57,7 @@ def command(chosen: CommonOptions, host: str | None, port: int | None, worker: b
     from bicameral.server import TokenFile, check_may_listen, new_token
 
     # For this process alone, besides the tokens of the file: it is stored nowhere.
-    token, text = new_token(USER, all_users=True)
+    token, text = new_token(USER, all_users=True, link=True)
     tokens = TokenFile(config.token_file, [token])
     check_may_listen(config.server.host, TokenFile(config.token_file))
     fetch_missing_weights(chosen.out, config, ["privileged", "quarantined"] if worker else ["privileged"])
@@ -72,25 +78,57 @@ def running_server(config: Config) -> str | None:
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
     address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     try:
-        with urllib.request.urlopen(f"{address}/healthz", timeout=PROBE_SECONDS) as answer:  # noqa: S310
-            health = json.loads(answer.read(1_000))
-    except (OSError, ValueError):
-        return None
-    if health != {"ok": True}:
+        if json.loads(_read(f"{address}/healthz")) != {"ok": True}:
+            return None
+    except (OSError, ValueError, http.client.HTTPException):
         return None
     try:
-        with urllib.request.urlopen(f"{address}/login", timeout=PROBE_SECONDS):  # noqa: S310
-            return address
-    except (urllib.error.URLError, OSError):
+        _read(f"{address}/login")
+    except (OSError, http.client.HTTPException):
         fix = "Start it without --no-console, or give another --port."
         raise ServerError("console.off", f"the server at {address} has no console", fix=fix) from None
+    return address
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """What is asked for at this machine is answered there, or not at all."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _read(address: str) -> bytes:
+    """The first bytes of an answer of this machine; not by way of a proxy, nor of anywhere else."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect)
+    with opener.open(address, timeout=PROBE_SECONDS) as answer:
+        return answer.read(MAX_PROBED)
+
+
+def require_own_server(config: Config, address: str) -> None:
+    """Raise `console.not-yours` unless the server proves that it can read the key beside this user's tokens."""
+    from bicameral.console import make_proof_key, proof_of
+
+    nonce = secrets.token_urlsafe(32)
+    try:
+        wanted = proof_of(make_proof_key(config.token_file), nonce, config.server.port)
+        given = _read(f"{address}/login/proof?nonce={nonce}")
+    except (OSError, http.client.HTTPException):
+        wanted, given = "", b""
+    if not wanted or not hmac.compare_digest(given, wanted.encode()):
+        raise ServerError(
+            "console.not-yours",
+            f"what answers at {address} does not prove that it is a server of yours",
+            expected="one that was started by this user, with the same token file",
+            fix="Give another --port. If you trust it, open its address and sign in with a token of its own.",
+        )
 
 
 def _open_running(out: Output, config: Config, address: str, *, browser: bool) -> None:
     """Open the console of a server that runs, with a token that it finds in its file."""
     from bicameral.server import TokenFile
 
-    _, text = TokenFile(config.token_file).add(USER, SIGN_IN_SECONDS, all_users=True)
+    require_own_server(config, address)
+    _, text = TokenFile(config.token_file).add(USER, LINK_SECONDS, all_users=True, link=True)
     _show_console(out, console_address(address, text), browser=browser)
 
 
