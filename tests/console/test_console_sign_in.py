@@ -305,7 +305,8 @@ def test_a_form_that_was_still_on_its_way_does_nothing_after_signing_out(served:
             f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(body)}\r\n"
             "Connection: close\r\n\r\n"
         )
-        with socket.create_connection(tuple(host.split(":")), timeout=20) as connection:
+        name, port = host.split(":")
+        with socket.create_connection((name, int(port)), timeout=20) as connection:
             connection.sendall(head.encode() + body[:5])
             # The server has the head once it answers anybody else.
             assert person.get("/runs").has("h1")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bicameral.cache import read_private_file, write_private_file
 
-KEY_NAME = "console.key"
+KEY_NAME = "console-key"
 KEY_BYTES = 32
 MIN_NONCE, MAX_NONCE = 16, 128
 

@@ -8,7 +8,6 @@ import html
 import http.client
 import json
 import secrets
-import urllib.error
 import urllib.request
 import webbrowser
 from pathlib import Path
@@ -93,8 +92,8 @@ def running_server(config: Config) -> str | None:
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """What is asked for at this machine is answered there, or not at all."""
 
-    def redirect_request(self, *_: Any) -> None:
-        return None
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
+        """Follow none."""
 
 
 def _read(address: str) -> bytes:
