@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from benchmarks.console.journey import Stage, journey
-from benchmarks.console.world import CHANGE, FIND, FORWARD
+from benchmarks.console.world import CHANGE, FIND, FORWARD, wait_until
 
 
 @journey
@@ -156,9 +156,17 @@ def mistake_in_a_request(stage: Stage) -> None:
     user = server.new_user("mistake")
     with stage.chromium.visit(server, user) as visitor:
         page = visitor.open("/ask")
+        checks: list[Route] = []
+        page.route("**/ask/check", lambda route: checks.append(route))
         page.get_by_label("A plan of your own").fill(FORWARD)
+        wait_until(lambda: (page.wait_for_timeout(20), bool(checks))[1])
         page.get_by_label("What do you want?").fill("Read mail.txt\x07 and look at all five")
         page.get_by_role("button", name="Write the plan").click()
+        expect(page.get_by_role("alert")).to_contain_text("a request is needed")
+        # What was asked before, and is answered only now, does not take the error away.
+        checks[0].continue_()
+        page.unroute("**/ask/check")
+        expect(page.locator("#ask-checked .badge.is-conditional").first).to_be_visible()
         expect(page.get_by_role("alert")).to_contain_text("a request is needed")
         expect(page.locator("#plan")).to_have_value(FORWARD)
         page.get_by_label("What do you want?").fill("Read mail.txt and look at all five")

@@ -99,7 +99,11 @@
   });
   document.addEventListener("keydown", onKey);
 
+  // Requests in the order in which they began: one that began before another failed says nothing about that.
+  const begun = new WeakMap();
+  let requests = 0;
   document.addEventListener("htmx:before:request", (event) => {
+    if (event.detail?.ctx) begun.set(event.detail.ctx, ++requests);
     const source = event.detail?.ctx?.sourceElement || event.target;
     if (source?.getAttribute?.("hx-target") === "#panel") opener = source;
   });
@@ -125,11 +129,13 @@
   document.addEventListener("htmx:error", () => showOffline("The server cannot be reached. Nothing was changed."));
   // What was wrong is shown until the same part of the page, or what a person does, succeeds.
   let failed = null;
-  document.addEventListener("htmx:response:error", (event) => { failed = event.detail?.ctx?.sourceElement; });
+  let failedAt = 0;
+  document.addEventListener("htmx:response:error", (event) => { failed = event.detail?.ctx?.sourceElement; failedAt = requests; });
   document.addEventListener("htmx:after:request", (event) => {
     showOffline("");
     const ctx = event.detail?.ctx;
-    if (ctx?.response?.status < 400 && (ctx.sourceElement === failed || ctx.sourceEvent?.isTrusted)) find("#problem")?.replaceChildren();
+    const isLater = ctx?.sourceEvent?.isTrusted && begun.get(ctx) > failedAt;
+    if (ctx?.response?.status < 400 && (ctx.sourceElement === failed || isLater)) find("#problem")?.replaceChildren();
   });
   // The server ended the stream because the session or its token has ended.
   document.addEventListener("signed-out", () => location.reload());
