@@ -139,6 +139,17 @@ def test_a_pattern_without_models_costs_nothing_of_its_own(ana: Person) -> None:
     assert "It takes nothing of its own" in ana.get(f"/patterns/{silent.id}").text
 
 
+def test_a_pattern_that_works_beside_runs_is_not_said_to_cost_nothing(ana: Person) -> None:
+    known = {id: estimate([{id: {}}], {}, LOCAL_RATES).parts for id in catalog().patterns}
+    beside = [id for id, parts in known.items() if parts and all(part.apart for part in parts)]
+    assert "S8" in beside
+    for id in beside:
+        shown = ana.get(f"/patterns/{id}").text
+        assert "It takes nothing of its own" not in shown
+        assert "A run takes nothing for it" in shown
+        assert "beside runs, each time:" in shown
+
+
 # Running one ---------------------------------------------------------------------------------------------------------
 
 

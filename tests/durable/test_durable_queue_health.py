@@ -42,6 +42,34 @@ async def test_the_queue_of_a_user_is_what_that_user_submitted(runs: Runs, house
     assert len(await runs.ids("ann")) == 2
 
 
+async def test_a_run_waits_from_the_time_on_at_which_it_is_due(runs: Runs, house: House) -> None:
+    """Submitted long ago for a time that has just come, it has waited a moment. Benign twin: it was due at once."""
+    source, now = plan("answer(1)", house.folder), datetime.now(UTC)
+    day_ago, just_now = now - timedelta(days=1), now - timedelta(seconds=5)
+    planned = await runs.submit(Submission(plan=source, user="ann", not_before=now + timedelta(hours=1)))
+    at_once = await runs.submit(Submission(plan=source, user="bob"))
+    for run, due in ((planned.run, just_now), (at_once.run, None)):
+        values = {"updated": day_ago.timestamp(), "not_before": due and due.timestamp()}
+        await set_times(runs, run, values)
+    ann, bob, all_users = await runs.queue("ann"), await runs.queue("bob"), await runs.queue()
+    assert ann.oldest is not None
+    assert abs((ann.oldest - just_now).total_seconds()) < 1
+    assert list(queue_problems(ann, [a_worker()])) == []
+    assert all_users.oldest is not None
+    assert bob.oldest == all_users.oldest
+    assert abs((all_users.oldest - day_ago).total_seconds()) < 1
+    (long,) = queue_problems(all_users, [a_worker()])
+    assert "one for 1440 min" in long.detail
+
+
+async def set_times(runs: Runs, run: str, values: dict[str, float | None]) -> None:
+    """Change when a run was submitted and when it is due, as if the time had passed."""
+    table = runs.database.tables.runs
+    await runs.database.run_transaction(
+        lambda db: db.execute(table.update().where(table.c.run == run).values(**values))
+    )
+
+
 async def test_a_long_look_at_the_journal_has_a_connection_of_its_own(runs: Runs, house: House) -> None:
     with worker(house.address, house.folder):
         view = await runs.wait((await runs.submit(Submission(plan=plan("answer(1)", house.folder)))).run, timeout=60)

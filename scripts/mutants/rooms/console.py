@@ -15,11 +15,14 @@ VALUES = "console/_values.py"
 PAGES = "console/_pages.py"
 ASK = "console/_ask_pages.py"
 DRAFTS = "console/_drafts.py"
+ASKING = "console/_operations_asking.py"
+SERVERS = "console/_operations_servers.py"
 WHO = "tests/console/test_console_sign_in.py"
 RUNS = "tests/console/test_console_runs.py"
 INBOX = "tests/console/test_console_approvals.py"
 WRITE = "tests/console/test_console_ask.py"
 SHOWN = "tests/console/test_console_values.py"
+OPERATE = "tests/console/test_console_operations.py"
 
 MUTANTS = (
     Mutant(
@@ -309,5 +312,41 @@ MUTANTS = (
         "Submission(plan=_own_draft(call).planned.plan, user=user, key=key)",
         "the constants of a model's plan would count as the person's own",
         (f"{WRITE}::test_a_plan_runs_as_it_was_shown_and_for_its_request",),
+    ),
+    Mutant(
+        "console.whoever-sees-starts-servers",
+        ASKING,
+        "",
+        'ask_servers, "run", method="POST"',
+        'ask_servers, "see", method="POST"',
+        "a token that only sees would start programs",
+        (f"{OPERATE}::test_only_a_token_for_all_users_that_may_run_asks_servers",),
+    ),
+    Mutant(
+        "console.one-user-starts-servers",
+        ASKING,
+        "ask_servers",
+        "require_all_users(call)",
+        "pass",
+        "a token for one user would start the servers of all",
+        (f"{OPERATE}::test_only_a_token_for_all_users_that_may_run_asks_servers",),
+    ),
+    Mutant(
+        "console.servers-asked-side-by-side",
+        ASKING,
+        "ask_servers",
+        "operations.round is not None and operations.round.ended is None",
+        "False",
+        "each click would start all servers once more",
+        (f"{OPERATE}::test_servers_are_asked_once_at_a_time_and_not_beyond_the_end_of_this_one",),
+    ),
+    Mutant(
+        "console.not-asked-as-reviewed",
+        SERVERS,
+        "ShownServer.is_compared",
+        'self.kind == "openapi" or (',
+        "True or (",
+        "a server that nobody has asked would be said to be as it was reviewed",
+        (f"{OPERATE}::test_what_a_server_has_changed_is_shown_once_it_was_asked",),
     ),
 )

@@ -122,6 +122,49 @@ class CostRow:
     """The run that it is, for a link."""
 
 
+@dataclass(frozen=True, slots=True)
+class ShownCosts:
+    """The costs of a period, with what is said of all of them.
+
+    What goes through every charge is worked out here, in a thread: there may be very many.
+    """
+
+    report: CostReport
+    total: CostTotals
+    unpriced: Sequence[str]
+    """The models without a known price."""
+    degraded: Sequence[str]
+    """The ways in which replies were less than what was asked for."""
+
+    @classmethod
+    def of(cls, report: CostReport) -> ShownCosts:
+        return cls(report, report.total, report.unpriced, report.degraded)
+
+
+@dataclass(frozen=True, slots=True)
+class CostTables:
+    """The costs of a period by what is chosen, and over time."""
+
+    rows: Sequence[CostRow]
+    more: int
+    """How many rows are left out, of which `rest` is the sum."""
+    rest: CostTotals
+    buckets: Mapping[dt.datetime, CostTotals]
+    unit: TimeUnit
+
+    @classmethod
+    def of(cls, report: CostReport, by: CostGrouping) -> CostTables:
+        sums, buckets, unit = cost_sums(report, by)
+        rows = [CostRow(key, cost, key if by == "run" else "") for key, cost in list(sums.items())[:MAX_ROWS]]
+        rest = list(sums.values())[MAX_ROWS:]
+        return cls(rows, len(rest), CostTotals.sum(rest), buckets, unit)
+
+    @property
+    def times(self) -> list[CostRow]:
+        """The times in which a model was called."""
+        return [CostRow(unit_name(start, self.unit), cost) for start, cost in self.buckets.items() if cost.calls]
+
+
 async def costs_page(call: PageCall) -> Response:
     """The costs of a period, over time and by what is chosen."""
     period = Period.of(call)
@@ -130,10 +173,8 @@ async def costs_page(call: PageCall) -> Response:
     costs = found.value
     default: Measure = "money" if costs.total.money else "tokens"
     measure = _MEASURES_BY_NAME.get(call.query("show"), default)
-    currency = call.context.agent.prices.currency
-    sums, buckets, unit = await asyncio.to_thread(cost_sums, costs, by)
-    rows = [CostRow(key, cost, key if by == "run" else "") for key, cost in list(sums.items())[:MAX_ROWS]]
-    rest = list(sums.values())[MAX_ROWS:]
+    prices = call.context.agent.prices
+    tables = await asyncio.to_thread(CostTables.of, costs.report, by)
     return call.page(
         "operations_costs.html",
         period=period,
@@ -144,24 +185,21 @@ async def costs_page(call: PageCall) -> Response:
         measure=measure,
         costs=costs,
         found=found,
-        currency=currency,
-        rows=rows,
-        rest=CostTotals.sum(rest),
-        more=len(rest),
-        plot=draw_plot(buckets, unit, measure, currency),
-        times=[CostRow(unit_name(start, unit), cost) for start, cost in buckets.items() if cost.calls],
-        unit=unit,
+        currency=prices.currency,
+        prices=prices,
+        tables=tables,
+        plot=draw_plot(tables.buckets, tables.unit, measure, prices.currency),
         is_shared=call.context.runs.database.sqlite,
     )
 
 
 async def cost_figure(
     call: PageCall, since: float, until: float = math.inf, *, slot: bool = False
-) -> Figure[CostReport]:
+) -> Figure[ShownCosts]:
     """The costs that a person may see; `slot` takes one of the slots for work that keeps the machine busy."""
     runs, owner, operations = call.context.runs, call.token.owner, operations_of(call)
 
-    async def work() -> CostReport:
+    async def work() -> ShownCosts:
         ids = None if owner is None else await runs.ids(owner)
         with call.context.plans.slot() if slot else nullcontext():
             return await asyncio.to_thread(_read_costs, runs, operations.cost_log, ids, since, until)
@@ -169,9 +207,9 @@ async def cost_figure(
     return await operations.figure(("costs", owner, since, until), work)
 
 
-def _read_costs(runs: Runs, log: CostLog, ids: Sequence[str] | None, since: float, until: float) -> CostReport:
+def _read_costs(runs: Runs, log: CostLog, ids: Sequence[str] | None, since: float, until: float) -> ShownCosts:
     with runs.open_journal() as journal:
-        return CostReport.of(log.entries(journal, ids, since, until))
+        return ShownCosts.of(CostReport.of(log.entries(journal, ids, since, until)))
 
 
 def cost_sums(
@@ -242,7 +280,7 @@ def draw_plot(
     buckets: Mapping[dt.datetime, CostTotals], unit: TimeUnit, measure: Measure, currency: str
 ) -> Plot | None:
     """The bars of a plot; None if there is nothing to draw."""
-    top = _round_up(max((measured(cost, measure) for cost in buckets.values()), default=0.0))
+    top = _top_level(max((measured(cost, measure) for cost in buckets.values()), default=0.0), measure)
     if not top:
         return None
     floor = PLOT_HEIGHT - PLOT_BOTTOM
@@ -271,10 +309,16 @@ def draw_plot(
         )
         if number % every == 0:
             labels.append(PlotMark(round(middle, 2), _short_name(start, unit)))
-    levels = [
-        PlotMark(round(floor - tall * share, 2), amount_text(top * share, measure, currency)) for share in (0, 0.5, 1)
-    ]
+    # Half a call is none: where a count has no whole half, only both ends are marked.
+    shares = (0, 0.5, 1) if measure == "money" or top % 2 == 0 else (0, 1)
+    levels = [PlotMark(round(floor - tall * share, 2), amount_text(top * share, measure, currency)) for share in shares]
     return Plot(bars, levels, labels, unit)
+
+
+def _top_level(amount: float, measure: Measure) -> float:
+    """The uppermost level of a plot: a round number, for counts one with a whole half as far as there is one."""
+    top = _round_up(amount)
+    return 6.0 if measure != "money" and top == 5 else top
 
 
 def _round_up(amount: float) -> float:

@@ -36,10 +36,10 @@ async def journal_page(call: PageCall) -> Response:
 async def verify_journal(call: PageCall) -> Response:
     """Begin a verification, unless one is under way; the page follows it."""
     require_all_users(call)
-    operations = operations_of(call)
+    operations, known = operations_of(call), await asyncio.to_thread(parse_anchors, call.field("known"))
+    # From here to the new check nothing is awaited, so that no two are begun.
     if operations.check is not None and operations.check.ended is None:
         return call.redirect("/operations/journal", "A verification is under way already.")
-    known = parse_anchors(call.field("known"))
     slot = ExitStack()
     # Hashing everything keeps the machine busy, like a plan that is written.
     slot.enter_context(call.context.plans.slot())
@@ -75,12 +75,12 @@ async def anchors_file(call: PageCall) -> Response:
     """The last event of every run with its seal, as a file to be kept elsewhere."""
     require_all_users(call)
 
-    def read() -> str:
+    def read() -> bytes:
         with call.context.runs.open_journal() as journal:
-            return anchors_text(journal.anchors())
+            return anchors_text(journal.anchors()).encode("utf-8", "replace")
 
     name = f"anchors-{datetime.now(UTC):%Y%m%d-%H%M%S}.txt"
-    return attachment((await asyncio.to_thread(read)).encode("utf-8", "replace"), name, "text/plain; charset=utf-8")
+    return attachment(await asyncio.to_thread(read), name, "text/plain; charset=utf-8")
 
 
 def anchors_text(anchors: list[Anchor]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from starlette.responses import Response
@@ -17,7 +17,7 @@ from bicameral.console._operations_alerts import alert_routes, alerts_figure
 from bicameral.console._operations_costs import cost_figure, cost_routes
 from bicameral.console._operations_journal import journal_routes
 from bicameral.console._operations_models import model_routes
-from bicameral.console._operations_servers import ShownServer, server_routes, servers_figure
+from bicameral.console._operations_servers import ServerState, ShownServer, server_routes, servers_figure
 from bicameral.console._operations_state import operations_of
 from bicameral.console._pages import PageCall, page_route
 from bicameral.durable import Approval, QueueView, WorkerView, queue_problems
@@ -118,11 +118,20 @@ def _record_problems(call: PageCall) -> Iterator[HealthCheck]:
         yield HealthCheck("record", "bad", words, "Look at them under Journal: what was changed cannot be trusted.")
 
 
+_SERVER_PROBLEMS: Mapping[ServerState, str] = {
+    "unusable": "its declarations cannot be used",
+    "damaged": "its review is not stored as its declarations have it",
+    "differs": "it is not as it was reviewed",
+    "no answer": "it gave no answer when it was asked what it lists",
+}
+
+
 def _server_problems(servers: Sequence[ShownServer]) -> Iterator[HealthCheck]:
     for server in servers:
-        if not server.is_as_reviewed:
+        if (words := _SERVER_PROBLEMS.get(server.state)) is not None:
             command = f"`bicameral {server.kind} review {server.name}` shows it and asks whether that is right."
-            yield HealthCheck(f"server {server.name}", "warn", "it is not as it was reviewed", command)
+            fix = "Look at it under Servers." if server.state == "no answer" else command
+            yield HealthCheck(f"server {server.name}", "warn", words, fix)
 
 
 def _capacity(workers: Sequence[WorkerView]) -> tuple[int, int, int]:

@@ -7,12 +7,15 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from bicameral.console._pages import PageCall
 from bicameral.durable import CostLog
 from bicameral.errors import ServerError
 from bicameral.server.surface import HttpError
+
+if TYPE_CHECKING:
+    from bicameral.mcp import ServerCheck
 
 KEPT_SECONDS = 20.0
 """How old a figure may be that took long to work out; the pages say when it was."""
@@ -56,6 +59,30 @@ class JournalCheck:
         return "failed" if self.error else "broken" if self.breaks else "intact"
 
 
+@dataclass(slots=True)
+class ServerRound:
+    """One round in which the MCP servers are asked what they list: who began it, and how far it is."""
+
+    by: str
+    of: int
+    """How many servers are asked."""
+    began: float = field(default_factory=time.time)
+    done: int = 0
+    ended: float | None = None
+    error: str = ""
+    """Why it did not come to its end."""
+
+
+@dataclass(slots=True)
+class AskedServer:
+    """What a server answered when it was asked, and who asked."""
+
+    check: ServerCheck
+    by: str
+    is_outdated: bool = False
+    """Whether a newer review differs from the answer, which then says nothing about what the server lists now."""
+
+
 class Operations:
     """What is kept for one server."""
 
@@ -65,6 +92,13 @@ class Operations:
         self.check: JournalCheck | None = None
         self.task: asyncio.Task[None] | None = None
         """Does the verification; held here, since the event loop holds its tasks only weakly."""
+        self.round: ServerRound | None = None
+        self.round_task: asyncio.Task[None] | None = None
+        """Asks the MCP servers."""
+        self.asked: dict[str, AskedServer] = {}
+        """The last answer of each MCP server."""
+        self.answers = 0
+        """Counts the answers: figures about servers that were made before one are not shown after it."""
 
     async def figure(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> Figure[T]:
         """A figure, worked out at most once in a while; whoever asks for it meanwhile waits for the same work.

@@ -13,6 +13,7 @@ import json
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import cache, wraps
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -229,6 +230,8 @@ def age_text(moment: datetime | float) -> str:
     return f"in {duration_text(-seconds)}" if seconds < 0 else f"{duration_text(seconds)} ago"
 
 
+SMALLEST_MONEY = 0.000001
+"""The smallest amount that is shown as a number."""
 _UNITS = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"))
 
 
@@ -247,9 +250,19 @@ def duration_text(seconds: float | None) -> str:
 
 
 def money_text(amount: float | None, currency: str) -> str:
-    """An amount; one that is not known is not shown as 0."""
+    """An amount; one that is not known is not shown as 0, and a small one neither.
+
+    Example:
+        >>> money_text(12.5, "USD"), money_text(0.0000123, "USD")
+        ('12.5000 USD', '0.000012 USD')
+    """
     if amount is None:
         return "price not known"
+    if 0 < amount < SMALLEST_MONEY:
+        return f"< {SMALLEST_MONEY:f} {currency}"
+    if 0 < amount < 0.001:
+        # Two digits that say something, and no power of ten.
+        return f"{Decimal(f'{amount:.2g}'):f} {currency}"
     return f"{amount:,.2f} {currency}" if amount >= 100 or amount == 0 else f"{amount:,.4f} {currency}"
 
 

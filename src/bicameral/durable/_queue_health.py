@@ -51,7 +51,10 @@ def load_queue(tx: Transaction, user: str | None) -> QueueView:
     own = sa.true() if user is None else runs.c.user == user
     queued = sa.and_(own, runs.c.state == "queued")
     due = sa.or_(runs.c.not_before.is_(None), runs.c.not_before <= tx.now)
-    waiting = sa.select(sa.func.count(), sa.func.min(runs.c.updated)).where(queued, due)
+    # The later of both: a run that was submitted for a later time did not wait before it was due. Neither database has
+    # the other's function for the larger of two values.
+    since_due = sa.case((runs.c.not_before > runs.c.updated, runs.c.not_before), else_=runs.c.updated)
+    waiting = sa.select(sa.func.count(), sa.func.min(since_due)).where(queued, due)
     number, oldest = tx.db.execute(waiting).one()
     lost = sa.select(sa.func.count()).where(own, runs.c.state == "running", runs.c.lease_until < tx.now)
     found = count_runs_by_state(tx, user)

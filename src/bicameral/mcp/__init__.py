@@ -18,6 +18,7 @@ from bicameral.mcp._settings import (
 )
 
 if TYPE_CHECKING:
+    from bicameral.mcp._checks import ServerCheck as ServerCheck, check_servers as check_servers
     from bicameral.mcp._connection import ServerConnection as ServerConnection, require_mcp as require_mcp
     from bicameral.mcp._grants import (
         ProtectedPlaces as ProtectedPlaces,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 # Every configuration has the settings of servers; the rest is loaded where a server is used.
 _LATER = {
+    "_checks": ("ServerCheck", "check_servers"),
     "_connection": ("ServerConnection", "require_mcp"),
     "_grants": (
         "ProtectedPlaces",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._mcp_checks import check_servers, tool_check_lines
+from bicameral.cli._mcp_checks import server_check_lines, tool_check_lines
 from bicameral.cli._mcp_clients import protect, unprotect
 from bicameral.cli._mcp_firewall import firewall
 from bicameral.cli._mcp_reviews import (
@@ -180,6 +180,7 @@ def check(chosen: CommonOptions, names: tuple[str, ...], full: bool) -> int:
     The exit code is 1 if a tool has changed, is gone or was never reviewed, or if a server does not start.
     """
     from bicameral.config import open_mcp_servers
+    from bicameral.mcp import check_servers
 
     config = chosen.config()
     wanted = {name: find_server(config, name) for name in names or config.mcp}
@@ -187,7 +188,7 @@ def check(chosen: CommonOptions, names: tuple[str, ...], full: bool) -> int:
     if not found:
         chosen.out.say("no MCP server is configured")
     for each in found:
-        chosen.out.show("\n".join(each.lines(full=full)))
+        chosen.out.show("\n".join(server_check_lines(each, full=full)))
     ok = all(each.ok for each in found)
     chosen.out.write_json({"ok": ok, "servers": [each.to_json() for each in found]})
     return OK if ok else FAILED
