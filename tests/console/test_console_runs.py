@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import time
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from console_world import HOSTILE, Page, Person
 from server_world import Served
+
+from bicameral.journal import Journal, NewEvent
 
 LOOP = """lines = read_lines("mail.txt")
 kept = []
@@ -151,11 +155,15 @@ def test_the_journal_is_held_against_its_seals(ana: Person, run: str) -> None:
 # A record that is not what was written -------------------------------------------------------------------------------
 
 
-def change_record(person: Person, run: str, number: int, body: str | None) -> None:
-    """Change the body of an event behind the back of the journal, or remove the event."""
+def journal_file(person: Person) -> Path:
     file = person.served.folder / "xdg_state_home" / "bicameral" / "journal.db"
     assert file.exists()
-    with closing(sqlite3.connect(file, timeout=30)) as database, database:
+    return file
+
+
+def change_record(person: Person, run: str, number: int, body: str | None) -> None:
+    """Change the body of an event behind the back of the journal, or remove the event."""
+    with closing(sqlite3.connect(journal_file(person), timeout=30)) as database, database:
         triggers = database.execute("SELECT name, sql FROM sqlite_master WHERE tbl_name = 'events' AND type = 'trigger'")
         known = triggers.fetchall()
         for name, _ in known:
@@ -266,6 +274,9 @@ def test_runs_are_found_by_words_and_states(ana: Person) -> None:
     assert f"/runs/{mine}" in ana.get("/runs?q=PLEASE+lines").html
     assert f"/runs/{mine}" not in ana.get("/runs?q=please+nothing").html
     assert "No run fits" in ana.get("/runs?q=100%25").text
+    own = served.submit(request="Die Übersicht der Rechnungen: find lines mentioning invoices in mail.txt")
+    for words in ("Übersicht", "übersicht", "ÜBERSICHT RECHNUNGEN"):
+        assert f"/runs/{own}" in ana.get(f"/runs?q={words}").html, words
     assert f"/runs/{mine}" in ana.get("/runs?state=finished").html
     assert f"/runs/{mine}" not in ana.get("/runs?state=failed").html
     assert f"/runs/{mine}" in ana.get("/runs?state=no-such-state").html
@@ -314,9 +325,26 @@ def test_nobody_sees_the_runs_of_others(ana: Person, ben: Person, ops: Person, r
 
 def test_a_run_of_the_command_line_is_for_those_who_may_see_all(ana: Person, ops: Person) -> None:
     """A journal knows no owner: such a run is nobody's, and not everybody's."""
-    recorded = ops.get("/runs/recorded")
-    runs = [node.attributes["href"] or "" for node in recorded.tree.css("td.request a")]
-    assert runs
+    submitted = ana.served.submit(request="find lines mentioning invoices in Übersicht.txt")
+    ana.served.settled(submitted)
+    ids = ["20260101-000000-abcdef", "20260101-000001-abcdef", f"{submitted}-1", f"{submitted}-2", f"{submitted}-plan"]
+    with Journal(journal_file(ops)) as journal:
+        for id in ids:
+            journal.append_all(
+                id,
+                [
+                    NewEvent(time.time(), "run-started", "", {"request": "Die Übersicht"}),
+                    NewEvent(time.time(), "run-finished", "", {"answer": 1}),
+                ],
+            )
+    for address in ("/runs/recorded", "/runs/recorded?q=übersicht"):
+        runs = [node.attributes["href"] or "" for node in ops.get(address).tree.css("td.request a")]
+        assert set(runs) == {f"/runs/{id}" for id in ids[:2]}, address
+    assert "No run fits" in ops.get("/runs/recorded?q=nothing").text
+    ops.get(f"/runs/{ids[0]}")
+    # What was submitted is in the list of its owner, and its rounds are opened from there.
+    assert f"/runs/{submitted}" in ops.get("/runs").html
+    assert ana.http.get(f"/runs/{ids[0]}").status_code == 404
     assert "belong to no user" in ana.get("/runs/recorded").text
     assert not ana.get("/runs/recorded").has("td.request a")
     assert ana.http.get("/runs/20260101-000000-000000").status_code == 404
