@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from console_world import HOSTILE, Page, Person
+from console_world import HOSTILE, Page, Person, served_console
 from server_world import Served
 
 from bicameral.journal import Journal, NewEvent
@@ -255,6 +255,55 @@ def test_no_address_of_a_run_is_a_fault_of_the_server(ana: Person, ops: Person, 
                 if answer.status_code >= 500:
                     wrong.append((path, name, odd[:20], answer.status_code))
     assert not wrong
+
+
+def test_a_database_that_refuses_a_character_is_not_asked_for_it(tmp_path: Path, postgres_url: str) -> None:
+    with served_console(tmp_path / "server", f'rate = 1000000\n[durable]\ndatabase = "{postgres_url}"\n') as served:
+        with Person(served) as ana, Person(served, "ops") as ops:
+            run = served.submit(plan="answer(1)")
+            assert served.settled(run)["state"] == "finished"
+            for path in ("/runs", "/runs/recorded", "/runs/a%00b", f"/runs/{run}", f"/runs/{run}/diff"):
+                for name in ("q", "user", "state", "before", "part", "with"):
+                    for person in (ana, ops):
+                        answer = person.http.get(f"{path}?{name}=a%00b")
+                        assert answer.status_code < 500, (path, name)
+            assert ops.get(f"/runs/{run}/journal").has("tbody td")
+
+
+def test_an_erased_request_in_rounds_has_no_rounds_any_more(ops: Person) -> None:
+    run = "20260102-000000-abcdef"
+    with Journal(journal_file(ops)) as journal:
+        begun = NewEvent(time.time(), "reason-started", "", {"request": "look first"})
+        planned = NewEvent(time.time(), "reason-planned", "", {"run": f"{run}-1"})
+        ended = NewEvent(time.time(), "reason-ended", "", {})
+        journal.append_all(run, [begun, planned, ended])
+        ops.get(f"/runs/{run}?part={run}-1")
+        journal.erase(run)
+    ops.get(f"/runs/{run}")
+    ops.get(f"/runs/{run}?part={run}-1", 404)
+
+
+def test_a_run_of_the_command_line_whose_record_was_changed_is_not_said_to_go_on(ops: Person) -> None:
+    run = "20260103-000000-abcdef"
+    with Journal(journal_file(ops)) as journal:
+        for kind in ("run-started", "note", "run-finished"):
+            journal.append(run, kind, "", {"request": "x"})
+    change_record(ops, run, 1, "{}")
+    page = ops.get(f"/runs/{run}")
+    assert "damaged" in page.texts(".badge")
+    assert not page.has("[hx-sse\\:connect]")
+
+
+def test_one_beginning_that_cannot_be_read_does_not_hide_the_other_runs(ops: Person) -> None:
+    damaged, intact = "20260104-000000-abcdef", "20260104-000001-abcdef"
+    with Journal(journal_file(ops)) as journal:
+        for id in (damaged, intact):
+            journal.append(id, "run-started", "", {"request": "x"})
+    change_record(ops, damaged, 0, "not json")
+    page = ops.get("/runs/recorded")
+    assert f"/runs/{damaged}" in page.html
+    assert f"/runs/{intact}" in page.html
+    assert "damaged" in page.texts(".badge")
 
 
 def _quoted(text: str) -> str:
