@@ -164,7 +164,9 @@ def journal_file(person: Person) -> Path:
 def change_record(person: Person, run: str, number: int, body: str | None) -> None:
     """Change the body of an event behind the back of the journal, or remove the event."""
     with closing(sqlite3.connect(journal_file(person), timeout=30)) as database, database:
-        triggers = database.execute("SELECT name, sql FROM sqlite_master WHERE tbl_name = 'events' AND type = 'trigger'")
+        triggers = database.execute(
+            "SELECT name, sql FROM sqlite_master WHERE tbl_name = 'events' AND type = 'trigger'"
+        )
         known = triggers.fetchall()
         for name, _ in known:
             database.execute(f"DROP TRIGGER {name}")
@@ -258,16 +260,19 @@ def test_no_address_of_a_run_is_a_fault_of_the_server(ana: Person, ops: Person, 
 
 
 def test_a_database_that_refuses_a_character_is_not_asked_for_it(tmp_path: Path, postgres_url: str) -> None:
-    with served_console(tmp_path / "server", f'rate = 1000000\n[durable]\ndatabase = "{postgres_url}"\n') as served:
-        with Person(served) as ana, Person(served, "ops") as ops:
-            run = served.submit(plan="answer(1)")
-            assert served.settled(run)["state"] == "finished"
-            for path in ("/runs", "/runs/recorded", "/runs/a%00b", f"/runs/{run}", f"/runs/{run}/diff"):
-                for name in ("q", "user", "state", "before", "part", "with"):
-                    for person in (ana, ops):
-                        answer = person.http.get(f"{path}?{name}=a%00b")
-                        assert answer.status_code < 500, (path, name)
-            assert ops.get(f"/runs/{run}/journal").has("tbody td")
+    settings = f'rate = 1000000\n[durable]\ndatabase = "{postgres_url}"\n'
+    with (
+        served_console(tmp_path / "server", settings) as served,
+        Person(served) as ana,
+        Person(served, "ops") as ops,
+    ):
+        run = served.submit(plan="answer(1)")
+        assert served.settled(run)["state"] == "finished"
+        for path in ("/runs", "/runs/recorded", "/runs/a%00b", f"/runs/{run}", f"/runs/{run}/diff"):
+            for name in ("q", "user", "state", "before", "part", "with"):
+                for person in (ana, ops):
+                    assert person.http.get(f"{path}?{name}=a%00b").status_code < 500, (path, name)
+        assert ops.get(f"/runs/{run}/journal").has("tbody td")
 
 
 def test_an_erased_request_in_rounds_has_no_rounds_any_more(ops: Person) -> None:
@@ -312,7 +317,7 @@ def _quoted(text: str) -> str:
 
 def test_a_stream_that_begins_at_an_odd_number_begins_at_the_beginning(ana: Person, run: str) -> None:
     for odd in ("--5", "²", "", "9" * 30):
-        stream = ana.http.get(f"/runs/{run}/live", headers={"Last-Event-ID": odd.encode()})
+        stream = ana.http.get(f"/runs/{run}/live", headers={b"Last-Event-ID": odd.encode()})
         assert (stream.status_code, "run-plan" in stream.text) == (200, True), odd
 
 
@@ -415,6 +420,26 @@ def test_a_live_page_gets_what_changes_and_then_the_end(ana: Person) -> None:
         rest = list(again.iter_lines())
     assert "event: end" in rest
     assert not any("run-plan" in line for line in rest)
+
+
+def test_a_new_step_of_a_run_without_a_plan_is_added_to_the_page(ana: Person) -> None:
+    run = forwarded_by_a_pattern(ana)
+    lines = ana.http.get(f"/runs/{run}/journal/file").text.splitlines()
+    events = {(line["kind"], line["step"]): line["number"] for line in map(json.loads, lines)}
+
+    def sent(after: int) -> str:
+        return ana.http.get(f"/runs/{run}/live?after={after}").text
+
+    # A page that has the first step is sent the second one for the end of its list.
+    added = sent(events["step-finished", "E1/call 1"])
+    assert 'hx-target="#run-steps" hx-swap="beforeend"' in added
+    assert added.count("<li ") == 1
+    assert 'id="step-E2-call 1"' in added
+    # One that has no step yet is sent the list, and one that has both of them the second one in its place.
+    assert 'id="run-steps"' in sent(events["run-started", ""])
+    known = sent(events["call-waits", "E2/call 1"])
+    assert "run-steps" not in known
+    assert "[id='step-E2-call 1']" in known
 
 
 def test_a_stream_ends_with_the_session(served: Served) -> None:

@@ -284,7 +284,9 @@ def test_a_record_that_does_not_say_which_answer_was_reached_leads_to_none(regis
         events = [event(0, "run-started", plan=plan.to_json()), end]
         progress = recorded(registry, events)
         shown = find_provenance(progress, events, policy, "", "answer")
-        page = render("provenance_part.html", shown=shown, steps=progress.steps, found=SimpleNamespace(**FOUND), here="")
+        page = render(
+            "provenance_part.html", shown=shown, steps=progress.steps, found=SimpleNamespace(**FOUND), here=""
+        )
         return list(shown.flow), shown.place_known, page
 
     assert flow(answered_at="1/then/0")[:2] == (["0", "1", "1/then/0"], True)
@@ -316,7 +318,7 @@ def test_many_sources_take_time_in_proportion(registry: Registry) -> None:
     assert min(seconds(800) for _ in range(3)) < 24 * min(seconds(100) for _ in range(3))
 
 
-# Two runs --------------------------------------------------------------------------------------------------------------
+# Two runs -------------------------------------------------------------------------------------------------------------
 
 
 def compared_plans(registry: Registry, left: str, right: str) -> Comparison:
@@ -342,6 +344,56 @@ def test_lines_of_plans_are_matched_and_what_is_left_out_is_counted(registry: Re
     same = compared_plans(registry, left, left)
     assert {line.kind for line in same.plan} == {"same"}
     assert same.same
+
+
+def test_answers_of_different_origin_are_not_the_same(registry: Registry) -> None:
+    plan = parse("answer(1)\n", registry).plan.to_json()
+
+    def side(label: Label) -> tuple[RunProgress, list[Event]]:
+        end = event(1, "run-finished", answer="x", shade=label_tree_to_json(label), answered_at="0")
+        events = [event(0, "run-started", plan=plan), end]
+        return recorded(registry, events), events
+
+    assert compare_runs(side(MAIL), side(MAIL), registry).same
+    assert not compare_runs(side(MAIL), side(MINE), registry).same
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"arguments": {"path": "other.txt"}},
+        {"shades": {"path": label_tree_to_json(MINE)}},
+        {"control": label_tree_to_json(MINE)},
+        {"decision": {"said": "asked", "rules": ["a"]}},
+        {"decision": {"said": "allowed", "rules": ["b"]}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_each_difference_of_a_step_counts(registry: Registry, change: dict[str, Any]) -> None:
+    labels = label_tree_to_json(MAIL)
+    same: dict[str, Any] = {
+        "tool": "read_lines",
+        "arguments": {"path": "mail.txt"},
+        "shades": {"path": labels},
+        "control": labels,
+        "decision": {"said": "allowed", "rules": ["a"]},
+    }
+
+    def side(**facts: Any) -> tuple[RunProgress, list[Event]]:
+        begun = event(1, "step-started", "0", **facts)
+        events = [event(0, "run-started", pattern="R5"), begun, event(2, "step-finished", "0", result=1, shade=labels)]
+        return recorded(registry, events), events
+
+    assert compare_runs(side(**same), side(**same), registry).same
+    found = compare_runs(side(**same), side(**same | change), registry)
+    assert not found.same
+    assert not found.steps[0].same
+
+
+def test_a_request_in_rounds_is_not_compared_by_its_own_record(registry: Registry) -> None:
+    events = [event(0, "reason-started", request="x"), event(1, "reason-planned", run="r-1")]
+    found = compare_runs((recorded(registry, events), events), (recorded(registry, events), events), registry)
+    assert (found.in_rounds, found.same) == (True, False)
 
 
 def test_plans_of_which_only_a_part_is_compared_say_so(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,7 +123,7 @@ async def find_run_of(call: PageCall, run: str, part: str = "") -> FoundRun:
 
 
 async def _find(call: PageCall, run: str) -> FoundRun:
-    context, journal = call.context, call.context.runs.run_journal
+    journal = call.context.runs.run_journal
     try:
         view = await own_view(call, run)
     except DurableError as error:
