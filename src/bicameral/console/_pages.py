@@ -104,7 +104,8 @@ def page_route(path: str, function: PageFunction, *roles: Role, every: bool = Fa
 
     @wraps(function)
     async def answer(request: Request) -> Response:
-        for wanted in ([role] for role in roles) if every else (roles,):
+        groups: list[tuple[Role, ...]] = [(role,) for role in roles] if every else [roles]
+        for wanted in groups:
             require_role(request.state.token, *wanted)
         form = parse_form(await request.body()) if method == "POST" else {}
         return await function(PageCall(request, form))
