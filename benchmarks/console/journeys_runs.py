@@ -50,6 +50,53 @@ def run_is_seen_from_its_beginning(stage: Stage) -> None:
         expect(page.locator("#graph .node")).to_have_count(6)
 
 
+@journey
+def pattern_is_seen_step_by_step(stage: Stage) -> None:
+    """Watch a run without a plan: each step appears once it begins, in order, and what is open stays open."""
+    server = stage.server
+    user = server.new_user("steps")
+    with stage.chromium.visit(server, user) as visitor:
+        run = server.submit(user, request="look three times", model="pattern:R5")
+        page = visitor.open(f"/runs/{run}")
+        page.evaluate("window.loadedOnce = true")
+        steps = page.locator("#run-plan li.step")
+        expect(page.locator('li.step[data-path="E1/call 1"][data-state="done"]')).to_be_visible()
+        opened = open_values(page, "E1/call 1")
+        seen: set[int] = set()
+
+        def is_over() -> bool:
+            seen.add(steps.count())
+            return page.locator("#run-result .badge.is-finished").count() > 0
+
+        wait_until(is_over)
+        assert len(seen & {1, 2, 3}) >= 2, seen
+        assert page.evaluate("window.loadedOnce") is True
+        paths: list[str] = steps.evaluate_all("rows => rows.map((row) => row.dataset.path)")
+        assert paths == ["E1/call 1", "E2/call 1", "E3/call 1"], paths
+        expect(page.locator('li.step[data-state="done"]')).to_have_count(3)
+        expect(opened.get_by_text("Result")).to_be_visible()
+        # What the second call was given is a use of what the first one gave, and both are highlighted.
+        opened.get_by_role("link", name="Where from?").last.click()
+        expect(page.locator("#panel .flow .badge").first).to_be_visible()
+        expect(page.locator("li.step.in-flow")).to_have_count(3)
+
+
+@journey
+def changed_record_is_said_to_be_one(stage: Stage) -> None:
+    """Open a run whose record was changed behind the back of the server, and go from the warning to what is wrong."""
+    server = stage.server
+    user = server.new_user("changed")
+    run = server.finished(user, plan=FIND)
+    server.change_record(run, 1)
+    with stage.chromium.visit(server, user) as visitor:
+        page = visitor.open(f"/runs/{run}")
+        alert = page.get_by_role("alert")
+        expect(alert).to_contain_text("has been changed, or is damaged")
+        alert.get_by_role("link").click()
+        expect(page.get_by_role("alert")).to_contain_text("event 1")
+        assert texts(visitor, "tbody td:nth-child(3)") == ["run-started"]
+
+
 def open_values(page: Page, step: str) -> Locator:
     """The inputs and outputs of a step, opened."""
     row = page.locator(f'li.step[data-path="{step}"]')

@@ -31,6 +31,20 @@ REPLIES = Path("replies.json")
 """What the quarantined model replies to a text, by words of it: the world may write whatever a text makes it say."""
 
 
+LOOKS = [
+    {"tool": "look_after", "arguments": [{"name": "text", "value": given}]} for given in ("the first", "#E1", "#E2")
+]
+"""What the planner of ReWOO writes for a request that says so: calls that take a while, one after the other."""
+
+
+def privileged(request: ModelRequest) -> str:
+    """What the privileged model writes."""
+    asked = request.messages[-1].text
+    if asked.startswith("Question: ") and "look three times" in asked:
+        return json.dumps({"calls": LOOKS})
+    return served.privileged(request)
+
+
 class Writer(ScriptedProvider):
     """The scripted model, which writes line by line with pauses if a request says so."""
 
@@ -58,7 +72,7 @@ def make(config: Config) -> Agent:
     """The agent of the server."""
     return Agent.from_config(
         config,
-        privileged=Writer(served.privileged, grammars=False),
+        privileged=Writer(privileged, grammars=False),
         quarantined=ScriptedProvider(quarantined, grammars=False),
     )
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from bicameral.config import Config, open_registry
+from bicameral.console import _run_comparison
 from bicameral.console._pages import duration_text, money_text, render, visible_name, visible_pieces
-from bicameral.console._plan_graph import dependent_steps, plan_steps
+from bicameral.console._plan_graph import MAX_MAKERS, StepGraph, plan_steps
+from bicameral.console._provenance import find_provenance
+from bicameral.console._run_comparison import Comparison, compare_lines, compare_runs
 from bicameral.console._run_progress import RunProgress
 from bicameral.console._run_stream import stream_message
 from bicameral.console._values import (
@@ -27,6 +32,7 @@ from bicameral.console._values import (
 )
 from bicameral.labels import UNKNOWN, Label, LabelTree, ListLabels, RecordLabels, Source, label_tree_to_json
 from bicameral.plans import parse
+from bicameral.policy import Policy
 from bicameral.runs import Event
 from bicameral.tools import Registry
 
@@ -158,11 +164,11 @@ answer(kept)
     assert set(by_path["3/0"].uses) == {"3", "1"}
     assert by_path["3/0/then/0"].within == "3/0"
     assert set(by_path["5"].uses) == {"2", "3/0/then/0"}
-    before, after = dependent_steps(steps, "5")
-    assert before == {"0", "1", "2", "3", "3/0", "3/0/then/0"}
-    assert after == set()
-    assert dependent_steps(steps, "0")[1] == {"3", "3/0", "3/0/then/0", "5"}
-    assert dependent_steps(steps, "4") == (set(), set())
+    graph = StepGraph(steps)
+    assert graph.before("5") == {"0", "1", "2", "3", "3/0", "3/0/then/0"}
+    assert graph.after("5") == set()
+    assert graph.after("0") == {"3", "3/0", "3/0/then/0", "5"}
+    assert graph.before("4") == graph.after("4") == set()
 
 
 def test_a_long_plan_takes_time_in_proportion(registry: Registry) -> None:
@@ -170,7 +176,7 @@ def test_a_long_plan_takes_time_in_proportion(registry: Registry) -> None:
         "".join(f"v{number} = {f'v{number - 1}' if number else '0'} + 1\n" for number in range(400)) + "answer(v399)\n"
     )
     steps = plan_steps(parse(text, registry).plan, registry)
-    assert len(dependent_steps(steps, "400")[0]) == 400
+    assert len(StepGraph(steps).before("400")) == 400
 
 
 @pytest.mark.parametrize("line", ["total += 1", "if line:\n        total = 1\n    seen = total"])
@@ -184,10 +190,47 @@ def test_the_edges_of_a_graph_grow_with_the_plan(registry: Registry, line: str) 
         # No way is lost: the answer still rests on the beginning and on every step that makes the total.
         answer = steps[-1].path
         makers = {step.path for step in steps if step.label == "total"}
-        assert makers <= dependent_steps(steps, answer)[0]
+        assert makers <= StepGraph(steps).before(answer)
         return sum(len(step.uses) for step in steps)
 
     assert edges(240) < 2.2 * edges(120)
+
+
+def test_what_a_turn_leaves_behind_flows_into_the_next_one(registry: Registry) -> None:
+    text = """kept = []
+last = ""
+for name in ["a", "b"]:
+    own = read_lines(name)
+    found = grep(kept, last)
+    if len(own) > 1:
+        last = own[0]
+    kept.append(found[0])
+other = grep(kept, last)
+answer(other)
+"""
+    steps = plan_steps(parse(text, registry).plan, registry)
+    uses = {step.path: set(step.uses) for step in steps}
+    # The call in a turn is given what the turns before it appended, and what they set in a branch.
+    assert uses["2/1"] == {"0", "1", "2/2/then/0", "2/3"}
+    # What is made anew in each turn is not from another one.
+    assert uses["2/2/then/0"] == uses["2/2"] == {"2/0"}
+    graph = StepGraph(steps)
+    assert "2/1" in graph.after("2/1")
+    assert graph.before("2/1") >= {"2/0", "2/1", "2/3"}
+
+
+def test_what_loops_carry_grows_with_the_plan(registry: Registry) -> None:
+    def edges(count: int) -> int:
+        lines = "".join(f"    seen{number} = total\n" for number in range(count))
+        lines += "".join("    if line:\n        total = 1\n" for _ in range(count))
+        text = f'total = 0\nfor line in read_lines("mail.txt"):\n{lines}answer(total)\n'
+        steps = plan_steps(parse(text, registry).plan, registry)
+        makers = {step.path for step in steps if step.label == "total"}
+        assert makers <= StepGraph(steps).before("2/0")
+        return sum(len(step.uses) for step in steps)
+
+    assert edges(40) > 40 * MAX_MAKERS / 2
+    assert edges(160) < 2.2 * edges(80)
 
 
 def event(number: int, kind: Any, step: str = "", **body: Any) -> Event:
@@ -218,6 +261,161 @@ def test_a_run_without_a_plan_has_the_steps_that_it_did(registry: Registry) -> N
     broken = RunProgress("r", registry)
     broken.apply([event(0, "run-started", plan="{not json")])
     assert broken.plan_fault
+
+
+# Where a value came from ---------------------------------------------------------------------------------------------
+
+
+def recorded(registry: Registry, events: list[Event]) -> RunProgress:
+    progress = RunProgress("r", registry)
+    progress.apply(events)
+    return progress
+
+
+def test_a_record_that_does_not_say_which_answer_was_reached_leads_to_none(registry: Registry) -> None:
+    """Records of earlier versions do not."""
+    text = 'lines = read_lines("mail.txt")\nif lines:\n    answer("some")\nelse:\n    answer("none")\n'
+    plan = parse(text, registry).plan
+    policy = Policy.load((), registry)
+    labels = label_tree_to_json(MAIL)
+
+    def flow(**said: str) -> tuple[list[str], bool, str]:
+        end = event(1, "run-finished", answer="some", shade=labels, **said)
+        events = [event(0, "run-started", plan=plan.to_json()), end]
+        progress = recorded(registry, events)
+        shown = find_provenance(progress, events, policy, "", "answer")
+        page = render(
+            "provenance_part.html", shown=shown, steps=progress.steps, found=SimpleNamespace(**FOUND), here=""
+        )
+        return list(shown.flow), shown.place_known, page
+
+    assert flow(answered_at="1/then/0")[:2] == (["0", "1", "1/then/0"], True)
+    assert flow(answered_at="1/else/0")[:2] == (["0", "1", "1/else/0"], True)
+    old = flow()
+    assert old[:2] == ([], False)
+    assert "Which step gave the answer was not recorded" in old[2]
+
+
+FOUND = {"run": "r", "part": "r", "address": "/runs/r"}
+
+
+def test_many_sources_take_time_in_proportion(registry: Registry) -> None:
+    policy = Policy.load((), registry)
+
+    def seconds(count: int) -> float:
+        label = Label(Source("third_party", "read_lines", "", str(number)) for number in range(count))
+        text = "".join(f'v{number} = read_lines("mail.txt")\n' for number in range(count)) + "answer(v0)\n"
+        end = event(1, "run-finished", answer="x", shade=label_tree_to_json(label), answered_at=str(count))
+        events = [event(0, "run-started", plan=parse(text, registry).plan.to_json()), end]
+        progress = recorded(registry, events)
+        began = time.perf_counter()
+        shown = find_provenance(progress, events, policy, "", "answer")
+        assert len(shown.sources) == count
+        return time.perf_counter() - began
+
+    seconds(10)
+    # Eight times as many would take 64 times as long if each were looked for by itself.
+    assert min(seconds(800) for _ in range(3)) < 24 * min(seconds(100) for _ in range(3))
+
+
+# Two runs -------------------------------------------------------------------------------------------------------------
+
+
+def compared_plans(registry: Registry, left: str, right: str) -> Comparison:
+    sides: list[tuple[RunProgress, list[Event]]] = []
+    for text in (left, right):
+        events = [event(0, "run-started", plan=parse(text, registry).plan.to_json())]
+        sides.append((recorded(registry, events), events))
+    return compare_runs(sides[0], sides[1], registry)
+
+
+def numbered(name: str, count: int) -> str:
+    return "".join(f"{name}{number} = {number}\n" for number in range(count)) + "answer(1)\n"
+
+
+def test_lines_of_plans_are_matched_and_what_is_left_out_is_counted(registry: Registry) -> None:
+    left = "a = 1\nb = 2\nc = 3\nanswer(a)\n"
+    right = "a = 1\nd = 4\nc = 3\ne = 5\nanswer(a)\n"
+    kinds = [(line.kind, line.text) for line in compared_plans(registry, left, right).plan]
+    assert kinds == [
+        *(("same", "a = 1"), ("left", "b = 2"), ("right", "d = 4"), ("same", "c = 3")),
+        *(("right", "e = 5"), ("same", "answer(a)")),
+    ]
+    same = compared_plans(registry, left, left)
+    assert {line.kind for line in same.plan} == {"same"}
+    assert same.same
+
+
+def test_answers_of_different_origin_are_not_the_same(registry: Registry) -> None:
+    plan = parse("answer(1)\n", registry).plan.to_json()
+
+    def side(label: Label) -> tuple[RunProgress, list[Event]]:
+        end = event(1, "run-finished", answer="x", shade=label_tree_to_json(label), answered_at="0")
+        events = [event(0, "run-started", plan=plan), end]
+        return recorded(registry, events), events
+
+    assert compare_runs(side(MAIL), side(MAIL), registry).same
+    assert not compare_runs(side(MAIL), side(MINE), registry).same
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"arguments": {"path": "other.txt"}},
+        {"shades": {"path": label_tree_to_json(MINE)}},
+        {"control": label_tree_to_json(MINE)},
+        {"decision": {"said": "asked", "rules": ["a"]}},
+        {"decision": {"said": "allowed", "rules": ["b"]}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_each_difference_of_a_step_counts(registry: Registry, change: dict[str, Any]) -> None:
+    labels = label_tree_to_json(MAIL)
+    same: dict[str, Any] = {
+        "tool": "read_lines",
+        "arguments": {"path": "mail.txt"},
+        "shades": {"path": labels},
+        "control": labels,
+        "decision": {"said": "allowed", "rules": ["a"]},
+    }
+
+    def side(**facts: Any) -> tuple[RunProgress, list[Event]]:
+        begun = event(1, "step-started", "0", **facts)
+        events = [event(0, "run-started", pattern="R5"), begun, event(2, "step-finished", "0", result=1, shade=labels)]
+        return recorded(registry, events), events
+
+    assert compare_runs(side(**same), side(**same), registry).same
+    found = compare_runs(side(**same), side(**same | change), registry)
+    assert not found.same
+    assert not found.steps[0].same
+
+
+def test_a_request_in_rounds_is_not_compared_by_its_own_record(registry: Registry) -> None:
+    events = [event(0, "reason-started", request="x"), event(1, "reason-planned", run="r-1")]
+    found = compare_runs((recorded(registry, events), events), (recorded(registry, events), events), registry)
+    assert (found.in_rounds, found.same) == (True, False)
+
+
+def test_plans_of_which_only_a_part_is_compared_say_so(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_run_comparison, "MAX_LINES", 10)
+    found = compared_plans(registry, numbered("a", 15), numbered("a", 12))
+    assert (len(found.plan), found.lines_left_out, found.plan_same) == (10, 9, False)
+
+
+@pytest.mark.parametrize("kind", ["unlike", "repeating"])
+def test_comparing_plans_takes_less_than_the_square_of_their_lines(registry: Registry, kind: str) -> None:
+    def seconds(count: int) -> float:
+        left, right = (
+            [f"{name}{number} = {number}" if kind == "unlike" or number % 2 else "x = 1" for number in range(count)]
+            for name in "ab"
+        )
+        began = time.perf_counter()
+        lines = list(compare_lines(left, right))
+        assert len(lines) <= 2 * count
+        return time.perf_counter() - began
+
+    # Eight times as many.
+    assert min(seconds(1600) for _ in range(3)) < 40 * min(seconds(200) for _ in range(3))
 
 
 def test_a_page_that_names_what_is_not_there_is_a_fault_and_no_empty_text() -> None:

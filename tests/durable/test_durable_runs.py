@@ -74,6 +74,39 @@ async def test_lists_come_in_pages_and_by_state(runs: Runs) -> None:
         await runs.list(state="nearly")  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.parametrize(
+    ("word", "found"),
+    [
+        ("Übersicht", 1),
+        ("übersicht", 1),
+        ("ÜBERSICHT rechnungen", 1),
+        ("СЧЁТ", 1),
+        ("straße", 1),
+        ("Übersichten", 0),
+        # These have no meaning, neither to LIKE nor to its escape.
+        ("100%", 1),
+        ("%", 1),
+        ("a_b", 0),
+        ("a/b", 1),
+        ("\0", 0),
+        ("", 4),
+    ],
+)
+async def test_words_of_every_language_are_found_in_capital_and_small_letters(
+    runs: Runs, word: str, found: int
+) -> None:
+    for request in ("Übersicht der Rechnungen", "Найти счёт", "Straße a/b", "100% axb"):
+        await runs.submit(Submission(request=request, user="ann"))
+    assert len(await runs.list("ann", search=word)) == found
+
+
+async def test_of_many_ids_those_that_are_runs_here_are_known(runs: Runs) -> None:
+    view = await runs.submit(Submission(request="x"))
+    others = [f"none-{number}" for number in range(1200)]
+    assert await runs.known_ids([*others, view.run]) == {view.run}
+    assert await runs.known_ids([]) == set()
+
+
 async def test_a_queued_run_is_cancelled_at_once_and_for_good(runs: Runs) -> None:
     view = await runs.submit(Submission(request="x"))
     stopped = await runs.cancel(view.run)

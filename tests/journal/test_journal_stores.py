@@ -64,6 +64,9 @@ def test_what_follows_an_event_can_be_watched(journal: Journal) -> None:
     assert journal.events_after("r1", 2) == written[3:]
     assert journal.events_after("r1", 4) == []
     assert journal.events_after("r1", 99) == []
+    for limit in (0, 1, 2, 9):
+        assert journal.events_after("r1", -1, limit) == written[:limit]
+        assert journal.events_after("r1", 1, limit) == written[2 : 2 + limit]
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -125,6 +128,26 @@ def test_what_was_changed_behind_our_back_is_noticed(place: JournalPlace, journa
     assert len(journal.events("r0")) == 5
     if "number = 0" not in statement:
         assert _code(journal.events, "r1") == "journal.damaged"
+    # What is before it is still read, whatever happened to the beginning.
+    intact, fault = journal.intact_events_after("r1", -1)
+    assert [event.number for event in intact] == list(
+        range(0 if "number = 0" in statement or "blobs" in statement else 2)
+    )
+    assert "r1" in fault
+    assert "journal" not in fault
+    assert journal.breaks_of("r1") == [each for each in breaks if "r1" in each]
+    assert journal.intact_events_after("r1", -1, len(intact)) == (intact, "")
+    assert _code(journal.events_after, "r1", -1) == "journal.damaged"
+
+
+def test_what_was_erased_is_read_as_what_is_left_of_it(journal: Journal) -> None:
+    written = _filled(journal)
+    journal.erase("r1", "asked for")
+    left, fault = journal.intact_events_after("r1", -1)
+    assert ([event.kind for event in left], fault) == ([*(event.kind for event in written), "run-erased"], "")
+    assert all(not event.body for event in left[:-1])
+    assert journal.intact_events_after("r1", -1, 2) == (left[:2], "")
+    assert journal.breaks_of("r1") == []
 
 
 def _only(run: str, statement: str) -> str:

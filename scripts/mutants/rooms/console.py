@@ -12,6 +12,9 @@ ACTIONS = "console/_run_actions.py"
 RECORDS = "console/_records.py"
 STREAM = "console/_run_stream.py"
 VALUES = "console/_values.py"
+PROVENANCE = "console/_provenance.py"
+COMPARISON = "console/_run_comparison.py"
+RUN_LIST = "console/_run_list.py"
 PAGES = "console/_pages.py"
 ASK = "console/_ask_pages.py"
 DRAFTS = "console/_drafts.py"
@@ -186,6 +189,78 @@ MUTANTS = (
         "False",
         "a part in the address would open the run of somebody else",
         (f"{RUNS}::test_nobody_sees_the_runs_of_others",),
+    ),
+    Mutant(
+        "console.damage-not-said",
+        RECORDS,
+        "load_progress",
+        "progress.damage = damage",
+        "pass",
+        "a record that was changed would look like one that goes on",
+        (f"{RUNS}::test_a_changed_record_is_said_to_be_one_and_what_is_intact_is_shown",),
+    ),
+    Mutant(
+        "console.damaged-runs-compared",
+        ACTIONS,
+        "compare_page",
+        "left[0].damage or right[0].damage",
+        "False",
+        "what was taken out of a record would count as not done",
+        (f"{RUNS}::test_a_changed_record_is_said_to_be_one_and_what_is_intact_is_shown",),
+    ),
+    Mutant(
+        "console.odd-numbers",
+        RECORDS,
+        "number_in",
+        'if re.fullmatch("[0-9]{1,9}", text) else otherwise',
+        'if text.lstrip("-").isdecimal() else otherwise',
+        "an odd number in an address would be a fault of the server",
+        (f"{RUNS}::test_no_address_of_a_run_is_a_fault_of_the_server",),
+    ),
+    Mutant(
+        "console.any-answer",
+        PROVENANCE,
+        "_answer_path",
+        "answers[0] if len(answers) == 1 else",
+        "answers[-1] if answers else",
+        "the way of an answer would lead through a branch that was not taken",
+        (f"{SHOWN}::test_a_record_that_does_not_say_which_answer_was_reached_leads_to_none",),
+    ),
+    Mutant(
+        "console.nothing-rests-on-it",
+        PROVENANCE,
+        "find_provenance",
+        'progress.plan is not None or side == "answer"',
+        "True",
+        "a page would say that nothing rests on a value where that is not recorded",
+        (f"{RUNS}::test_in_a_run_without_a_plan_the_calls_that_were_given_a_value_are_its_uses",),
+    ),
+    Mutant(
+        "console.failures-alike",
+        COMPARISON,
+        "Comparison.end_same",
+        "self.ends[0] == self.ends[1] and self.error.same",
+        "True",
+        "runs that failed differently would count as the same",
+        (f"{RUNS}::test_a_run_that_was_stopped_is_not_one_that_goes_on",),
+    ),
+    Mutant(
+        "console.origins-alike",
+        COMPARISON,
+        "Comparison.same",
+        "self.answer.same and self.answer.labels_same",
+        "self.answer.same",
+        "an answer of a stranger would count as the same as one of the plan",
+        (f"{SHOWN}::test_answers_of_different_origin_are_not_the_same",),
+    ),
+    Mutant(
+        "console.submitted-runs-of-nobody",
+        RUN_LIST,
+        "_not_submitted",
+        "if not submitted.intersection((each.run, whole[each.run]))",
+        "",
+        "runs that belong to somebody would be listed as those of nobody",
+        (f"{RUNS}::test_a_run_of_the_command_line_is_for_those_who_may_see_all",),
     ),
     Mutant(
         "console.stream-outlives-the-session",

@@ -60,11 +60,11 @@ class PageCall:
 
     def query(self, name: str, default: str = "") -> str:
         """A parameter of the address."""
-        return self.request.query_params.get(name, default)
+        return _without_nul(self.request.query_params.get(name, default))
 
     def path(self, name: str) -> str:
         """A part of the path."""
-        return str(self.request.path_params[name])
+        return _without_nul(str(self.request.path_params[name]))
 
     def field(self, name: str, default: str = "") -> str:
         """A field of the form."""
@@ -90,6 +90,11 @@ class PageCall:
         """Go on to another page after a change, so that loading it again repeats nothing."""
         self.session.notice = notice
         return RedirectResponse(address, 303, headers=dict(SECURITY_HEADERS))
+
+
+def _without_nul(text: str) -> str:
+    """A text of an address such that a database can be asked for it: PostgreSQL refuses the character NUL."""
+    return text.replace("\0", "\ufffd")
 
 
 PageFunction = Callable[[PageCall], Awaitable[Response]]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from bicameral.plans import (
     Answer,
@@ -66,11 +66,13 @@ def plan_steps(plan: Plan, registry: Registry, given: Mapping[str, str] | None =
     """
     makers: dict[str, list[str]] = {name: [path] if path else [] for name, path in (given or {}).items()}
     found: list[PlanStep] = []
+    turns = _LoopReads()
     for path, step in walk(plan.steps):
         parts = path.split("/")
         container = _container(parts)
         names = sorted({name for each in step_expressions(step) for name in free_names(each)})
         read = [*names, *([step.name] if isinstance(step, Update) else [])]
+        turns.add(found, path, step, read, makers)
         used = dict.fromkeys(maker for name in read for maker in makers.get(name, ()))
         used |= dict.fromkeys(_note_names(makers, path, step, nested=bool(container)))
         used.pop(path, None)
@@ -89,7 +91,57 @@ def plan_steps(plan: Plan, registry: Registry, given: Mapping[str, str] | None =
                 "else" if len(parts) > 2 and parts[-2] == "else" else "",
             )
         )
+    turns.close(found, makers)
     return found
+
+
+class _LoopReads:
+    """What steps of a loop read before a later step of it makes it: what an earlier turn left is there in the next one.
+
+    Of nested loops the outermost counts: whatever is made anywhere in it is there when its next turn begins.
+    """
+
+    def __init__(self) -> None:
+        self._loop = ""
+        self._reads: list[tuple[int, str]] = []
+        """The numbers of steps with the variables that may be from an earlier turn."""
+        self._made: dict[str, set[str]] = {}
+        """By variable the blocks that have made it in this turn, so that nothing of an earlier one is left there."""
+
+    def add(
+        self, found: list[PlanStep], path: str, step: Step, read: Iterable[str], makers: Mapping[str, list[str]]
+    ) -> None:
+        """Take in the next step, with what it reads."""
+        if self._loop and not path.startswith(self._loop):
+            self.close(found, makers)
+        if not self._loop:
+            self._loop = f"{path}/" if isinstance(step, Each) else ""
+            return
+        blocks = {path[: place + 1] for place, character in enumerate(path) if character == "/"}
+        self._reads += [(len(found), name) for name in read if not blocks & self._made.get(name, set())]
+        if not isinstance(step, Update):
+            inside = f"{path}/" if isinstance(step, Each) else path[: path.rindex("/") + 1]
+            for name in _made_names(step):
+                self._made.setdefault(name, set()).add(inside)
+
+    def close(self, found: list[PlanStep], makers: Mapping[str, list[str]]) -> None:
+        """Link the steps of the loop that is over with those of its steps that made what they read."""
+        for number, name in self._reads:
+            step = found[number]
+            later = [path for path in makers.get(name, ()) if path.startswith(self._loop) and path != step.path]
+            found[number] = replace(step, uses=tuple(dict.fromkeys((*step.uses, *later))))
+        self._loop, self._reads, self._made = "", [], {}
+
+
+def _made_names(step: Step) -> Sequence[str]:
+    """The variables that a step makes or changes."""
+    match step:
+        case Each(names=names):
+            return names
+        case Call(name=name) | Extract(name=name) | Compute(name=name) | Update(name=name) | Ask(name=name) if name:
+            return (name,)
+        case _:
+            return ()
 
 
 def _note_names(makers: dict[str, list[str]], path: str, step: Step, *, nested: bool) -> list[str]:
@@ -99,15 +151,8 @@ def _note_names(makers: dict[str, list[str]], path: str, step: Step, *, nested: 
     in a long plan each step would name all those before it. Of many makers the newest stands for the others, and rests
     on them, so that no way from a source to a value is lost.
     """
-    match step:
-        case Each(names=names):
-            made = names
-        case Call(name=name) | Extract(name=name) | Compute(name=name) | Update(name=name) | Ask(name=name) if name:
-            made = (name,)
-        case _:
-            return []
     reached: list[str] = []
-    for name in made:
+    for name in _made_names(step):
         earlier = makers.get(name, [])
         # Outside of loops and branches an update reads what was there: whoever rests on it rests on that too.
         if not nested:
@@ -120,23 +165,37 @@ def _note_names(makers: dict[str, list[str]], path: str, step: Step, *, nested: 
     return reached
 
 
-def dependent_steps(steps: list[PlanStep], path: str) -> tuple[set[str], set[str]]:
-    """The steps that one rests on, and those that rest on it; by values, and by the conditions they stand in."""
-    before, after = {step.path: {*step.uses, *_containers(step)} for step in steps}, dict[str, set[str]]()
-    for step, needed in before.items():
-        for each in needed:
-            after.setdefault(each, set()).add(step)
-    return _reach(before, path), _reach(after, path)
+class StepGraph:
+    """Which steps rest on which; by values, and by the conditions they stand in.
+
+    Loops may lead back: what a turn adds to a list is there in the next one.
+    """
+
+    def __init__(self, steps: Iterable[PlanStep]) -> None:
+        self._before = {step.path: {*step.uses, *_containers(step)} for step in steps}
+        self._after: dict[str, set[str]] = {}
+        for path, needed in self._before.items():
+            for each in needed:
+                self._after.setdefault(each, set()).add(path)
+
+    def before(self, *paths: str) -> set[str]:
+        """The steps that these rest on."""
+        return _reach(self._before, paths)
+
+    def after(self, *paths: str) -> set[str]:
+        """The steps that rest on any of these."""
+        return _reach(self._after, paths)
 
 
-def _reach(edges: Mapping[str, set[str]], start: str) -> set[str]:
+def _reach(edges: Mapping[str, set[str]], starts: Iterable[str]) -> set[str]:
+    """All that is reached from several places at once: each edge is followed once, however many there are."""
     found: set[str] = set()
-    waiting = [start]
+    waiting = list(starts)
     while waiting:
         for each in edges.get(waiting.pop(), set()) - found:
             found.add(each)
             waiting.append(each)
-    return found - {start}
+    return found
 
 
 def _containers(step: PlanStep) -> Iterator[str]:

@@ -7,10 +7,10 @@ Nothing is asked of a policy that may have changed since.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from bicameral.console._plan_graph import PlanStep, dependent_steps
+from bicameral.console._plan_graph import PlanStep, StepGraph
 from bicameral.console._run_progress import TURN, RunProgress
 from bicameral.console._values import (
     ShownPart,
@@ -77,6 +77,10 @@ class Provenance:
         judged: What policy said of the call that it is an input or the output of.
         flow: The paths of all steps that are highlighted.
         known: Whether its label was recorded; one that was not counts as untrusted.
+        uses_known: Whether no use means that nothing rests on it. A run without a plan records only where the inputs of
+            calls came from.
+        place_known: Whether the step that it belongs to is known; of a plan with several answers older records do not
+            say which was reached.
     """
 
     value: ShownPart
@@ -89,6 +93,8 @@ class Provenance:
     judged: PolicyUse | None
     flow: Sequence[str]
     known: bool
+    uses_known: bool
+    place_known: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,17 +166,18 @@ def find_provenance(
         _, labels = part_at(found.value, found.labels, at)
     except (LookupError, TypeError):
         raise unknown_value_error("the value has no such part") from None
-    label, path = labels.flat, TURN.sub("", step) if side != "answer" else _answer_path(progress)
-    plan = [each.step for each in progress.steps.values()]
-    before, after = dependent_steps(plan, path)
-    sources = shown_sources(label, progress)
+    label, path = labels.flat, TURN.sub("", step) if side != "answer" else _answer_path(progress, found.event)
+    plan = _linked_steps(progress, events)
+    graph, sources = StepGraph(plan), shown_sources(label, progress)
     origins = {source.step for source in sources if source.step}
-    on_the_way = before & set[str]().union(*(dependent_steps(plan, each)[1] for each in origins))
+    after = graph.after(path)
+    on_the_way = (graph.before(path) & graph.after(*origins)) - {path}
     through = [each for each in plan if each.path in on_the_way - origins]
     # An input belongs to the call of its step, and an output to those that come after it.
     used_by = {path, *after} if side == "input" else after
     uses = _policy_uses(events, policy, used_by)
-    flow = [each.path for each in plan if each.path in {*origins, *on_the_way, path, *(use.step for use in uses)}]
+    place_known = bool(path) or progress.plan is None
+    flow = {*origins, *on_the_way, path, *(use.step for use in uses)} if place_known else set[str]()
     return Provenance(
         shown_value(found.value, found.labels, at=at),
         _title(step, side, name, at),
@@ -180,9 +187,30 @@ def find_provenance(
         through,
         [use for use in uses if use.step != path],
         next((use for use in _policy_uses(events, policy, {path})), None),
-        flow,
+        [each.path for each in plan if each.path in flow],
         found.known,
+        progress.plan is not None or side == "answer",
+        place_known,
     )
+
+
+def _linked_steps(progress: RunProgress, events: Sequence[Event]) -> list[PlanStep]:
+    """The steps of a run with what each uses; in a run without a plan the labels of its inputs tell."""
+    steps = [each.step for each in progress.steps.values()]
+    if progress.plan is not None:
+        return steps
+    used: dict[str, set[str]] = {}
+    for event in events:
+        if event.kind in ("step-started", "call-waits", "call-denied"):
+            used.setdefault(TURN.sub("", event.step), set()).update(_input_steps(event.body))
+    return [replace(each, uses=tuple(sorted(used.get(each.path, set()) & progress.steps.keys()))) for each in steps]
+
+
+def _input_steps(body: Mapping[str, Any]) -> set[str]:
+    """The steps that what a call was given came from, and what decided that it is done at all."""
+    shades: Mapping[str, Any] = body.get("shades") or {}
+    written = [*shades.values(), body.get("control")]
+    return {source.step for each in written if each is not None for source in read_labels(each).flat.sources}
 
 
 def _title(step: str, side: Side, name: str, at: str) -> str:
@@ -190,10 +218,16 @@ def _title(step: str, side: Side, name: str, at: str) -> str:
     return f"{words[side]}, part {at.removeprefix('/')}" if at else words[side]
 
 
-def _answer_path(progress: RunProgress) -> str:
-    """The step that answered; of several the last that was reached."""
+def _answer_path(progress: RunProgress, end: Event) -> str:
+    """The step that answered; empty if that cannot be told.
+
+    Of several answers in branches the record has said since `answered_at` which one was reached; before, none did.
+    """
+    at = TURN.sub("", str(end.body.get("answered_at") or ""))
+    if at in progress.steps:
+        return at
     answers = [path for path, each in progress.steps.items() if each.step.kind == "answer"]
-    return answers[-1] if answers else ""
+    return answers[0] if len(answers) == 1 else ""
 
 
 def shown_sources(label: Label, progress: RunProgress) -> list[ShownSource]:

@@ -7,6 +7,9 @@ to whoever may see the runs of all users.
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,9 +18,9 @@ from starlette.responses import Response
 from bicameral.console._pages import PageCall
 from bicameral.console._run_progress import RunProgress
 from bicameral.durable import RunView, runs_of_rounds
-from bicameral.errors import DurableError, JournalError
+from bicameral.errors import DurableError, JournalError, ServerError
 from bicameral.journal import UNDO_SUFFIX, Event, Journal
-from bicameral.server.surface import get_own_run
+from bicameral.server.surface import HttpError, get_own_run
 
 UNKNOWN_CODES = ("durable.unknown-run", "durable.ambiguous-run", "durable.no-runs")
 
@@ -39,22 +42,53 @@ class FoundRun:
     part: str
 
     async def events(self, after: int = -1) -> list[Event]:
-        """The events after that number."""
-        return await asyncio.to_thread(self._events, after)
+        """The events after that number; an error with words of its own if one of them is damaged."""
+        events, damage = await self.intact_events(after)
+        if damage:
+            raise damaged_record_error()
+        return events
 
-    def _events(self, after: int) -> list[Event]:
-        try:
-            return self.journal.events_after(self.part, after)
-        except JournalError as error:
-            # A run that nobody has begun has no journal.
-            if error.code == "journal.unknown-run":
-                return []
-            raise
+    async def intact_events(self, after: int = -1, limit: int | None = None) -> tuple[list[Event], str]:
+        """The events after that number up to the first that is damaged, and what is wrong with that, if any is.
+
+        A run that nobody has begun has none.
+        """
+        return await asyncio.to_thread(self.journal.intact_events_after, self.part, after, limit)
+
+    async def breaks(self) -> list[str]:
+        """Every break in the record, one line each."""
+        return await asyncio.to_thread(self.journal.breaks_of, self.part)
 
     @property
     def address(self) -> str:
         """The address of its page."""
         return run_address(self.run, self.part)
+
+
+def damaged_record_error() -> HttpError:
+    """The record is not what was written. Where the journal is stays here."""
+    error = ServerError(
+        "journal.damaged",
+        "the record of this run was changed or is damaged",
+        fix="The page of the run shows what is intact, and its journal says what is wrong.",
+    )
+    return HttpError(409, error)
+
+
+@contextmanager
+def own_words_for_damage() -> Generator[None]:
+    """Say of a damaged record that it is, and not that the server cannot answer just now."""
+    try:
+        yield
+    except JournalError as error:
+        if error.code != "journal.damaged":
+            raise
+        raise damaged_record_error() from None
+
+
+def number_in(text: str, otherwise: int) -> int:
+    """A number of events or turns in an address; anything that is none, or is too large for one, is another."""
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else otherwise
 
 
 def run_address(run: str, part: str = "") -> str:
@@ -89,9 +123,9 @@ async def find_run_of(call: PageCall, run: str, part: str = "") -> FoundRun:
 
 
 async def _find(call: PageCall, run: str) -> FoundRun:
-    context, journal = call.context, call.context.runs.run_journal
+    journal = call.context.runs.run_journal
     try:
-        view = await get_own_run(context, run, call.token.owner)
+        view = await own_view(call, run)
     except DurableError as error:
         if error.code not in UNKNOWN_CODES or not call.token.all_users:
             raise
@@ -99,6 +133,19 @@ async def _find(call: PageCall, run: str) -> FoundRun:
             raise
         return FoundRun(run, None, journal, run)
     return FoundRun(run, view, journal, run)
+
+
+async def own_view(call: PageCall, run: str) -> RunView:
+    """The state of a run; without its answer if only the journal has that and cannot give it any more."""
+    try:
+        return await get_own_run(call.context, run, call.token.owner)
+    except JournalError as error:
+        if error.code not in ("journal.damaged", "journal.erased", "journal.unknown-run"):
+            raise
+    view = await call.context.runs.get(run, call.token.owner, whole=False)
+    if view.run != run:
+        raise DurableError("durable.unknown-run", "there is no such run")
+    return view
 
 
 def _is_recorded(journal: Journal, run: str) -> bool:
@@ -110,15 +157,18 @@ def _is_recorded(journal: Journal, run: str) -> bool:
 
 async def _part_of(found: FoundRun, part: str) -> FoundRun:
     """A round of a run, or its taking back: an id that the run's own record names, and no other."""
-    known = {*runs_of_rounds(found.run, await found.events()), f"{found.run}{UNDO_SUFFIX}"}
+    events, _ = await found.intact_events()
+    known = {*runs_of_rounds(found.run, events), f"{found.run}{UNDO_SUFFIX}"}
     if part not in known:
         raise DurableError("durable.unknown-run", f"the run {found.run} has no such part")
     return FoundRun(found.run, found.view, found.journal, part)
 
 
 async def load_progress(call: PageCall, found: FoundRun) -> tuple[RunProgress, list[Event]]:
-    """The run as it is now, with its events."""
-    events = await found.events()
+    """The run as it is now, with its events; of a damaged record as far as it is intact."""
+    events, damage = await found.intact_events()
     progress = RunProgress(found.part, call.context.agent.registry)
-    progress.apply(events)
+    # A plan is read, and a long run has many events: nobody else waits for that.
+    await asyncio.to_thread(progress.apply, events)
+    progress.damage = damage
     return progress, events

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 
 from bicameral.console._pages import PageCall, page_route
-from bicameral.console._records import FoundRun, find_run, find_run_of, load_progress
+from bicameral.console._records import (
+    FoundRun,
+    damaged_record_error,
+    find_run,
+    find_run_of,
+    load_progress,
+    own_words_for_damage,
+)
 from bicameral.console._run_comparison import compare_runs
 from bicameral.errors import DurableError, ServerError
 from bicameral.runs import Replayed, Undo, apply_undo, plan_undo
@@ -35,12 +42,13 @@ async def replay_run(call: PageCall) -> Response:
 
     found, agent = await find_run(call), call.context.agent
     _require_ended(found)
+    await found.events()
 
     def replay_here() -> Replayed:
         # A loop of its own: everything that a replay awaits is recorded, and it computes as long as the run did.
         return asyncio.run(replay(found.journal, found.part, agent.registry, agent.policy))
 
-    with call.context.plans.slot():
+    with call.context.plans.slot(), own_words_for_damage():
         replayed = await asyncio.to_thread(replay_here)
     return call.page("run_replay.html", found=found, replayed=replayed)
 
@@ -52,8 +60,12 @@ async def compare_page(call: PageCall) -> Response:
     # The other run is looked up as the first one: nobody compares with what they may not see.
     other = await find_run_of(call, call.query("with").strip())
     right = await load_progress(call, other)
-    registry = call.context.agent.registry
-    comparison = await asyncio.to_thread(compare_runs, left, right, registry)
+    if left[0].damage or right[0].damage:
+        # What is not there any more would count as what was not done.
+        raise damaged_record_error()
+    # Long plans that have little in common keep the machine busy, like a plan that is written.
+    with call.context.plans.slot():
+        comparison = await asyncio.to_thread(compare_runs, left, right, call.context.agent.registry)
     return call.page("run_comparison.html", found=found, other=other, comparison=comparison)
 
 
@@ -61,7 +73,9 @@ async def undo_page(call: PageCall) -> Response:
     """What taking a run back would do; nothing is changed."""
     found = await find_run(call)
     _require_ended(found)
-    undo = await asyncio.to_thread(plan_undo, found.journal, found.run, _folders(call), call.context.agent.registry)
+    await found.events()
+    with own_words_for_damage():
+        undo = await asyncio.to_thread(plan_undo, found.journal, found.run, _folders(call), call.context.agent.registry)
     return call.page("run_undo.html", found=found, undo=undo, shown=undo_hash(undo))
 
 
@@ -69,6 +83,7 @@ async def undo_run(call: PageCall) -> Response:
     """Take back what a run changed, exactly as it was shown; all of it or nothing."""
     found = await find_run(call)
     _require_ended(found)
+    await found.events()
     folders, registry = _folders(call), call.context.agent.registry
 
     def take_back() -> tuple[str, ...]:
@@ -83,7 +98,8 @@ async def undo_run(call: PageCall) -> Response:
             raise HttpError(409, error)
         return tuple(apply_undo(found.journal, undo, folders))
 
-    left = await asyncio.to_thread(take_back)
+    with own_words_for_damage():
+        left = await asyncio.to_thread(take_back)
     said = f" These folders are not empty, and stay: {', '.join(left)}." if left else ""
     return call.redirect(f"/runs/{found.run}", f"Its changes are taken back.{said}")
 

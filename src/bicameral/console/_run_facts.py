@@ -126,6 +126,8 @@ async def result_facts(call: PageCall, found: FoundRun, progress: RunProgress) -
 def recorded_state(progress: RunProgress) -> str:
     """The state of a run by its journal alone."""
     if progress.end is None:
+        if progress.damage:
+            return "damaged"
         return "running" if progress.last >= 0 else "queued"
     states = {"run-failed": "failed", "run-stopped": "stopped", "run-erased": "erased"}
     return states.get(progress.end.kind, "finished")

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 from starlette.responses import Response
 
 from bicameral.console._pages import PageCall, page_route
 from bicameral.durable import RUN_STATES
+from bicameral.journal import UNDO_SUFFIX
 from bicameral.runs import RunSummary
 
 PAGE_SIZE = 50
 MAX_SEARCH = 200
 MAX_RECORDED = 200
 """Runs of the command line that are listed: its journal has no pages."""
+MAX_READ = 2_000
+"""Runs of the journal that are looked at: those of the command line may be few among many."""
+_PART = re.compile(r"-(?:[0-9]+|plan)$")
+"""What follows the id of a request in rounds in the ids of its rounds."""
 
 
 async def run_list(call: PageCall) -> Response:
@@ -42,11 +48,20 @@ async def recorded_list(call: PageCall) -> Response:
     """The runs of the command line on this machine, which belong to no user of the server."""
     found: list[RunSummary] = []
     if call.token.all_users:
-        found = await asyncio.to_thread(lambda: list(call.context.runs.run_journal.runs(MAX_RECORDED)))
+        found = await asyncio.to_thread(lambda: list(call.context.runs.run_journal.runs(MAX_READ)))
+    own = await _not_submitted(call, found)
     search = call.query("q")[:MAX_SEARCH].strip()
-    words = search.lower().split()
-    kept = [each for each in found if all(word in each.request.lower() for word in words)]
-    return call.page("recorded_list.html", runs=kept, search=search, most=MAX_RECORDED, found=len(found))
+    words = search.casefold().split()
+    kept = [each for each in own if all(word in each.request.casefold() for word in words)]
+    more = len(found) == MAX_READ or len(kept) > MAX_RECORDED
+    return call.page("recorded_list.html", runs=kept[:MAX_RECORDED], search=search, more=more)
+
+
+async def _not_submitted(call: PageCall, found: list[RunSummary]) -> list[RunSummary]:
+    """Without submitted runs and their rounds: they belong to somebody, and are in the other list."""
+    whole = {each.run: _PART.sub("", each.run.removesuffix(UNDO_SUFFIX)) for each in found}
+    submitted = await call.context.runs.known_ids({*whole, *whole.values()})
+    return [each for each in found if not submitted.intersection((each.run, whole[each.run]))]
 
 
 run_list_routes = [

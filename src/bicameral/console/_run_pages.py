@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from bicameral.console._pages import PageCall, attachment, page_route
 from bicameral.console._provenance import Side, find_provenance, recorded_value, step_inputs, unknown_value_error
-from bicameral.console._records import find_run, load_progress
+from bicameral.console._records import find_run, load_progress, number_in
 from bicameral.console._run_facts import address_with, plan_proof, result_facts, shown_bindings
 from bicameral.console._run_progress import TURN
 from bicameral.console._run_stream import run_stream
@@ -61,9 +61,10 @@ class ShownTurn:
 async def step_page(call: PageCall) -> Response:
     """The inputs and outputs of one step, turn by turn."""
     found, path = await find_run(call), call.query("path")
-    first = int(call.query("first")) if call.query("first").isdecimal() and len(call.query("first")) < 9 else 0
+    first = number_in(call.query("first"), 0)
     by_turn: dict[str, list[Event]] = {}
-    for event in await found.events():
+    events, _ = await found.intact_events()
+    for event in events:
         if event.step and TURN.sub("", event.step) == path:
             by_turn.setdefault(event.step, []).append(event)
     if not by_turn:
@@ -117,7 +118,7 @@ async def value_page(call: PageCall) -> Response:
     found, side = await find_run(call), _side(call)
     progress, events = await load_progress(call, found)
     place = call.query("step"), side, call.query("name"), call.query("at")
-    shown = find_provenance(progress, events, call.context.agent.policy, *place)
+    shown = await asyncio.to_thread(find_provenance, progress, events, call.context.agent.policy, *place)
     template = "provenance_part.html" if call.is_partial else "provenance.html"
     return call.page(template, found=found, shown=shown, side=side, here=call.request.url.query, steps=progress.steps)
 
@@ -125,7 +126,8 @@ async def value_page(call: PageCall) -> Response:
 async def value_file(call: PageCall) -> Response:
     """A value as a file."""
     found, side = await find_run(call), _side(call)
-    value = recorded_value(await found.events(), call.query("step"), side, call.query("name"))
+    events, _ = await found.intact_events()
+    value = recorded_value(events, call.query("step"), side, call.query("name"))
     try:
         part, _ = part_at(value.value, value.labels, call.query("at"))
     except (LookupError, TypeError):
@@ -147,11 +149,15 @@ class ShownEvent:
 async def journal_page(call: PageCall) -> Response:
     """Everything that happened in a run, in order, and whether its seals hold."""
     found = await find_run(call)
-    after = int(call.query("after")) if call.query("after").isdecimal() and len(call.query("after")) < 10 else -1
-    events = [public_event(event) for event in await found.events(after)]
+    after = number_in(call.query("after"), -1)
+    # First: what is shown below is what the seals say of it. The pages that follow hold their own entries against them.
+    breaks = await found.breaks() if after < 0 else []
+    # One more than a page has says whether there is another one.
+    found_events, damage = await found.intact_events(after, EVENT_PAGE + 1)
+    events = [public_event(event) for event in found_events]
     shown = [ShownEvent(event, _gist(event)) for event in events[:EVENT_PAGE]]
-    breaks = await asyncio.to_thread(found.journal.verify, found.part) if events and after < 0 else []
     more = events[EVENT_PAGE - 1].number if len(events) > EVENT_PAGE else None
+    breaks = breaks or ([damage] if damage else [])
     return call.page("run_journal.html", found=found, events=shown, breaks=breaks, more=more, first=after < 0)
 
 
@@ -161,13 +167,17 @@ def _gist(event: Event) -> str:
 
 
 async def journal_file(call: PageCall) -> Response:
-    """The journal of a run as lines of JSON."""
+    """The journal of a run as lines of JSON; of a damaged one what is intact, and what is wrong as the last line."""
     found = await find_run(call)
+    events, damage = await found.intact_events()
     lines = [
         json_bytes({"number": event.number, "at": event.at, "kind": event.kind, "step": event.step, "body": event.body})
-        for event in map(public_event, await found.events())
+        for event in map(public_event, events)
     ]
-    return attachment(b"".join(line + b"\n" for line in lines), f"{found.part}.jsonl", "application/jsonl")
+    if damage:
+        lines.append(json_bytes({"damaged": await found.breaks() or [damage]}))
+    name = f"{found.part}-damaged.jsonl" if damage else f"{found.part}.jsonl"
+    return attachment(b"".join(line + b"\n" for line in lines), name, "application/jsonl")
 
 
 run_routes = [

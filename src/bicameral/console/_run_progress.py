@@ -102,6 +102,8 @@ class RunProgress:
         self.attempts = 1
         self.changes: list[str] = []
         """The files that it has changed."""
+        self.damage = ""
+        """What is wrong with the first event that is not what was written; nothing after that is known."""
 
     @property
     def has_ended(self) -> bool:

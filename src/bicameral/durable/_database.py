@@ -188,6 +188,18 @@ class Database:
             return sa.literal_column("((julianday('now') - 2440587.5) * 86400.0)", sa.Double)
         return sa.literal_column("CAST(extract(epoch FROM clock_timestamp()) AS double precision)", sa.Double)
 
+    def has_word(self, column: sa.ColumnElement[str], word: str) -> sa.ColumnElement[bool]:
+        """Whether a text has a word in it, in capital or small letters; `%` in the word has no meaning."""
+        if "\0" in word:
+            # No request has it: PostgreSQL stores no such text, and SQLite takes it for the end of the word.
+            return sa.false()
+        if self.sqlite:
+            folded = sa.func.bicameral_casefold(column, type_=sa.Text)
+            return folded.contains(word.casefold(), autoescape=True)
+        escaped = word.replace("/", "//").replace("%", "/%").replace("_", "/_")
+        # Both by the database: which letters it knows depends on its locale, and a word must at least find itself.
+        return sa.func.lower(column).contains(sa.func.lower(escaped), escape="/")
+
     def with_own_pool(self) -> Database:
         """The same database with a connection of its own, which no other work can occupy."""
         return Database(self.address, pool=1, clock=self._clock)
@@ -286,11 +298,19 @@ class Database:
 
 
 def _prepare_sqlite(connection: Any, _: object) -> None:
-    """Take the write lock with the first write, and wait for other writers instead of failing."""
+    """Take the write lock with the first write, and wait for other writers instead of failing.
+
+    Also teach it to compare words of every language without case: its own `lower` knows the letters of ASCII alone.
+    """
     connection.isolation_level = "IMMEDIATE"
     connection.execute("PRAGMA busy_timeout=30000")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA foreign_keys=ON")
+    connection.create_function("bicameral_casefold", 1, _casefold, deterministic=True)
+
+
+def _casefold(text: object) -> object:
+    return text.casefold() if isinstance(text, str) else text
 
 
 def _limit_idle_transactions(connection: Any, _: object) -> None:

@@ -290,9 +290,8 @@ def list_runs(
         query = query.where(runs.c.user == user)
     if state is not None:
         query = query.where(runs.c.state == state)
-    for word in search.lower().split():
-        # Escaped: `%` in what was searched for has no meaning.
-        query = query.where(sa.func.lower(runs.c.request).contains(word, autoescape=True))
+    for word in search.split():
+        query = query.where(tx.database.has_word(runs.c.request, word))
     if isinstance(before, datetime):
         query = query.where(runs.c.created < before.timestamp())
     elif before is not None:

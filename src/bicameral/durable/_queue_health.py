@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -71,6 +71,21 @@ def select_run_ids(tx: Transaction, user: str | None, limit: int | None) -> list
     runs = tx.runs
     query = sa.select(runs.c.run).order_by(runs.c.created.desc(), runs.c.run.desc()).limit(limit)
     return list(tx.db.execute(query if user is None else query.where(runs.c.user == user)).scalars())
+
+
+_NAMED = 500
+"""Ids that one query names."""
+
+
+def select_known_ids(tx: Transaction, ids: Collection[str]) -> set[str]:
+    """Those of these ids that are runs of the table."""
+    import sqlalchemy as sa
+
+    wanted, found = sorted(ids), set[str]()
+    for start in range(0, len(wanted), _NAMED):
+        query = sa.select(tx.runs.c.run).where(tx.runs.c.run.in_(wanted[start : start + _NAMED]))
+        found.update(tx.db.execute(query).scalars())
+    return found
 
 
 def check_workers(workers: Sequence[WorkerView], open_: int) -> HealthCheck:

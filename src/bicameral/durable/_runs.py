@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -33,7 +33,7 @@ from bicameral.durable._queries import (
 )
 from bicameral.durable._questions import answers_of, ask_person
 from bicameral.durable._queue import Dispatcher, Transaction
-from bicameral.durable._queue_health import QueueView, load_queue, select_run_ids
+from bicameral.durable._queue_health import QueueView, load_queue, select_known_ids, select_run_ids
 from bicameral.durable._views import (
     RUN_STATES,
     Approval,
@@ -143,15 +143,21 @@ class Runs:
         await self.database.run_in_thread(self.dispatch.client)
         return await self.dispatch.run(submit)
 
-    async def get(self, run: str, user: str | None = None) -> RunView:
-        """The state of a run."""
+    async def get(self, run: str, user: str | None = None, *, whole: bool = True) -> RunView:
+        """The state of a run.
+
+        Args:
+            run: The run.
+            user: Only if it is of this user.
+            whole: With its answer, even if that is so long that only the journal has it.
+        """
 
         def get(tx: Transaction) -> tuple[RunView, bool]:
             row = find_run(tx, run, user)
             return load_run_view(tx, row), has_long_answer(row)
 
         view, is_long = await self.dispatch.run(get)
-        return await self._with_answer(view) if is_long else view
+        return await self._with_answer(view) if is_long and whole else view
 
     async def _with_answer(self, view: RunView) -> RunView:
         """The view with the answer from the journal, for an answer that is too long for the row."""
@@ -327,6 +333,10 @@ class Runs:
     async def queue(self, user: str | None = None) -> QueueView:
         """What waits for a worker and since when, and how many runs are in each state."""
         return await self.dispatch.run(load_queue, user)
+
+    async def known_ids(self, ids: Collection[str]) -> set[str]:
+        """Those of these ids that are runs here."""
+        return await self.dispatch.run(select_known_ids, ids)
 
     async def ids(self, user: str | None = None, limit: int | None = None) -> list[str]:
         """The ids of runs, the newest first; without a limit, of all."""

@@ -248,11 +248,12 @@ class RunEnd:
 def runs_of_rounds(run: str, events: Sequence[Event]) -> list[str]:
     """The runs that a request in rounds consists of, by its own record: one a round, and the plan run instead of them.
 
-    The last one may not have begun.
+    The last one may not have begun. Of a record that was erased the rounds are not known any more.
     """
     if not events or events[0].kind != "reason-started":
         return []
-    return [*(str(event.body["run"]) for event in events if event.kind == "reason-planned"), run_of_fallback(run)]
+    planned = [event.body.get("run") for event in events if event.kind == "reason-planned"]
+    return [*(str(each) for each in planned if each is not None), run_of_fallback(run)]
 
 
 def run_of_fallback(run: str) -> str:

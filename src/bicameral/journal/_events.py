@@ -94,12 +94,15 @@ class Anchor:
     seal: str
 
 
-RunStatus = Literal["finished", "failed", "stopped", "unfinished", "erased"]
+RunStatus = Literal["finished", "failed", "stopped", "unfinished", "erased", "damaged"]
 
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """One run of a list. `unfinished` means that it is in progress, waits for a person, or that its process died."""
+    """One run of a list. `unfinished` means that it is in progress, waits for a person, or that its process died.
+
+    Of one that is `damaged` the beginning cannot be read, and with that its request.
+    """
 
     run: str
     started: float

@@ -242,19 +242,60 @@ class Journal:
                 break
         return found
 
-    def events_after(self, run: str, number: int) -> list[Event]:
+    def events_after(self, run: str, number: int, limit: int | None = None) -> list[Event]:
         """The events of a run after the one with this number; -1 is before the first. Empty if there are none.
 
-        For watching a run: the id is given in full, and the run need not have started.
+        For watching a run: the id is given in full, and the run need not have started. With a `limit` at most so many
+        are read.
         """
-        rows = self._rows(run, number)
-        seal = rows.pop(0).seal if number >= 0 and rows and rows[0].number == number else ""
-        return [self._event(row, fault) for row, fault in check_chain(rows, seal, max(number + 1, 0))]
+        found, fault = self.intact_events_after(run, number, limit)
+        if fault:
+            raise self._damage_error(fault)
+        return found
 
-    def _rows(self, run: str, since: int = 0) -> list[EventRow]:
+    def intact_events_after(self, run: str, number: int, limit: int | None = None) -> tuple[list[Event], str]:
+        """As `events_after`, up to the first event that is damaged or missing; and what is wrong with that, if any is.
+
+        What is wrong is told without the place of the journal, for people who are not at this machine.
+        """
+        # One more: the seal of the event before is needed for the first.
+        rows = self._rows(run, number, None if limit is None else limit + (number >= 0))
+        erased = self._erased_up_to(run) if any(row.is_erased for row in rows) else -1
+        seal = rows.pop(0).seal if number >= 0 and rows and rows[0].number == number else ""
+        found: list[Event] = []
+        for row, fault in check_chain(rows, seal, max(number + 1, 0)):
+            if fault is None and row.is_erased and row.number > erased:
+                fault = f"event {row.number} of run {run} was emptied, and nothing says that it was erased"
+            if fault:
+                return found, fault
+            try:
+                found.append(self._event(row, None))
+            except JournalError as error:
+                if error.code != "journal.damaged":
+                    # The connection was lost, for example: that says nothing of the record.
+                    raise
+                return found, f"event {row.number} of run {run} cannot be read"
+        return found, ""
+
+    def _erased_up_to(self, run: str) -> int:
+        """The number of the last mark that says that what is before it was erased; -1 if there is none."""
+        query = "SELECT number FROM events WHERE run = ? AND kind = ? AND body <> '' ORDER BY number DESC LIMIT 1"
+        return next((row[0] for row in self._store.select(query, (run, ERASED_KIND))), -1)
+
+    def breaks_of(self, run: str) -> list[str]:
+        """Every break in the record of one run as one line each, as `verify` finds them.
+
+        The id is given in full, and the record need not begin as that of a run does: its beginning may be missing.
+        """
+        return list(find_breaks(self._store, run))
+
+    def _rows(self, run: str, since: int = 0, limit: int | None = None) -> list[EventRow]:
         # No value is interpolated, only constant names.
         query = f"SELECT {COLUMNS} FROM events WHERE run = ? AND number >= ? ORDER BY number"  # noqa: S608
-        return [row_from_values(row) for row in self._store.select(query, (run, since))]
+        values = (run, since)
+        if limit is not None:
+            query, values = f"{query} LIMIT ?", (*values, limit)
+        return [row_from_values(row) for row in self._store.select(query, values)]
 
     def _event(self, row: EventRow, fault: str | None) -> Event:
         if fault:
@@ -362,7 +403,14 @@ class Journal:
             "WHERE s.kind = 'run-started' ORDER BY s.at DESC, s.run DESC LIMIT ?"
         )
         for run, at, body, kind, last in self._store.select(query, (limit,)):
-            request = str(self._read(body, "request").get("request") or "")
+            try:
+                request = str(self._read(body, "request").get("request") or "")
+            except JournalError as error:
+                if error.code != "journal.damaged":
+                    raise
+                # The others are listed all the same.
+                yield RunSummary(run, at, "", "damaged", None)
+                continue
             if kind in END_KINDS or kind == ERASED_KIND:
                 seconds = last - at if kind in END_KINDS else None
                 yield RunSummary(run, at, request, cast("RunStatus", kind.removeprefix("run-")), seconds)

@@ -152,6 +152,11 @@ class PlanEngine:
         return self._local.answer_labels
 
     @property
+    def answered_at(self) -> str:
+        """The path of the step that gave the answer; empty as long as there is none."""
+        return self._local.answered_at
+
+    @property
     def doubts(self) -> tuple[Doubt, ...]:
         """The doubts so far, about that on which the answer or an effect rests."""
         log, cited = self._handler.selections, self._handler.citations

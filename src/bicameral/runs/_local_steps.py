@@ -82,14 +82,16 @@ class LocalSteps:
         self._without_labels = CompiledSteps(footprints.names, self.loop_items, self._end)
         self._turns_left = MAX_TURNS
         self.answer: Any = _NO_ANSWER
+        self.answered_at = ""
+        """The path of the step that gave the answer."""
         self.answer_labels: LabelTree | None = None
 
     @property
     def has_answer(self) -> bool:
         return self.answer is not _NO_ANSWER
 
-    def _end(self, answer: Any) -> None:
-        self.answer = answer
+    def _end(self, answer: Any, at: str) -> None:
+        self.answer, self.answered_at = answer, at
 
     def evaluate(self, expr: Expr, frame: VariableFrame, at: str, pc: Label = NOTHING) -> Any:
         """The value of an expression; `pc` is the control flow, for the label of what is noted about it."""
@@ -236,10 +238,9 @@ class LocalSteps:
                         return
                 self.leave_branch(step, frame, flow, inside)
             case Answer():
-                self.answer, self.answer_labels = (
-                    self.evaluate(step.value, frame, at, flow.pc),
-                    self.label(step.value, frame, flow.pc),
-                )
+                answer = self.evaluate(step.value, frame, at, flow.pc)
+                self.answer_labels = self.label(step.value, frame, flow.pc)
+                self._end(answer, at)
             case _:
                 raise TypeError(f"{step.do!r} is not a pure step")
 

@@ -171,6 +171,9 @@ class OutcomeRecorder:
             label = NO_LABEL if shade is None else shade.flat
             self._claim_doubts = self._find_doubts(answer, tuple(self._handler.effects), label)
         facts = {"answer": value_to_json(answer), "seconds": round(seconds, 6)} | labels
+        if isinstance(self.work, PlanEngine):
+            # A plan may answer at several steps, of which one is reached; pure steps have no events of their own.
+            facts["answered_at"] = self.work.answered_at
         if error := self._try_write("run-finished", "", facts):
             return self.fail(error)
         return Finished(self._record.run, answer, seconds, shade=shade, **self._common_fields())

@@ -226,14 +226,14 @@ class CompiledSteps:
     Args:
         names: The variables of an expression.
         items: The items of a loop.
-        answer: Called with the plan's answer.
+        answer: Called with the plan's answer and the path of the step that gives it.
     """
 
     def __init__(
         self,
         names: Callable[[Expr], frozenset[str]],
         items: Callable[[Each, VariableFrame, str], list[Any]],
-        answer: Callable[[Any], None],
+        answer: Callable[[Any, str], None],
     ) -> None:
         self._names = names
         self._items = items
@@ -329,7 +329,7 @@ class CompiledSteps:
         value = self._value(step.value, at)
 
         def run(frame: VariableFrame, where: BlockPath) -> bool:
-            self._answer(value(frame, where))
+            self._answer(value(frame, where), _path_text(where) + at)
             return True
 
         return run
