@@ -123,9 +123,8 @@ async def policy_verdict(call: PageCall) -> Response:
 
 
 async def _show(call: PageCall, template: str, tool: str) -> Response:
-    # First here: the agent is made on first use, and not in two threads at once.
-    agent = call.context.agent
     playground = await asyncio.to_thread(_play, call, tool)
+    agent = call.context.agent
     return call.page(
         template,
         playground=playground,
