@@ -47,5 +47,6 @@ from bicameral.catalog.stacks._stack import (
     VaryingContent as VaryingContent,
     Waiver as Waiver,
     dotted_path as dotted_path,
+    paths_around as paths_around,
     runtime_guarantees as runtime_guarantees,
 )
