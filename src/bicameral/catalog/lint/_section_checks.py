@@ -16,6 +16,7 @@ from bicameral.catalog.lint._rules import RuleCheck
 from bicameral.catalog.lint._scope import AgentScope, is_irreversible
 from bicameral.catalog.stacks import (
     FACTS,
+    MAX_SIZE,
     USE_KEYS,
     Action,
     Leg,
@@ -175,13 +176,12 @@ def _knob_fault(knob: Knob, value: Any) -> str | None:
         return f"it can be {', '.join(knob.choices)}"
     if not knob.numeric:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         return "it is a number"
-    if knob.least is not None and value < knob.least:
-        return f"it is {knob.least:g} at least"
-    if knob.most is not None and value > knob.most:
-        return f"it is {knob.most:g} at most"
-    return None
+    least, most = (-MAX_SIZE if knob.least is None else knob.least), (MAX_SIZE if knob.most is None else knob.most)
+    if value < least:
+        return f"it is {least:g} at least"
+    return f"it is {most:g} at most" if value > most else None
 
 
 @section_check()

@@ -41,8 +41,8 @@ T = TypeVar("T")
 
 INNER_KEY, SIZES_KEY = "inner", "sizes"
 """Keys of a use besides its knobs: the patterns inside of it, and its own sizes."""
-MAX_SIZE = 1e12
-"""No size is larger; a larger one is a typo."""
+MAX_SIZE, MIN_SIZE = 1e12, 1e-9
+"""No size and no knob is larger, or nearer to nothing without being nothing: such a number is a typo."""
 MAX_AGENTS, MAX_USES, MAX_RECORDS = 100, 1_000, 5_000
 """Agents of a stack, patterns in all of it, and records of each other kind: sessions, actions, waivers and such."""
 SHARED_FACTOR = 5
@@ -263,6 +263,8 @@ def _read_sizes(at: LocatedValue, id: str) -> Iterator[tuple[str, float]]:
         number: Any = each.value
         if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= MAX_SIZE:
             raise each.bad_value(f"a number from 0 to {MAX_SIZE:g}")
+        if 0 < number < MIN_SIZE:
+            raise each.bad_value(f"0, or a number from {MIN_SIZE:g} to {MAX_SIZE:g}")
         yield name, float(number)
 
 
