@@ -79,7 +79,7 @@ async def serving(config: Config, make: MakeAgent, folder: Path) -> AsyncGenerat
     stop = asyncio.Event()
     async with await Runs.open(str(folder / "durable.db"), config=config) as runs, make(config) as planner:
         work = asyncio.create_task(Worker(runs, make(config)).run(stop))
-        app = create_app(ServerContext(config, runs, tokens, lambda: planner))
+        app = create_app(ServerContext(config, runs, tokens, planner))
         headers = {"Authorization": f"Bearer {token}"}
         transport = httpx.ASGITransport(app)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from click.testing import CliRunner
 
 from bicameral import Agent, ScriptedProvider
 from bicameral.cli import main
-from bicameral.config import Config, load_config, open_journal
+from bicameral.config import CallRoutes, Config, load_config, open_journal
 from bicameral.plans import parse
 from bicameral.routing import Alias, Aliases, Router, RoutingRule, Selection
 
@@ -66,6 +67,42 @@ def test_aliases_say_which_chambers_may_use_them(world: Path) -> None:
 def test_explain_says_what_would_be_chosen(world: Path, words: tuple[str, ...], alias: str, by: str) -> None:
     route = told(world, "models", "explain", *words)["route"]
     assert (route["alias"], route["by"]) == (alias, by)
+
+
+@pytest.mark.parametrize(("messages", "prompt_tokens"), [(1_000_000, 0), (1, 10_000_000)])
+def test_a_long_prompt_is_explained_without_being_made(world: Path, messages: int, prompt_tokens: int) -> None:
+    routes = CallRoutes(load_config(base=world))
+    routes.explain("acting")
+    tracemalloc.start()
+    try:
+        routes.explain("acting", messages=messages, prompt_tokens=prompt_tokens)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("words", "number"),
+    [
+        (("--prompt-tokens", "999"), None),
+        (("--prompt-tokens", "1000"), 1),
+        (("--prompt-tokens", "100000000"), 1),
+        (("--messages", "10"), None),
+        (("--messages", "11"), 0),
+        (("--messages", "100000", "--prompt-tokens", "5000"), 0),
+    ],
+)
+def test_rules_see_the_size_of_a_prompt_that_is_only_described(
+    world: Path, words: tuple[str, ...], number: int | None
+) -> None:
+    text = PROFILE.partition("    rules:")[0] + (
+        "    rules:\n"
+        "      - { condition: message_count > 10, model: main }\n"
+        "      - { condition: prompt_tokens >= 1000, model: fast }\n"
+    )
+    (world / "profile.yaml").write_text(text)
+    assert told(world, "models", "explain", "acting", *words)["route"].get("rule") == number
 
 
 def test_an_unknown_role_and_the_other_chambers_alias_are_refused(world: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -27,6 +28,7 @@ from mcp_servers import PROGRAM, write_spec
 from server_world import ASKING, Served
 
 from bicameral.config import Config
+from bicameral.console._operations_models import AMOUNTS, NUMBERS, TICKS, WORDS
 from bicameral.console._operations_servers import MAX_SERVER_TEXT, MORE_TEXT, read_servers
 from bicameral.console._operations_state import AskedServer
 from bicameral.foreign import (
@@ -755,6 +757,22 @@ def test_a_route_is_explained_as_on_the_command_line(keeper: Person) -> None:
     assert page.attribute("#messages", "value") == "3"
     assert page.has("[name=tools][checked]")
     assert page.texts("#role option[selected]") == ["acting"]
+
+
+def test_a_call_of_any_size_can_be_asked_about_and_the_server_lives_on(keeper: Person) -> None:
+    for given in ("messages=1000000000", "prompt_tokens=1000000000"):
+        part = keeper.part(f"/operations/models?role=acting&tools=1&{given}")
+        assert ("by rule 0" in part.text) == given.startswith("messages")
+    assert keeper.get("/operations/models").answer.status_code == 200
+
+
+def test_everything_that_can_be_asked_about_a_call_has_a_field(keeper: Person) -> None:
+    asked = dict.fromkeys((*NUMBERS, *AMOUNTS), "7") | {"hint": "coding"}
+    page = keeper.get(f"/operations/models?role=acting&{urlencode(asked)}")
+    for name in (*NUMBERS, *AMOUNTS, *WORDS, *TICKS):
+        assert page.has(f"form [name={name}]"), name
+    for name, value in asked.items():
+        assert page.attribute(f"#{name}", "value") == value
 
 
 @pytest.mark.parametrize(

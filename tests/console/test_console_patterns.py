@@ -132,6 +132,24 @@ def test_a_number_that_cannot_be_is_named_beside_the_form_and_kept(ana: Person, 
     assert inputs[field].startswith(typed[:40].strip()[:20])
 
 
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("R4?size.steps=1e-320", "0, or a number from 1e-09 to 1e+12"),
+        ("O15?knob.max_depth=1e308", "a number 1 to 1e+12"),
+        ("R3?size.items=1e-320", "0, or a number from 1e-09 to 1e+12"),
+    ],
+)
+def test_a_number_that_has_no_end_or_is_next_to_nothing_is_no_fault_of_the_server(
+    ana: Person, address: str, expected: str
+) -> None:
+    page = ana.get(f"/patterns/{address}")
+    assert "catalog.bad-number" in page.text
+    assert expected in page.text
+    # The largest that may be given is counted.
+    assert "catalog." not in ana.part("/patterns/R4?size.steps=1e12").text
+
+
 def test_a_pattern_without_models_costs_nothing_of_its_own(ana: Person) -> None:
     silent = next(
         each for each in catalog().patterns.values() if not each.cost.sessions and each.cost.tools.text == "0"

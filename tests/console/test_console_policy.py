@@ -174,6 +174,24 @@ CALLS: Mapping[str, tuple[str, Mapping[str, str], str, tuple[str, ...]]] = {
         "allowed",
         (),
     ),
+    "untrusted text goes out of which nothing is known": (
+        "post",
+        {"argument.to.value": "kim@example.com"} | stranger("text"),
+        "asks a person",
+        ("strangers-text-in-your-name",),
+    ),
+    "something goes out to somebody of whom nothing is known": (
+        "post",
+        {"argument.text.value": "hello"},
+        "denied",
+        ("leaves-the-house", "never-there"),
+    ),
+    "a file of which nothing is known is copied into a script": (
+        "copy_file",
+        {"argument.source.value": "letter.txt", "argument.target.value": "run.sh"},
+        "asks a person",
+        ("strangers-text-executed",),
+    ),
     "untrusted text goes into a script": (
         "write_text",
         stranger("text") | {"argument.path.value": "run.sh", "argument.text.value": "rm -r"},
@@ -210,6 +228,18 @@ def test_the_decision_comes_with_the_policies_that_decided_and_their_text(ana: P
     for rule in rules:
         assert " ".join(texts[rule].split()[:6]) in page.text
     assert page.is_free_of()
+
+
+def test_a_missing_value_is_named_with_the_decision_for_the_worst_one(ana: Person) -> None:
+    page = verdict(ana, "post", stranger("text"))
+    assert decided(page)[0] == "denied"
+    assert "The values of to and text are not known. This is the decision for the worst values" in page.text
+    page = verdict(ana, "post", {"argument.to.value": "kim@example.com"}, stranger("text"))
+    assert decided(page) == ("asks a person", ["strangers-text-in-your-name"])
+    assert "The value of text is not known. This is the decision for the worst value" in page.text
+    # What is allowed at worst is allowed whatever the value is, and nothing is missing where all is typed.
+    for fields in ({"argument.to.value": "kim@example.com"}, PUBLIC_POST, PUBLIC_POST | stranger("to")):
+        assert "not known" not in verdict(ana, "post", fields).text
 
 
 def test_every_decision_is_a_test_case_that_holds_on_the_command_line(ana: Person) -> None:

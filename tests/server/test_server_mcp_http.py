@@ -183,7 +183,7 @@ async def test_an_answer_after_the_end_of_its_token_is_not_stored(tmp_path: Path
     async def report(progress: float, text: str) -> None:
         raise AssertionError("nothing runs here")
 
-    context = ServerContext(Config.defaults(), cast("Runs", runs), tokens, lambda: cast("Agent", None))
+    context = ServerContext(Config.defaults(), cast("Runs", runs), tokens, cast("Agent", None))
     call = ToolCall(context, McpOptions(), token, Answering(), report)
     if ends:
         with pytest.raises(HttpError) as refused:
@@ -199,7 +199,7 @@ def context_of(rate: int = 600) -> ServerContext:
     config = Config.defaults()
     config = config.model_copy(update={"server": config.server.model_copy(update={"rate": rate})})
     token, _ = new_token("ana")
-    return ServerContext(config, cast("Runs", None), TokenFile(None, [token]), lambda: cast("Agent", None))
+    return ServerContext(config, cast("Runs", None), TokenFile(None, [token]), cast("Agent", None))
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])

@@ -178,7 +178,7 @@ class SilentPerson:
 def call_for(person: SilentPerson, runs: Any = None, roles: Collection[Role] = ROLES) -> ToolCall:
     token, _ = new_token("ana", roles=roles)
     tokens = TokenFile(None, [token])
-    context = ServerContext(Config.defaults(), cast("Runs", runs), tokens, lambda: cast("Agent", None))
+    context = ServerContext(Config.defaults(), cast("Runs", runs), tokens, cast("Agent", None))
 
     async def report(progress: float, text: str) -> None: ...
 

@@ -138,9 +138,7 @@ async def test_a_yes_to_one_question_is_none_to_the_next(served_mcp: ServedMcp) 
 @pytest.mark.parametrize("late", [True, False])
 async def test_a_state_holds_for_a_time(monkeypatch: pytest.MonkeyPatch, late: bool) -> None:
     token, _ = new_token("ana")
-    context = ServerContext(
-        Config.defaults(), cast("Runs", None), TokenFile(None, [token]), lambda: cast("Agent", None)
-    )
+    context = ServerContext(Config.defaults(), cast("Runs", None), TokenFile(None, [token]), cast("Agent", None))
     server = build_server(context, McpOptions(), token)
     async with Client(server, mode="auto", elicitation_callback=Person().answer) as client:
         state = await begin(client, RUN)

@@ -149,13 +149,11 @@ def _skipped_choices(router: Router, here: CallContext, route: Route) -> list[st
 def _sample_call(config: Config, name: str, facts: Mapping[str, Any]) -> tuple[ModelRequest, CallContext]:
     """A request and its context with the given facts; the name is a role, one of the user's own, or a phase."""
     from bicameral.limits import QUARANTINED_ROLES
-    from bicameral.models import Message, ModelRequest, ToolSchema
+    from bicameral.models import ModelRequest, ToolSchema
+    from bicameral.routing import PromptSize
 
-    count = facts.get("messages", 1)
-    length = 4 * facts.get("prompt_tokens", 0)
-    texts = ["x" * length, *[""] * (count - 1)] if count else []
     request = ModelRequest(
-        tuple(Message("user", text) for text in texts),
+        (),
         model=facts.get("hint"),
         tools=(ToolSchema("a", "a tool", {"type": "object"}),) if facts.get("tools") else (),
         json_schema={} if facts.get("schema") else None,
@@ -172,6 +170,8 @@ def _sample_call(config: Config, name: str, facts: Mapping[str, Any]) -> tuple[M
         seconds_left=facts.get("seconds_left"),
         failures=facts.get("failures", 0),
         cost_cap=facts.get("cost_cap"),
+        # The numbers alone: a prompt of this size would have to be held in memory.
+        prompt_size=PromptSize(facts.get("messages", 1), facts.get("prompt_tokens", 0)),
     )
     return request, here
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from bicameral.server.surface import HttpError, SubmitRequest, build_submission,
 
 if TYPE_CHECKING:
     from bicameral.catalog import Knob, PatternFacts, Size
+    from bicameral.config import Config
     from bicameral.console._estimates import EstimateTable
 
 MAX_SEARCH = 200
@@ -92,7 +93,7 @@ class EstimateForm:
 async def pattern_page(call: PageCall) -> Response:
     """Everything about one pattern; for htmx only the estimate with the sizes and knobs of the form."""
     pattern = await _pattern_of(call)
-    form = await asyncio.to_thread(_estimate, call, pattern)
+    form = await asyncio.to_thread(estimate_form, pattern, call.query, call.context.config)
     if call.is_partial:
         return call.page("pattern_estimate.html", pattern=pattern, form=form)
     run_form = await asyncio.to_thread(_run_form, pattern.id)
@@ -132,18 +133,18 @@ async def _show_pattern(
     )
 
 
-def _estimate(call: PageCall, pattern: PatternFacts) -> EstimateForm:
+def estimate_form(pattern: PatternFacts, query: Callable[[str], str], config: Config) -> EstimateForm:
     """The estimate of a pattern with what the address says of sizes and knobs."""
     from bicameral.catalog import SIZES
     from bicameral.catalog.costs import estimate
     from bicameral.config import TokenSpeeds, tier_rates
     from bicameral.console._estimates import estimate_table
 
-    names, config = pattern.cost.names, call.context.config
+    names = pattern.cost.names
     sizes = {name: size for name, size in SIZES.items() if name in names}
     knobs = {name: knob for name, knob in pattern.knobs.items() if name in names}
     fields = [*(f"{SIZE_PREFIX}{name}" for name in sizes), *(f"{KNOB_PREFIX}{name}" for name in knobs)]
-    typed = {name: text for name in fields if (text := call.query(name)[: MAX_SETTING + 1].strip())}
+    typed = {name: text for name in fields if (text := query(name)[: MAX_SETTING + 1].strip())}
     form = EstimateForm(sizes, knobs, typed)
     try:
         numbers = {name: _number(name, text) for name, text in typed.items()}
@@ -189,7 +190,7 @@ async def run_pattern(call: PageCall) -> Response:
         public = error if isinstance(error, HttpError) else HttpError(422, error)
         if public.status not in (409, 422):
             raise
-        estimated = await asyncio.to_thread(_estimate, call, pattern)
+        estimated = await asyncio.to_thread(estimate_form, pattern, call.query, call.context.config)
         shown = replace(form, error=public_error(public).error)
         return await _show_pattern(call, pattern, estimated, shown, public.status)
     return redirect_to_run(call, view, sent, f"/patterns/{path_part(pattern.id)}")

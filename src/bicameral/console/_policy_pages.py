@@ -73,7 +73,7 @@ class ArgumentForm:
 
     @property
     def is_given(self) -> bool:
-        """Whether the call has it. One that is needed is always there; without a value it names nobody."""
+        """Whether the call has it. One that is needed is always there; without a value nothing is known of it."""
         return self.argument.required or bool(self.text.strip())
 
 
@@ -86,6 +86,8 @@ class Playground:
     arguments: Sequence[ArgumentForm]
     control: LabelForm
     result: CaseResult | None = None
+    unknown: Sequence[str] = ()
+    """The arguments whose missing values could change the decision."""
     toml: str = ""
     rules: Sequence[PolicyRule] = ()
     faults: Sequence[tuple[str, BicameralError]] = ()
@@ -123,9 +125,8 @@ async def policy_verdict(call: PageCall) -> Response:
 
 
 async def _show(call: PageCall, template: str, tool: str) -> Response:
-    # First here: the agent is made on first use, and not in two threads at once.
-    agent = call.context.agent
     playground = await asyncio.to_thread(_play, call, tool)
+    agent = call.context.agent
     return call.page(
         template,
         playground=playground,
@@ -208,11 +209,12 @@ def _decide(call: PageCall, tool: Tool, playground: Playground, faults: _Faults)
     from bicameral.policy import case_toml
 
     try:
-        found = try_call(tool, tried, control, agent.policy, agent.registry, mode=playground.mode)
+        call_tried = try_call(tool, tried, control, agent.policy, agent.registry, mode=playground.mode)
     except BicameralError as error:
         return replace(playground, faults=[("", error)])
+    found = call_tried.result
     rules = [rule for rule in agent.policy.rules if rule.id in found.policies]
-    return replace(playground, result=found, toml=case_toml(found.case), rules=rules)
+    return replace(playground, result=found, unknown=call_tried.unknown, toml=case_toml(found.case), rules=rules)
 
 
 def _value(tool: Tool, form: ArgumentForm, faults: _Faults) -> Any:

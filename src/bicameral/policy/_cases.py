@@ -10,7 +10,8 @@
     sources = [{ trust = "third_party", tool = "search_mail", part = "[].body" }]
     names = ["eve@example.com"]
 
-An argument without sources came from the user. JSON files with the same content work, too.
+An argument without sources came from the user. What is not known (`names = "unknown"`, `executed = "unknown"`, no
+`lures`) may be anything, and the decision is that for the worst. JSON files with the same content work, too.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from bicameral.display import hidden_places
 from bicameral.documents import toml_key, toml_pairs
 from bicameral.errors import Place, PolicyError, nearest_name
-from bicameral.labels import PUBLIC, TRUSTED_USER, Label, Source, Trust
-from bicameral.policy._decisions import Allowed, ArgumentFacts, CallFacts, Decision, Denied, Mode
+from bicameral.labels import NOTHING, PUBLIC, TRUSTED_USER, USER, Label, Source, Trust
+from bicameral.policy._decisions import Allowed, ArgumentFacts, CallFacts, Decision, Denied, Depends, Mode
 from bicameral.policy._policy import Policy
 from bicameral.policy._rules import read_policy_file
 from bicameral.tools import ATTACHED_SUFFIX, Registry, Tool
@@ -62,7 +63,7 @@ class _CaseLabel(_CaseModel):
 
 
 class _CaseArgument(_CaseLabel):
-    names: _Texts = ()
+    names: Literal["unknown"] | _Texts = ()
     """The people and accounts that the value names."""
     bounded: bool = False
     """Whether the value cannot hold free text."""
@@ -83,8 +84,10 @@ class PolicyCase(_CaseModel):
     """What decided that the call is made."""
     lures: _Texts | None = None
     """What a recipient could follow in untrusted text that the call carries; left out: unknown."""
-    executed: bool = False
+    executed: bool | Literal["unknown"] = False
     """Whether the call writes a file that other programs execute or obey."""
+    copied: bool = False
+    """Whether the call writes content there that no argument holds, such as a file that it copies."""
 
 
 class _CaseFile(_CaseModel):
@@ -103,7 +106,8 @@ class CaseResult:
         match self.decision:
             case Allowed():
                 return "allowed"
-            case Denied():
+            case Denied() | Depends():
+                # As in a run: nobody can approve a call that a policy may forbid for what is not known of it.
                 return "denied"
             case _:
                 return "ask"
@@ -173,7 +177,8 @@ def case_facts(case: PolicyCase, registry: Registry) -> CallFacts:
     arguments += tuple(ArgumentFacts(name + ATTACHED_SUFFIX, "attaches", label) for name, label in attached)
     more: dict[str, Any] = {
         "lures": None if case.lures is None else frozenset(case.lures),
-        "executed": case.executed,
+        "executed": None if case.executed == "unknown" else case.executed,
+        "copied": Label({Source("third_party", tool.name)}, {USER}) if case.copied else NOTHING,
         "assembled": frozenset(name for name, given in case.arguments.items() if given.assembled),
     }
     return CallFacts.of_tool(tool, arguments, case.control.label, case.mode, **more)
@@ -221,7 +226,8 @@ def _argument_facts(case: PolicyCase, name: str, given: _CaseArgument, tool: Too
             nearest=nearest_name(name, [each.name for each in tool.arguments]),
             expected=tool.signature,
         )
-    return ArgumentFacts(name, declared.purpose, given.label, given.bounded, frozenset(given.names))
+    named = None if given.names == "unknown" else frozenset(given.names)
+    return ArgumentFacts(name, declared.purpose, given.label, given.bounded, named)
 
 
 def _case_file_error(error: ValidationError, place: Place) -> PolicyError:

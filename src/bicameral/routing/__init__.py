@@ -28,6 +28,7 @@ from bicameral.routing._conditions import RoutingCondition as RoutingCondition, 
 from bicameral.routing._context import (
     EMPTY_CONTEXT as EMPTY_CONTEXT,
     CallContext as CallContext,
+    PromptSize as PromptSize,
     call_context as call_context,
     current_context as current_context,
 )

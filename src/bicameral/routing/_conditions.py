@@ -28,7 +28,7 @@ from typing import Literal, TypeAlias, cast, get_args
 from bicameral.errors import ConfigError, Place, nearest_name
 from bicameral.expressions import COMPARISONS, AllOf, AnyOf, Language, Name, Node, Not, parse, replace_atoms
 from bicameral.models import ModelRequest
-from bicameral.routing._context import CallContext, estimate_prompt_tokens
+from bicameral.routing._context import CallContext, count_messages, count_prompt_tokens
 
 ConditionField = Literal["tools", "schema", "label", "chamber", "hint", "role", "phase"]
 ConditionQuantity = Literal[
@@ -300,7 +300,9 @@ def _comparison_test(quantity: ConditionQuantity, sign: ComparisonOperator, boun
     compare, read = COMPARISONS[sign], _QUANTITY_READERS[quantity]
     match quantity:
         case "message_count":
-            return lambda request, here, hint: compare(len(request.messages), bound)
+            return lambda request, here, hint: compare(
+                len(request.messages) if here.prompt_size is None else here.prompt_size.messages, bound
+            )
         case "failures":
             return lambda request, here, hint: compare(here.failures, bound)
         case _:
@@ -334,8 +336,8 @@ def _time_left(request: ModelRequest, here: CallContext) -> float:
 
 
 _QUANTITY_READERS: dict[ConditionQuantity, QuantityReader] = {
-    "message_count": lambda request, here: len(request.messages),
-    "prompt_tokens": lambda request, here: estimate_prompt_tokens(request),
+    "message_count": count_messages,
+    "prompt_tokens": count_prompt_tokens,
     "tokens_left": lambda request, here: math.inf if here.tokens_left is None else here.tokens_left,
     "money_left": lambda request, here: math.inf if here.money_left is None else here.money_left,
     "time_left": _time_left,

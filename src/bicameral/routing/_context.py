@@ -23,6 +23,19 @@ from bicameral.models import Chamber, ModelRequest
 
 
 @dataclass(frozen=True, slots=True)
+class PromptSize:
+    """How long a prompt is that nobody has written: a route can be explained for a call without making its text.
+
+    Args:
+        messages: How many messages it has.
+        tokens: How many tokens it has, in all messages.
+    """
+
+    messages: int = 1
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class CallContext:
     """The circumstances of one call. None means not known, or not limited.
 
@@ -35,6 +48,7 @@ class CallContext:
         trusted: False as soon as the conversation contains untrusted text.
         failures: The calls for the same job that failed or were not accepted.
         cost_cap: The most that this call may cost. Money is in the currency of the price table.
+        prompt_size: How long the prompt counts as; None for every real call, whose request says it.
         keeps_sampling: Whether the temperature and the seed of the request were configured for its role, so that those
             of an alias, which are for all its calls, do not replace them.
     """
@@ -51,6 +65,7 @@ class CallContext:
     seconds_left: float | None = None
     failures: int = 0
     cost_cap: float | None = None
+    prompt_size: PromptSize | None = None
     keeps_sampling: bool = False
 
 
@@ -78,6 +93,16 @@ def call_context(**changes: Any) -> Generator[CallContext]:
 
 
 CHARACTERS_PER_TOKEN = 4
+
+
+def count_messages(request: ModelRequest, here: CallContext) -> int:
+    """The messages of a call."""
+    return len(request.messages) if here.prompt_size is None else here.prompt_size.messages
+
+
+def count_prompt_tokens(request: ModelRequest, here: CallContext) -> int:
+    """The tokens of a call, estimated where there is a text."""
+    return estimate_prompt_tokens(request) if here.prompt_size is None else here.prompt_size.tokens
 
 
 def estimate_prompt_tokens(request: ModelRequest) -> int:

@@ -106,7 +106,11 @@ from bicameral.runs._outcome import (
     TypedFinished as TypedFinished,
     Waiting as Waiting,
 )
-from bicameral.runs._policy_cases import TriedArgument as TriedArgument, try_call as try_call
+from bicameral.runs._policy_cases import (
+    TriedArgument as TriedArgument,
+    TriedCall as TriedCall,
+    try_call as try_call,
+)
 from bicameral.runs._replacing import REPLACE_RULE as REPLACE_RULE, ReplaceRule as ReplaceRule
 from bicameral.runs._replay import Replayed as Replayed, replay as replay, replay_workload as replay_workload
 from bicameral.runs._resume import (

@@ -135,7 +135,7 @@ class ActionableText:
         if not facts.outbound:
             return frozenset()
         found: frozenset[str] = frozenset()
-        for argument in _untrusted_arguments(facts):
+        for argument in untrusted_content(facts):
             # The content of a named file is no argument of the call: it was written before.
             found |= actionable_parts(values[argument.name]) if argument.name in values else self._written
         return found - self._endorsed - self._own if found else found
@@ -149,7 +149,7 @@ class ActionableText:
         if not facts.arguments_for("carries"):
             # Nothing that it is given is content, so it copies from somewhere else.
             self._written |= ASSUMED_ACTIONABLE
-        for argument in _untrusted_arguments(facts):
+        for argument in untrusted_content(facts):
             self._written |= actionable_parts(values.get(argument.name))
 
     def endorse(self, value: object) -> None:
@@ -166,7 +166,8 @@ class ActionableText:
         return actionable_parts(texts) - ASSUMED_ACTIONABLE
 
 
-def _untrusted_arguments(facts: CallFacts) -> Iterator[ArgumentFacts]:
+def untrusted_content(facts: CallFacts) -> Iterator[ArgumentFacts]:
+    """The arguments that carry untrusted text."""
     return (each for each in facts.arguments_for("carries") if not (each.trusted or each.bounded))
 
 

@@ -258,12 +258,10 @@ MAX_OPEN_FORMS = 8
 
 
 class ServerContext:
-    """What the routes share: runs, tokens, limits, and the agent, which is made on first use."""
+    """What the routes share: runs, tokens, limits, and the agent that plans and checks here."""
 
-    def __init__(self, config: Config, runs: Runs, tokens: TokenFile, make_agent: Callable[[], Agent]) -> None:
-        self.config, self.runs, self.tokens = config, runs, tokens
-        self._make_agent = make_agent
-        self._agent: Agent | None = None
+    def __init__(self, config: Config, runs: Runs, tokens: TokenFile, agent: Agent) -> None:
+        self.config, self.runs, self.tokens, self.agent = config, runs, tokens, agent
         self.stopping = asyncio.Event()
         self.metrics = HttpMetrics()
         settings = config.server
@@ -278,10 +276,3 @@ class ServerContext:
             MAX_OPEN_FORMS, 429, "server.too-many-questions", "too many questions wait for an answer of this user"
         )
         self.plans = ConcurrencyLimiter(MAX_CONCURRENT_PLANS, 503, "server.busy", "too many plans are being written")
-
-    @property
-    def agent(self) -> Agent:
-        """The agent that plans and checks here; its models are loaded on first use."""
-        if self._agent is None:
-            self._agent = self._make_agent()
-        return self._agent

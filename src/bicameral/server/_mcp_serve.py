@@ -235,7 +235,7 @@ async def serve_mcp_stdio(
     # Nobody else can write to this process: whoever does is the user who started it.
     token, _ = new_token(user)
     async with await Runs.open(config) as runs:
-        context = ServerContext(config, runs, TokenFile(None, [token]), lambda: agent)
+        context = ServerContext(config, runs, TokenFile(None, [token]), agent)
         server = build_server(context, options or McpOptions(), token)
         async with run_worker(context, agent, stop, worker):
             with CancelScope() as scope:
@@ -296,7 +296,7 @@ async def serve_mcp(
     listening = open_socket(settings.host, settings.port)
     with contextlib.closing(listening):
         async with await Runs.open(config) as runs:
-            context = ServerContext(config, runs, tokens, lambda: agent)
+            context = ServerContext(config, runs, tokens, agent)
             endpoint = McpEndpoint(context, options or McpOptions(), hosts)
             async with run_worker(context, agent, stop, worker), endpoint.running():
                 guard = AdmissionGuard(endpoint, context, json_rpc_error)

@@ -82,7 +82,7 @@ async def serve(
     listening = open_socket(settings.host, settings.port)
     with contextlib.closing(listening):
         async with await Runs.open(config) as runs:
-            context = ServerContext(config, runs, tokens, lambda: agent)
+            context = ServerContext(config, runs, tokens, agent)
             from bicameral.server._app import create_app
 
             app = create_app(context)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,15 @@ import pytest
 from hypothesis import assume, example, given, settings, strategies as st
 
 from bicameral.catalog import IDS, SIZES, catalog
-from bicameral.catalog.costs import LOCAL_RATES, Amounts, Estimate, Rates, estimate, estimate_tokens
+from bicameral.catalog.costs import (
+    LOCAL_RATES,
+    Amounts,
+    Estimate,
+    Rates,
+    estimate,
+    estimate_tokens,
+    number_text,
+)
 from bicameral.catalog.costs._composition import nestings
 from bicameral.catalog.stacks import stack_of
 from bicameral.errors import CatalogError
@@ -223,7 +232,12 @@ def test_a_call_that_does_not_fit_the_window_is_noted() -> None:
         ([{"R4": {"max_steps": "many"}}], {}, "catalog.bad-number", "'many'"),
         (["R4"], {"step": 3}, "catalog.unknown-size", "steps"),
         (["R4"], {"steps": -1}, "catalog.bad-number", "from 0 on"),
-        (["R4"], {"steps": float("nan")}, "catalog.bad-number", "from 0 on"),
+        (["R4"], {"steps": math.nan}, "catalog.bad-number", "from 0 on"),
+        (["R4"], {"steps": math.inf}, "catalog.bad-number", "0 to 1e+12"),
+        (["R4"], {"steps": 1e-320}, "catalog.bad-number", "0, or a number from 1e-09 to 1e+12"),
+        ([{"O15": {"max_depth": 1e308}}], {}, "catalog.bad-number", "1 to 1e+12"),
+        ([{"O15": {"max_depth": 10**400}}], {}, "catalog.bad-number", "1 to 1e+12"),
+        ([{"O14": {"miss_rate": 1e-320}}], {}, "catalog.bad-number", "0, or a number from 1e-09 to 1"),
     ],
 )
 def test_what_cannot_be_counted_is_told(what: Any, sizes: dict[str, float], code: str, said: str) -> None:
@@ -231,6 +245,52 @@ def test_what_cannot_be_counted_is_told(what: Any, sizes: dict[str, float], code
         estimate(what, sizes)
     assert raised.value.code == code
     assert said in str(raised.value)
+
+
+EXTREMES = st.sampled_from([0, 1, 1e-9, 1e12, 0.5, 7])
+WRAPPING = [id for id in IDS if nestings()[id].manner in ("wraps", "hosts")]
+
+
+@st.composite
+def extreme_uses(draw: st.DrawFn, depth: int = 6) -> dict[str, Any]:
+    """A pattern with sizes of its own and a pattern inside of it, and so on."""
+    id = draw(st.sampled_from(WRAPPING))
+    sizes = draw(st.dictionaries(st.sampled_from([*SIZES]), EXTREMES, max_size=4))
+    inner = [draw(extreme_uses(depth - 1))] if depth and draw(st.booleans()) else []
+    return {id: {"sizes": sizes, "inner": inner} if inner else {"sizes": sizes}}
+
+
+@given(st.lists(extreme_uses(), min_size=1, max_size=3), st.dictionaries(st.sampled_from([*SIZES]), EXTREMES))
+def test_a_cost_is_a_number_or_an_error_however_large_the_sizes_are(
+    uses: list[dict[str, Any]], sizes: dict[str, float]
+) -> None:
+    found: Estimate | CatalogError
+    try:
+        found = estimate(stack_of({"patterns": uses}), sizes)
+    except CatalogError as error:
+        found = error
+    if isinstance(found, CatalogError):
+        assert found.code == "catalog.no-value"
+    else:
+        assert all(each.is_finite for each in (found.expected, found.worst, found.apart))
+        assert found.to_json()
+
+
+def test_sizes_that_multiply_beyond_every_number_are_an_error() -> None:
+    uses: Any = "R4"
+    for _ in range(10):
+        uses = {"O6": {"sizes": {"items": 1e12}, "max_workers": 8, "inner": [uses]}}
+    slow = {tier: replace(rate, prompt_speed=1e-300, output_speed=1e-300) for tier, rate in PLAIN.items()}
+    assert estimate(stack_of({"patterns": [uses]})).worst.is_finite
+    with pytest.raises(CatalogError) as raised:
+        estimate(stack_of({"patterns": [uses]}), {"setup": 1e12}, slow)
+    assert raised.value.code == "catalog.no-value"
+
+
+@given(st.floats(), st.integers(0, 6))
+def test_every_number_has_a_text(value: float, digits: int) -> None:
+    assert number_text(value, digits)
+    assert math.isfinite(value) or number_text(value, digits) == "not known"
 
 
 def test_a_class_without_a_model_is_told() -> None:

@@ -96,3 +96,13 @@ def test_the_waiver_cases_are_about_waivers() -> None:
 def test_a_surface_that_nobody_told_is_a_note_and_no_clash() -> None:
     found = [each for each in lint(stack_of({"name": "x", "patterns": ["H5", "H8"]})).findings if "HUM6" in each.rules]
     assert {each.severity for each in found} == {"note"}
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(1e308, "1e+12 at most"), (10**400, "1e+12 at most"), (float("nan"), "a number"), (0, "1 at least")],
+)
+def test_a_knob_that_its_pattern_does_not_bound_is_a_number_that_can_be(value: float, said: str) -> None:
+    (found,) = told({"patterns": [{"O15": {"max_depth": value}}]}, "L4")
+    assert said in found.message
+    assert not told({"patterns": [{"O15": {"max_depth": 1e12}}]}, "L4")

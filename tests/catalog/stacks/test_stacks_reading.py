@@ -18,7 +18,7 @@ from bicameral.catalog.stacks import (
     parse_stack,
     read_stack,
 )
-from bicameral.catalog.stacks._reader import MAX_AGENTS, MAX_USES
+from bicameral.catalog.stacks._reader import MAX_AGENTS, MAX_RECORDS, MAX_USES, SHARED_FACTOR
 from bicameral.errors import BicameralError, CatalogError
 
 TRIAGE = """\
@@ -233,12 +233,37 @@ def test_no_text_ends_in_anything_but_a_stack_or_an_error(text: str) -> None:
     assert told is None or told.place is not None
 
 
+SECTIONS = ("loops", "sessions", "actions", "stores")
+"""The sections with records by name."""
+
+
+def named_records(count: int, indent: int = 1) -> str:
+    return "".join(f"{' ' * indent}n{number}: {{}}\n" for number in range(count))
+
+
+def many_agents(count: int) -> str:
+    return "agents:\n" + "".join(f" a{number}: {{patterns: [R4, V9, V14]}}\n" for number in range(count))
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "patterns:\n" + "- R4\n" * (MAX_USES + 1),
         "patterns: [R4]\nagents:\n" + "".join(f" a{n}: {{}}\n" for n in range(MAX_AGENTS + 1)),
         "patterns:\n" + "- O2: {inner: [R4, R5, R4, R5]}\n" * (MAX_USES // 4),
+        "patterns: [R4]\ndefine:\n" + "".join(f" OWN{n}: {{}}\n" for n in range(MAX_USES + 1)),
+        "patterns: [R4]\nwaivers:\n" + "- {rule: L1}\n" * (MAX_RECORDS + 1),
+        "patterns: [R4]\nprompt:\n" + "- {part: S3, stable: global}\n" * (MAX_RECORDS + 1),
+        f"patterns: [R4]\npipeline: [{'R4, ' * (MAX_RECORDS + 1)}]",
+        "patterns:\n- R4:\n" + "".join(f"   k{n}: 1\n" for n in range(MAX_RECORDS + 1)),
+        "patterns: [R4]\ntools:\n servers:\n" + "".join(f"  s{n}: 1\n" for n in range(MAX_RECORDS + 1)),
+        *(f"patterns: [R4]\n{section}:\n{named_records(MAX_RECORDS + 1)}" for section in SECTIONS),
+        *(
+            f"agents:\n a: {{patterns: [R4]}}\n b:\n  {section}:\n{named_records(MAX_RECORDS + 1, 3)}"
+            for section in SECTIONS
+        ),
+        # Few records, but each agent has all of them.
+        *(f"{many_agents(MAX_AGENTS)}{section}:\n{named_records(MAX_RECORDS // 10)}" for section in SECTIONS),
     ],
 )
 def test_a_stack_that_nobody_can_have_meant_is_refused(text: str) -> None:
@@ -248,8 +273,13 @@ def test_a_stack_that_nobody_can_have_meant_is_refused(text: str) -> None:
 
 
 def test_a_large_stack_is_read() -> None:
-    agents = "".join(f" a{n}: {{patterns: [R4, V9, V14]}}\n" for n in range(MAX_AGENTS))
-    assert len(parse_stack(f"agents:\n{agents}").agents) == MAX_AGENTS
+    assert len(parse_stack(many_agents(MAX_AGENTS)).agents) == MAX_AGENTS
+    for section in SECTIONS:
+        stack = parse_stack(f"patterns: [R4]\n{section}:\n{named_records(MAX_RECORDS)}")
+        assert len(getattr(stack.whole, section)) == MAX_RECORDS
+        # What the whole says counts for each agent, and may be as large as many agents need.
+        records = named_records(MAX_RECORDS * SHARED_FACTOR // MAX_AGENTS)
+        assert parse_stack(f"{many_agents(MAX_AGENTS)}{section}:\n{records}").agents
 
 
 def test_every_composition_can_be_begun_with() -> None:

@@ -8,12 +8,14 @@ from bicameral.catalog.costs._sessions import CostPart
 
 
 def number_text(value: float, digits: int = 1) -> str:
-    """A number to read: whole where it is large or whole.
+    """A number to read: whole where it is large or whole. One that has no end, or is none, is not known.
 
     Example:
         >>> number_text(1234.5), number_text(2.0), number_text(0.25)
         ('1,234', '2', '0.2')
     """
+    if not math.isfinite(value):
+        return "not known"
     if value == math.floor(value) or (value >= 100 and digits == 1):
         return f"{value:,.0f}"
     return f"{value:,.{digits}f}"

@@ -28,11 +28,13 @@ from bicameral.catalog.costs._sessions import (
     SessionLoad,
     expected_amounts,
     round_count,
+    round_down,
+    round_up,
     worst_amounts,
 )
 from bicameral.catalog.facts import SIZES, Expression, PatternFacts, SessionCost, default_sizes
 from bicameral.catalog.facts._reader import load_records
-from bicameral.catalog.stacks import MAX_SIZE
+from bicameral.catalog.stacks import MAX_SIZE, MIN_SIZE
 from bicameral.errors import CatalogError, nearest_name
 
 
@@ -53,7 +55,7 @@ def expected_repeated(
     often = math.prod(level.often for level in levels)
     if often <= 0 or session.calls <= 0:
         return NO_AMOUNTS
-    at_once = math.prod(max(1.0, min(level.often, math.floor(level.at_once))) for level in levels)
+    at_once = math.prod(max(1.0, min(level.often, round_down(level.at_once))) for level in levels)
     turns = math.prod(round_count(level.often, level.at_once) for level in levels)
     cold = min(often, 1.0 if warmed else at_once)
     first = expected_amounts(replace(session, later=session.later or often > cold), rates, warmed=warmed)
@@ -73,7 +75,7 @@ def worst_repeated(
     again = math.prod(level.most for level in levels) > 1
     found = worst_amounts(replace(session, later=session.later or again), rates, warmed=warmed)
     for level in levels:
-        found = found.times(math.ceil(level.most), level.at_once)
+        found = found.times(round_up(level.most), level.at_once)
     return found
 
 
@@ -199,16 +201,17 @@ def _non_negative_value(expression: Expression, values: SizeValues) -> float:
 
 
 def _check_number(what: str, value: Any, least: float | None, most: float | None) -> float:
-    low, high = (-math.inf if least is None else least), (math.inf if most is None else most)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high or math.isnan(value):
-        bounds = (
-            f"from {low:g} on"
-            if high >= MAX_SIZE
-            else f"up to {high:g}"
-            if low == -math.inf
-            else f"{low:g} to {high:g}"
-        )
+    low, high = (-MAX_SIZE if least is None else least), (MAX_SIZE if most is None else most)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        is_open = most is None or most >= MAX_SIZE
+        # Where nobody can mean the bound of all numbers, it is said only to those who went over it.
+        is_over = isinstance(value, int | float) and value > high
+        bounds = f"from {low:g} on" if is_open and not is_over else f"{low:g} to {high:g}"
         raise CatalogError("catalog.bad-number", f"{what} is {value!r}", expected=f"a number {bounds}")
+    if 0 < abs(value) < MIN_SIZE:
+        # A share of next to nothing: what is divided by it has no end.
+        expected = f"0, or a number from {MIN_SIZE:g} to {high:g}"
+        raise CatalogError("catalog.bad-number", f"{what} is {value!r}", expected=expected)
     return float(value)
 
 
@@ -493,5 +496,5 @@ def tool_parts(
     worst = Amounts(tools=most, seconds=most * agent.tool_seconds)
     for level in around.levels:
         expected = expected.times(level.often, level.at_once)
-        worst = worst.times(math.ceil(level.most), level.at_once)
+        worst = worst.times(round_up(level.most), level.at_once)
     yield CostPart(agent.name, member.id, TOOLS_ROLE, "", expected, worst, around.patterns, apart, member.place)

@@ -28,7 +28,16 @@ from bicameral.catalog.costs._composition import (
     wrapping_chain,
     wrapping_parts,
 )
-from bicameral.catalog.costs._sessions import LOCAL_RATES, NO_AMOUNTS, TIERS, Amounts, CostPart, Rates, SessionLoad
+from bicameral.catalog.costs._sessions import (
+    LOCAL_RATES,
+    NO_AMOUNTS,
+    TIERS,
+    Amounts,
+    CostPart,
+    Rates,
+    SessionLoad,
+    no_amount_error,
+)
 from bicameral.catalog.costs._trees import additional_parts, agent_parts, tree_parts
 from bicameral.catalog.facts import IDS, SessionCost, catalog
 from bicameral.catalog.stacks import PatternUse, Stack, StackMember, runtime_guarantees
@@ -308,6 +317,8 @@ def estimate(
 def _build_estimate(parts: Iterable[CostPart], rates: Mapping[str, Rates], notes: list[str]) -> Estimate:
     """The estimate of these parts, with notes on unknown prices and speeds, and windows that are too small."""
     kept = tuple(part for part in parts if part.worst != NO_AMOUNTS)
+    if not all(part.expected.is_finite and part.worst.is_finite for part in kept):
+        raise no_amount_error()
     models = {rate.model: rate for rate in rates.values()}
     names = dict.fromkeys(part.model for part in kept if part.model)
     used = [models.get(name) or Rates(name) for name in names]
@@ -321,4 +332,7 @@ def _build_estimate(parts: Iterable[CostPart], rates: Mapping[str, Rates], notes
                 f"{part.pattern} {part.role}: a call of up to {part.worst.longest:,.0f} tokens does not fit"
                 f" the window of {part.model} ({window:,})"
             )
-    return Estimate(kept, tuple(dict.fromkeys(notes)), unpriced)
+    found = Estimate(kept, tuple(dict.fromkeys(notes)), unpriced)
+    if not all(each.is_finite for each in (found.total, found.worst)):
+        raise no_amount_error()
+    return found

@@ -57,6 +57,12 @@ class Amounts:
             **changed, seconds=_scale_known(self.seconds, turns), longest=self.longest, memory=self.memory * together
         )
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether every known amount is a number that has an end."""
+        values: list[float | None] = [getattr(self, each.name) for each in fields(self)]
+        return all(value is None or math.isfinite(value) for value in values)
+
     def to_json(self) -> dict[str, Any]:
         """The amounts as JSON, rounded."""
         return {
@@ -70,11 +76,38 @@ _ADDITIVE = ("calls", "prompt", "cached", "stored", "charged", "output", "tools"
 NO_AMOUNTS = Amounts()
 
 
+MAX_COUNT = 1e100
+"""No count of calls is larger, so that sums over their squares stay numbers."""
+
+
+def round_down(count: float) -> int:
+    """The whole number below a count; `catalog.no-value` for a count that has no end."""
+    return math.floor(_check_count(count))
+
+
+def round_up(count: float) -> int:
+    """The whole number above a count; `catalog.no-value` for a count that has no end."""
+    return math.ceil(_check_count(count))
+
+
+def _check_count(count: float) -> float:
+    # Sizes and knobs are bounded each; those of patterns inside of each other multiply.
+    if not abs(count) <= MAX_COUNT:
+        raise no_amount_error()
+    return count
+
+
+def no_amount_error() -> CatalogError:
+    """The error for a cost that no number can say."""
+    message = "the cost has no value: with these sizes and knobs, the numbers have no end"
+    return CatalogError("catalog.no-value", message, expected="sizes, knobs and rates of a task that somebody can have")
+
+
 def round_count(often: float, at_once: float) -> float:
     """The rounds of `often` calls with `at_once` in parallel; linear between whole numbers."""
-    at_once = max(1.0, math.floor(at_once))
-    low = math.floor(often)
-    below, above = math.ceil(low / at_once), math.ceil((low + 1) / at_once)
+    at_once = max(1.0, round_down(at_once))
+    low = round_down(often)
+    below, above = round_up(low / at_once), round_up((low + 1) / at_once)
     return below + (often - low) * (above - below)
 
 
@@ -294,7 +327,7 @@ class SessionLoad:
 
     def parallel_calls(self, calls: int) -> int:
         """How many of the calls run in parallel."""
-        return max(1, min(calls, math.floor(self.parallel)))
+        return max(1, min(calls, round_down(self.parallel)))
 
     def plus(self, other: SessionLoad, *, least: float = 0.0) -> SessionLoad:
         """The same calls with what another adds to each of them, or takes away.
@@ -320,7 +353,7 @@ def expected_amounts(session: SessionLoad, rates: Rates, *, warmed: bool = False
         >>> expected_amounts(twenty, Rates("m"), warmed=True).charged
         6300.0
     """
-    whole = math.floor(session.calls)
+    whole = round_down(session.calls)
     low = _session_amounts(session, rates, whole, warmed=warmed, forgets=False)
     if session.calls == whole:
         return low
@@ -330,7 +363,7 @@ def expected_amounts(session: SessionLoad, rates: Rates, *, warmed: bool = False
 
 def worst_amounts(session: SessionLoad, rates: Rates, *, warmed: bool = False) -> Amounts:
     """The worst cost: every call, and nothing is found in the cache although storing it was paid for."""
-    return _session_amounts(session, rates, math.ceil(session.calls), warmed=warmed, forgets=True)
+    return _session_amounts(session, rates, round_up(session.calls), warmed=warmed, forgets=True)
 
 
 def _session_amounts(session: SessionLoad, rates: Rates, calls: int, *, warmed: bool, forgets: bool) -> Amounts:
@@ -364,7 +397,7 @@ def _calls_before_cap(session: SessionLoad, calls: int) -> int:
     # Parallel calls are no single conversation that could be summarised.
     if session.grows <= 0 or session.parallel >= 2 or math.isinf(session.cap):
         return calls
-    return max(1, min(calls, 1 + math.floor((session.cap - session.first) / session.grows)))
+    return max(1, min(calls, 1 + round_down((session.cap - session.first) / session.grows)))
 
 
 def _capped_session(session: SessionLoad, rates: Rates) -> SessionLoad:
@@ -410,9 +443,12 @@ def _head_cache_use(session: SessionLoad, calls: int, *, warmed: bool, forgets: 
         return _CacheUse(stored=calls * session.stable)
     hits = max(0, calls - misses)
     # A warm-up call takes the time to read the prefix once, and so does the first round without one.
-    turns = math.ceil(calls / together) - (misses > 0)
+    turns = round_up(calls / together) - (misses > 0)
     return _CacheUse(
-        min(calls, misses) * session.stable, hits * session.stable, turns * session.stable, turns * session.stable**2
+        min(calls, misses) * session.stable,
+        hits * session.stable,
+        turns * session.stable,
+        turns * (session.stable * session.stable),
     )
 
 
@@ -426,24 +462,28 @@ def _history_cache_use(session: SessionLoad, calls: int, least: float, *, forget
     stored = first + before * grows - head
     if forgets:
         return _CacheUse(stored=cached + stored)
-    squares = before * first**2 + 2 * first * grows * _triangular_sum(before) + grows**2 * _square_sum(before) + head**2
+    squares = before * (first * first) + 2 * first * grows * _triangular_sum(before)
+    squares += (grows * grows) * _square_sum(before) + head * head
     return _CacheUse(stored, cached, cached, squares)
 
 
 def _seconds_between_calls(session: SessionLoad, rates: Rates) -> float:
     """Seconds between two uses of the prefix: about one call. Unknown speeds count as 0."""
-    reading, writing = rates.reading_seconds(session.first, session.first**2), rates.writing_seconds(session.output)
+    reading, writing = (
+        rates.reading_seconds(session.first, session.first * session.first),
+        rates.writing_seconds(session.output),
+    )
     return (reading or 0.0) + (writing or 0.0) + rates.wait
 
 
 def _session_seconds(session: SessionLoad, rates: Rates, calls: int, kept: _CacheUse) -> float | None:
     """The seconds of a session: the longest call of each parallel round."""
     together = session.parallel_calls(calls)
-    turns = math.ceil(calls / together)
+    turns = round_up(calls / together)
     grown, squares = _round_end_sums(calls, together, turns)
     first, grows = session.first, session.grows
     tokens = turns * first + grows * grown - kept.skipped
-    pairs = turns * first**2 + 2 * first * grows * grown + grows**2 * squares - kept.skipped_squares
+    pairs = turns * (first * first) + 2 * first * grows * grown + (grows * grows) * squares - kept.skipped_squares
     reading, writing = rates.reading_seconds(tokens, pairs), rates.writing_seconds(turns * session.output)
     return None if reading is None or writing is None else reading + writing + turns * rates.wait
 

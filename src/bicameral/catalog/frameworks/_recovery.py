@@ -161,15 +161,54 @@ def lint_recovered(recovered: RecoveredStack) -> LintReport:
     that reaches one, a loop without an end. What the catalogue would add is a note.
     """
     report = lint(recovered.stack)
-    found: dict[str, list[Evidence]] = {}
-    for each in recovered.evidence:
-        found.setdefault(each.path, []).append(each)
-        section = each.path.rpartition(".")[0]
-        if section.endswith(".legs"):
-            # Rules speak of the legs as a whole.
-            found.setdefault(section, []).append(each)
+    found = _EvidenceIndex(recovered.evidence)
     judged = [_judge_finding(recovered, each, found) for each in report.findings if not _is_told_by_action(each)]
     return replace(report, findings=tuple(sorted(judged, key=_recovered_order)))
+
+
+class _EvidenceIndex:
+    """The evidence by what it is for: a trace may have thousands of actions, and a finding about each of them."""
+
+    def __init__(self, evidence: Iterable[Evidence]) -> None:
+        self._at: dict[str, list[Evidence]] = {}
+        for each in evidence:
+            self._at.setdefault(each.path, []).append(each)
+            section = each.path.rpartition(".")[0]
+            if section.endswith(".legs"):
+                # Rules speak of the legs as a whole.
+                self._at.setdefault(section, []).append(each)
+        self._below: dict[str, list[Evidence]] = {}
+        for path, group in self._at.items():
+            steps = path.split(".")
+            for end in range(1, len(steps) + 1):
+                self._below.setdefault(".".join(steps[:end]), []).extend(group)
+        self._summaries: dict[str, _EvidenceSummary | None] = {}
+
+    def nearest(self, path: str) -> Sequence[Evidence]:
+        """The evidence for a path of the stack, or for the nearest part that contains it."""
+        while path and path not in self._at:
+            path = path[: max(path.rfind("."), path.rfind("["), 0)]
+        return self._at.get(path, ())
+
+    def below(self, path: str) -> _EvidenceSummary | None:
+        """The evidence for a path and for everything inside of it; None if there is none."""
+        if path not in self._summaries:
+            group = self._below.get(path)
+            self._summaries[path] = None if group is None else _EvidenceSummary.of(group)
+        return self._summaries[path]
+
+
+@dataclass(frozen=True, slots=True)
+class _EvidenceSummary:
+    """Some evidence: the lines of it that a finding shows, and whether any of it was seen."""
+
+    lines: tuple[str, ...]
+    certain: bool
+
+    @classmethod
+    def of(cls, evidence: Sequence[Evidence]) -> _EvidenceSummary:
+        lines = dict.fromkeys(f"{each.basis}: {each.what}" for each in evidence)
+        return cls(tuple(lines)[:MAX_EVIDENCE], any(each.certain for each in evidence))
 
 
 def _recovered_order(finding: LintFinding) -> tuple[int, bool, str, int]:
@@ -188,20 +227,18 @@ def _is_told_by_action(finding: LintFinding) -> bool:
     return finding.wants == ("V1",) and finding.path.endswith("patterns")
 
 
-def _judge_finding(
-    recovered: RecoveredStack, finding: LintFinding, found: Mapping[str, Sequence[Evidence]]
-) -> LintFinding:
+def _judge_finding(recovered: RecoveredStack, finding: LintFinding, found: _EvidenceIndex) -> LintFinding:
     if finding.undecided:
         return finding
-    near = _nearest_evidence(found, finding.path)
+    near = found.nearest(finding.path)
     missing = {id for want in finding.wants for id in want.split("|") if id in IDS}
     agent = ".".join(finding.path.split(".")[:2])
     sections = sorted({_RESTS_ON[id] for id in (finding.rule, *missing) if id in _RESTS_ON})
-    others = [each for each in (_evidence_below(found, f"{agent}.{section}") for section in sections) if each]
-    shown = [*near, *(each for group in others for each in group)]
-    lines = tuple(dict.fromkeys(f"{each.basis}: {each.what}" for each in shown))[:MAX_EVIDENCE]
+    others = [each for section in sections if (each := found.below(f"{agent}.{section}")) is not None]
+    shown = [_EvidenceSummary.of(near), *others]
+    lines = tuple(dict.fromkeys(line for each in shown for line in each.lines))[:MAX_EVIDENCE]
     finding = replace(finding, severity=_recovered_severity(finding, missing), evidence=lines)
-    seen = bool(near) and all(map(_is_certain, near))
+    seen = bool(near) and all(each.certain for each in near)
     # The bounds of a worker, and of a loop that is inferred, are those of V9.
     bounds = any(each.endswith("loops") or (".loops." in each and not seen) for each in finding.wants)
     hidden = missing or ({"V9"} if bounds else set[str]())
@@ -211,8 +248,8 @@ def _judge_finding(
         mildest = "warning" if hidden & (_SAFEGUARDS - {"V6", "V9"}) else "note"
         severity = max(finding.severity, mildest, key=severity_rank)
         return replace(finding, severity=severity, message=message, basis="inferred")
-    certain = seen and all(any(map(_is_certain, group)) for group in others)
-    guessed = not any(map(_is_certain, shown)) or any(not any(map(_is_certain, group)) for group in others)
+    certain = seen and all(each.certain for each in others)
+    guessed = not any(each.certain for each in shown) or not all(each.certain for each in others)
     doubtful = "V9" in finding.patterns or (recovered.source == "code" and guessed)
     if not certain and finding.severity == "error" and doubtful:
         # A limit that the release of a framework decides may be there. That an agent reads untrusted text, or all that
@@ -244,21 +281,6 @@ def _is_advice(rule: str) -> bool:
     """Whether a rule only says that another pattern would do."""
     known = rules().get(rule)
     return known is not None and all(check.kind == "prefer" for check in known.checks)
-
-
-def _is_certain(evidence: Evidence) -> bool:
-    return evidence.certain
-
-
-def _nearest_evidence(found: Mapping[str, Sequence[Evidence]], path: str) -> Sequence[Evidence]:
-    """The evidence for a path of the stack, or for the nearest part that contains it."""
-    while path and path not in found:
-        path = path[: max(path.rfind("."), path.rfind("["), 0)]
-    return found.get(path, ())
-
-
-def _evidence_below(found: Mapping[str, Sequence[Evidence]], path: str) -> list[Evidence]:
-    return [each for at, group in found.items() if at == path or at.startswith(f"{path}.") for each in group]
 
 
 @dataclass(eq=False, slots=True)

@@ -5,12 +5,11 @@ A waiver without a reason or a last day, or after its last day, waives nothing a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
-from itertools import combinations, product
-from typing import Any
+from typing import Any, TypeAlias
 
 from bicameral.catalog.lint._problems import (
     LintProblem,
@@ -40,6 +39,7 @@ from bicameral.catalog.stacks import (
     Waiver,
     check_waived_rules,
     dotted_path,
+    paths_around,
 )
 from bicameral.expressions import Unknown
 
@@ -107,30 +107,67 @@ def _missing_patterns(check: RuleCheck, scope: AgentScope) -> Iterator[tuple[tup
 
 
 def _check_together(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem]:
-    uses = [
+    one, other = (
         [use for use in scope.uses.get(id, ()) if check.exempt.get(use.id, "") not in use.knobs] for id in check.all
-    ]
-    for several in product(*uses):
-        if not _is_apart(check, several):
-            path = several[-1].path
-            message = f"{' and '.join(check.all)} are used for the same {check.apart_by or 'agent'}"
-            yield LintProblem(("together", *sorted(check.all)), message, path, patterns=check.all)
-            return
+    )
+    path = find_clash(one, other, check.apart_by)
+    if path is not None:
+        message = f"{' and '.join(check.all)} are used for the same {check.apart_by or 'agent'}"
+        yield LintProblem(("together", *sorted(check.all)), message, path, patterns=check.all)
 
 
-def _is_apart(check: RuleCheck, uses: tuple[PatternUse, ...]) -> bool:
-    """Whether the uses declare different purposes. A use without a purpose is used for everything."""
-    purposes: list[Any] = [use.knobs.get(check.apart_by) for use in uses]
-    if None not in purposes:
-        return len(set(map(str, purposes))) == len(purposes)
-    # Parts of a composition each have an input of their own, unless one of them is inside of the other.
-    return len(uses) > 1 and all(_are_parts(one, other) for one, other in combinations(uses, 2))
+def find_clash(one: Sequence[PatternUse], other: Sequence[PatternUse], apart_by: str) -> StackPath | None:
+    """Where the second pattern of a pair is used for the same as the first; None if all their uses are apart.
+
+    Two uses are apart if they declare different purposes. A use without a purpose is used for everything; but parts of
+    a composition each have an input of their own, unless one of them is inside of the other.
+    """
+    of_purpose: dict[str, int] = {}
+    everything, general = _UseIndex(), _UseIndex()
+    for number, use in enumerate(other):
+        everything.add(number, use.path)
+        if (purpose := use.knobs.get(apart_by)) is None:
+            general.add(number, use.path)
+        else:
+            of_purpose.setdefault(str(purpose), number)
+    for use in one:
+        purpose: Any = use.knobs.get(apart_by)
+        found = (everything if purpose is None else general).other_parts(use.path)
+        if purpose is not None and str(purpose) in of_purpose:
+            found.append(of_purpose[str(purpose)])
+        if found:
+            return other[min(found)].path
+    return None
 
 
-def _are_parts(one: PatternUse, other: PatternUse) -> bool:
-    """Whether they are different parts inside of one pattern."""
-    shared = next((n for n, (a, b) in enumerate(zip(one.path, other.path, strict=False)) if a != b), None)
-    return shared is not None and INNER_KEY in one.path[:shared]
+@dataclass(slots=True)
+class _UseIndex:
+    """Uses of a pattern by their paths, so that two patterns with many uses need not be compared one with each."""
+
+    compositions: dict[StackPath | None, int] = field(default_factory=dict[StackPath | None, int])
+    """The first two outermost compositions that uses are parts of (None: of none), with the first use in each."""
+    at: dict[StackPath, int] = field(default_factory=dict[StackPath, int])
+    around: dict[StackPath, int] = field(default_factory=dict[StackPath, int])
+
+    def add(self, number: int, path: StackPath) -> None:
+        composition = _outermost_composition(path)
+        if len(self.compositions) < 2:
+            self.compositions.setdefault(composition, number)
+        self.at[path] = number
+        for end in range(len(path)):
+            self.around.setdefault(path[:end], number)
+
+    def other_parts(self, path: StackPath) -> list[int]:
+        """The uses that are no other parts of the composition of this path; the first of all is among them."""
+        own = _outermost_composition(path)
+        found = [number for each, number in self.compositions.items() if own is None or each != own]
+        found += [self.at[path[:end]] for end in range(len(path) + 1) if path[:end] in self.at]
+        return found + ([self.around[path]] if path in self.around else [])
+
+
+def _outermost_composition(path: StackPath) -> StackPath | None:
+    """The path of the outermost pattern that a use is inside of."""
+    return path[: path.index(INNER_KEY) + 1] if INNER_KEY in path else None
 
 
 def _check_declared(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem]:
@@ -206,34 +243,47 @@ def apply_waivers(
     """The problems that remain, and those that are waived, with the reason."""
     remaining: list[ReportedProblem] = []
     waived: list[ReportedProblem] = []
-    valid = [waiver for waiver in stack.waivers if is_in_force(waiver, today)]
+    numbers: dict[_WaiverKey, int] = {}
+    for number, waiver in enumerate(stack.waivers):
+        if is_in_force(waiver, today):
+            for rule in waiver.rules:
+                numbers.setdefault((rule, waiver.at), number)
+    if not numbers:
+        return list(problems), []
     for each in problems:
-        waiver = next((waiver for waiver in valid if _is_covered(waiver, each)), None)
-        if waiver is None:
+        first = min((numbers[key] for key in _waiver_keys(each) if key in numbers), default=None)
+        if first is None:
             remaining.append(each)
         else:
-            waived.append(replace(each, waived=waiver.reason))
+            waived.append(replace(each, waived=stack.waivers[first].reason))
     return remaining, waived
 
 
-def _is_covered(waiver: Waiver, reported: ReportedProblem) -> bool:
-    if reported.rule.id not in waiver.rules:
-        return False
-    return waiver.covers(reported.problem.path) or waiver.covers(reported.scope.path)
+_WaiverKey: TypeAlias = tuple[str, str | None]
+"""A rule, and the path at which it is waived."""
+
+
+def _waiver_keys(reported: ReportedProblem) -> Iterator[_WaiverKey]:
+    """Every rule and path that a waiver of this problem can name: waivers are looked up, not tried one by one."""
+    rule = reported.rule.id
+    yield rule, None
+    for path in dict.fromkeys((reported.problem.path, reported.scope.path)):
+        yield from ((rule, around) for around in paths_around(path))
 
 
 def waiver_problems(
     stack: Stack, known: Mapping[str, LintRule], waived: Sequence[ReportedProblem], today: date, scope: AgentScope
 ) -> Iterator[ReportedProblem]:
     """Problems of the waivers themselves."""
+    used = {key for each in waived for key in _waiver_keys(each)}
     for waiver in stack.waivers:
-        for id, message in _waiver_faults(waiver, waived, today):
+        for id, message in _waiver_faults(waiver, used, today):
             rule = known[id]
             key = ("waiver", id, dotted_path(waiver.path))
             yield ReportedProblem(rule, LintProblem(key, message, waiver.path), scope, rule.severity)
 
 
-def _waiver_faults(waiver: Waiver, waived: Sequence[ReportedProblem], today: date) -> Iterator[tuple[str, str]]:
+def _waiver_faults(waiver: Waiver, used: Collection[_WaiverKey], today: date) -> Iterator[tuple[str, str]]:
     shown = ", ".join(waiver.rules)
     if waiver.reason is None:
         yield "W1", f"the waiver of {shown} gives no reason"
@@ -241,10 +291,9 @@ def _waiver_faults(waiver: Waiver, waived: Sequence[ReportedProblem], today: dat
         yield "W2", f"the waiver of {shown} has no last day"
     elif today > waiver.until:
         yield "W3", f"the waiver of {shown} was over on {waiver.until.isoformat()}"
-    if is_in_force(waiver, today):
-        used = {each.rule.id for each in waived if _is_covered(waiver, each)}
-        if unused := [rule for rule in waiver.rules if rule not in used]:
-            yield "W4", f"the waiver of {', '.join(unused)} waives nothing"
+    unused = [rule for rule in waiver.rules if (rule, waiver.at) not in used]
+    if unused and is_in_force(waiver, today):
+        yield "W4", f"the waiver of {', '.join(unused)} waives nothing"
 
 
 def lint(stack: Stack, *, today: date | None = None) -> LintReport:

@@ -110,18 +110,26 @@ def stable_first(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """No part comes before one that changes less, and the cache boundary is before what differs in every call."""
     prompt = scope.prompt or ()
     boundary = max((number for number, part in enumerate(prompt) if part.breakpoint), default=-1)
+    last = _last_of_each_stability(prompt)
     for number, part in enumerate(prompt):
-        if any(_STABILITY_RANK[later.stable] < _STABILITY_RANK[part.stable] for later in prompt[number + 1 :]):
+        rank = _STABILITY_RANK[part.stable]
+        if any(_STABILITY_RANK[stable] < rank and number < later for stable, later in last.items()):
             yield _early_part_problem(part, f"{part.part} ({part.stable}) stands before what changes less")
         elif number <= boundary and part.stable == "per_call":
             yield _early_part_problem(part, f"{part.part} differs in every call and stands before the cache boundary")
 
 
+def _last_of_each_stability(prompt: Sequence[PromptPart]) -> dict[PromptStability, int]:
+    """The number of the last part of each stability."""
+    return {part.stable: number for number, part in enumerate(prompt)}
+
+
 def _before_shared(scope: AgentScope, is_own: Callable[[PromptPart], bool]) -> Iterator[LintProblem]:
     """The parts of this kind that come before a part that all calls share."""
     prompt = scope.prompt or ()
+    last_shared = _last_of_each_stability(prompt).get("global", -1)
     for number, part in enumerate(prompt):
-        if is_own(part) and any(later.stable == "global" for later in prompt[number + 1 :]):
+        if is_own(part) and number < last_shared:
             yield _early_part_problem(part, f"{part.part} ({part.stable}) stands before what changes less")
 
 

@@ -247,8 +247,9 @@ def definition_rules(defined: OwnPattern) -> Iterator[LintRule]:
         return LintRule(id, text, "requirement", "error", text, defined.why, fix, (defined.id,), (check,))
 
     if defined.needs:
-        wanted = ", ".join(defined.needs)
-        check = RuleCheck("require", if_all=used, all_of=defined.needs)
+        needs = tuple(dict.fromkeys(defined.needs))
+        wanted = ", ".join(needs)
+        check = RuleCheck("require", if_all=used, all_of=needs)
         yield rule(f"REQ-{defined.id}", f"{defined.id} needs {wanted}", f"Add {wanted}.", check)
     if defined.needs_one_of:
         wanted = " or ".join(defined.needs_one_of)

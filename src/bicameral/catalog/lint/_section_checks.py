@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import chain
 from typing import Any, cast, get_args
 
 from bicameral.catalog.facts import IDS, Knob, catalog
@@ -13,6 +16,7 @@ from bicameral.catalog.lint._rules import RuleCheck
 from bicameral.catalog.lint._scope import AgentScope, is_irreversible
 from bicameral.catalog.stacks import (
     FACTS,
+    MAX_SIZE,
     USE_KEYS,
     Action,
     Leg,
@@ -141,12 +145,18 @@ def known_knobs(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """Every knob is one of the pattern's, a fact, or says where the pattern is used."""
     for use, name, _, known in _set_knobs(scope):
         if name not in known and name not in FACTS and name not in USE_KEYS:
-            meant = nearest_name(name, [*known, *FACTS, *USE_KEYS])
+            meant = _nearest_knob(use.id, name)
             hint = f"; did you mean {meant!r}?" if meant else ""
             key = ("no knob", dotted_path(use.path), name)
             yield LintProblem(
                 key, f"{use.id} has no knob {name!r}{hint}", (*use.path, use.id, name), patterns=(use.id,)
             )
+
+
+@lru_cache(maxsize=4096)
+def _nearest_knob(id: str, name: str) -> str | None:
+    """The knob that may be meant. Cached: what the whole says is checked for each agent."""
+    return nearest_name(name, [*catalog().pattern(id).knobs, *FACTS, *USE_KEYS])
 
 
 @section_check()
@@ -166,13 +176,12 @@ def _knob_fault(knob: Knob, value: Any) -> str | None:
         return f"it can be {', '.join(knob.choices)}"
     if not knob.numeric:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         return "it is a number"
-    if knob.least is not None and value < knob.least:
-        return f"it is {knob.least:g} at least"
-    if knob.most is not None and value > knob.most:
-        return f"it is {knob.most:g} at most"
-    return None
+    least, most = (-MAX_SIZE if knob.least is None else knob.least), (MAX_SIZE if knob.most is None else knob.most)
+    if value < least:
+        return f"it is {least:g} at least"
+    return f"it is {most:g} at most" if value > most else None
 
 
 @section_check()
@@ -183,13 +192,10 @@ def separate_surfaces(scope: AgentScope, check: RuleCheck) -> Iterator[LintProbl
         for id in (id for id in check.of if not paths[id]):
             yield undeclared_fact(f"{id}.surface", scope.path_of(id))
         return
-    one, other = (paths[id] for id in check.of)
-    for first in one:
-        for second in other:
-            if _is_inside(first, second) or _is_inside(second, first):
-                message = f"{' and '.join(check.of)} may both change {max(first, second, key=len)!r}"
-                yield LintProblem(("shared surface", *check.of), message, scope.path_of(check.of[0]), patterns=check.of)
-                return
+    both = find_overlap(*(paths[id] for id in check.of))
+    if both is not None:
+        message = f"{' and '.join(check.of)} may both change {max(both, key=len)!r}"
+        yield LintProblem(("shared surface", *check.of), message, scope.path_of(check.of[0]), patterns=check.of)
 
 
 def _surface_paths(use: PatternUse) -> list[str]:
@@ -197,8 +203,48 @@ def _surface_paths(use: PatternUse) -> list[str]:
     return [str(each) for each in cast("list[Any]", surface)] if isinstance(surface, list) else [str(surface)]
 
 
-def _is_inside(inner: str, outer: str) -> bool:
-    return inner == outer or inner.startswith((f"{outer}.", f"{outer}/"))
+def find_overlap(one: Sequence[str], other: Sequence[str]) -> tuple[str, str] | None:
+    """The first surface of each list of which one is the other, or inside of it; None if there are none."""
+    tree = _SurfaceTree.of(other)
+    overlaps = ((surface, tree.first_overlap(surface)) for surface in one)
+    return next(((surface, other[number]) for surface, number in overlaps if number is not None), None)
+
+
+_SURFACE_STEP = re.compile(r"(?:^|[./])[^./]*")
+
+
+@dataclass(slots=True)
+class _SurfaceTree:
+    """Surfaces by the steps of their paths, so that two long lists need not be compared one with each."""
+
+    first: int
+    """The number of the first surface at this step or inside of it."""
+    ending: int | None = None
+    """The number of the first surface that is exactly this."""
+    steps: dict[str, _SurfaceTree] = field(default_factory=dict[str, "_SurfaceTree"])
+
+    @classmethod
+    def of(cls, surfaces: Sequence[str]) -> _SurfaceTree:
+        top = cls(0)
+        for number, surface in enumerate(surfaces):
+            here = top
+            for step in _SURFACE_STEP.findall(surface):
+                here = here.steps.setdefault(step, cls(number))
+            if here.ending is None:
+                here.ending = number
+        return top
+
+    def first_overlap(self, surface: str) -> int | None:
+        """The number of the first surface that is the given one, or is around it or inside of it."""
+        here, found = self, list[int]()
+        for step in _SURFACE_STEP.findall(surface):
+            inner = here.steps.get(step)
+            if inner is None:
+                return min(found, default=None)
+            here = inner
+            if here.ending is not None:
+                found.append(here.ending)
+        return min([here.first, *found])
 
 
 @section_check()
@@ -256,14 +302,33 @@ def authors_judge(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
 @section_check()
 def judges_share_model(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """The session that judges has another model than the one that wrote."""
-    for judge in scope.sessions or ():
-        authors = (each for each in scope.sessions or () if each is not judge and {*judge.judges} & {*each.writes})
-        for author in authors:
-            if judge.model is None or author.model is None:
-                yield undeclared_fact("sessions", judge.path)
-            elif judge.model == author.model:
-                message = f"the session {judge.name!r} judges what {author.name!r} wrote with the same model"
-                yield problem_at("same model", judge.path, message, "V15")
+    sessions = scope.sessions or ()
+    authors = _authors_by_text(sessions)
+    for number, judge in enumerate(sessions):
+        judged = [authors[text] for text in dict.fromkeys(judge.judges) if text in authors]
+        of_unknown = (by_model.get(None, ()) for by_model in judged)
+        unknown = chain.from_iterable(by_model.values() for by_model in judged) if judge.model is None else of_unknown
+        if any(author != number for same in unknown for author in same):
+            yield undeclared_fact("sessions", judge.path)
+        same_model = (by_model.get(judge.model, ()) for by_model in judged if judge.model is not None)
+        first = min((author for same in same_model for author in same if author != number), default=None)
+        if first is not None:
+            message = f"the session {judge.name!r} judges what {sessions[first].name!r} wrote with the same model"
+            yield problem_at("same model", judge.path, message, "V15")
+
+
+def _authors_by_text(sessions: Sequence[StackSession]) -> dict[str, dict[str | None, list[int]]]:
+    """The numbers of the sessions that write each text, by their model: the first two of each model.
+
+    The first may be the judge itself, and more than two say no more: all of a text would be a list for every judge.
+    """
+    found: dict[str, dict[str | None, list[int]]] = {}
+    for number, session in enumerate(sessions):
+        for text in dict.fromkeys(session.writes):
+            same = found.setdefault(text, {}).setdefault(session.model, [])
+            if len(same) < 2:
+                same.append(number)
+    return found
 
 
 _PERSONAL = {"H7", "H10"}

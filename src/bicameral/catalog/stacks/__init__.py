@@ -7,6 +7,7 @@ everything has its place. A mistake is an error with file, line, column and the 
 from bicameral.catalog.stacks._reader import (
     INNER_KEY as INNER_KEY,
     MAX_SIZE as MAX_SIZE,
+    MIN_SIZE as MIN_SIZE,
     SIZES_KEY as SIZES_KEY,
     check_waived_rules as check_waived_rules,
 )
@@ -47,5 +48,6 @@ from bicameral.catalog.stacks._stack import (
     VaryingContent as VaryingContent,
     Waiver as Waiver,
     dotted_path as dotted_path,
+    paths_around as paths_around,
     runtime_guarantees as runtime_guarantees,
 )

@@ -41,10 +41,15 @@ T = TypeVar("T")
 
 INNER_KEY, SIZES_KEY = "inner", "sizes"
 """Keys of a use besides its knobs: the patterns inside of it, and its own sizes."""
-MAX_SIZE = 1e12
-"""No size is larger; a larger one is a typo."""
-MAX_AGENTS, MAX_USES = 100, 1_000
-"""Agents of a stack, and patterns in all of it. The work of the linter grows with their product and their square."""
+MAX_SIZE, MIN_SIZE = 1e12, 1e-9
+"""No size and no knob is larger, or nearer to nothing without being nothing: such a number is a typo."""
+MAX_AGENTS, MAX_USES, MAX_RECORDS = 100, 1_000, 5_000
+"""Agents of a stack, patterns in all of it, and records of each other kind: sessions, actions, waivers and such."""
+SHARED_FACTOR = 5
+"""How many times as many there may be when those of the whole are counted for every agent, as the linter checks them.
+
+The work of the linter grows with this number, and with the square of the patterns of an agent.
+"""
 
 _FILE_KEYS: Mapping[str, str] = {"uses": "patterns", "patterns": "pattern", "rules": "rule"}
 """The keys of fields with another name."""
@@ -258,6 +263,8 @@ def _read_sizes(at: LocatedValue, id: str) -> Iterator[tuple[str, float]]:
         number: Any = each.value
         if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= MAX_SIZE:
             raise each.bad_value(f"a number from 0 to {MAX_SIZE:g}")
+        if 0 < number < MIN_SIZE:
+            raise each.bad_value(f"0, or a number from {MIN_SIZE:g} to {MAX_SIZE:g}")
         yield name, float(number)
 
 
@@ -320,7 +327,8 @@ def read_description(
     agents = tuple(_read_agents(found["agents"], known)) if "agents" in found else ()
     shared = {key: value for key, value in settings.items() if key not in _STACK_KEYS}
     whole = _read_member("", replace(top, value=shared), known)
-    _check_size(top, (whole, *agents))
+    _check_size(top, whole, agents)
+    waivers = tuple(_read_waivers(found["waivers"])) if "waivers" in found else ()
     if not whole.uses and not any(agent.uses for agent in agents):
         raise top.error(
             "stack.empty",
@@ -328,20 +336,42 @@ def read_description(
             expected="patterns, as in `patterns: [R4, V9, V14]`",
             fix="`bicameral patterns list` shows them all.",
         )
-    waivers = map(_read_waiver, found["waivers"].items("a list of waivers")) if "waivers" in found else ()
     name = found["name"].value if "name" in found else "stack"
     if not isinstance(name, str) or not name.strip():
         raise found["name"].bad_value("a text")
     runtime = _read_runtime(found["runtime"]) if "runtime" in found else "other"
-    return Stack(name, whole, agents, tuple(waivers), defined, file, runtime, locate)
+    return Stack(name, whole, agents, waivers, defined, file, runtime, locate)
 
 
-def _check_size(top: LocatedValue, members: Sequence[StackMember]) -> None:
+_COUNTED: Mapping[str, Callable[[StackMember], int]] = {
+    "patterns": lambda member: sum(1 for _ in member.all_uses),
+    "settings of patterns": lambda member: sum(len(use.knobs) for use in member.all_uses),
+    "loops": lambda member: len(member.loops or ()),
+    "sessions": lambda member: len(member.sessions or ()),
+    "actions": lambda member: len(member.actions or ()),
+    "stores": lambda member: len(member.stores or ()),
+    "parts of prompts": lambda member: len(member.prompt or ()),
+    "stages of pipelines": lambda member: len(member.pipeline or ()),
+    "servers": lambda member: len(member.tools.servers) if member.tools is not None else 0,
+}
+"""What is counted of the whole and of every agent."""
+
+
+def _check_size(top: LocatedValue, whole: StackMember, agents: Sequence[StackMember]) -> None:
     """Refuse a stack that nobody can have meant."""
-    uses = sum(1 for member in members for _ in member.all_uses)
-    for count, most, what in ((len(members) - 1, MAX_AGENTS, "agents"), (uses, MAX_USES, "patterns")):
-        if count > most:
-            raise top.error("stack.too-large", f"the stack has {count:,} {what}", expected=f"at most {most:,}")
+    _check_count(top, len(agents), "agents", MAX_AGENTS)
+    for what, count in _COUNTED.items():
+        most = MAX_USES if what == "patterns" else MAX_RECORDS
+        shared, own = count(whole), sum(map(count, agents))
+        _check_count(top, shared + own, what, most)
+        if what != "patterns":
+            seen = shared * len(agents) + own
+            _check_count(top, seen, f"{what}, counting those of the whole for each agent", most * SHARED_FACTOR)
+
+
+def _check_count(at: LocatedValue, count: int, what: str, most: int) -> None:
+    if count > most:
+        raise at.error("stack.too-large", f"the stack has {count:,} {what}", expected=f"at most {most:,}")
 
 
 def _read_runtime(at: LocatedValue) -> RuntimeName:
@@ -363,6 +393,7 @@ def _read_agents(at: LocatedValue, known: Collection[str]) -> Iterator[StackMemb
 def _read_definitions(at: LocatedValue) -> dict[str, OwnPattern]:
     """The patterns that the stack defines. They may need each other, but not in a cycle."""
     given = dict(at.mapping("patterns of your own by their ids"))
+    _check_count(at, len(given), "patterns of its own", MAX_USES)
     known = frozenset({*IDS, *given})
     found: dict[str, OwnPattern] = {}
     for id, each in given.items():
@@ -384,6 +415,12 @@ def _read_definitions(at: LocatedValue) -> dict[str, OwnPattern]:
             fix="Take one need away.",
         ) from None
     return found
+
+
+def _read_waivers(at: LocatedValue) -> Iterator[Waiver]:
+    items = list(at.items("a list of waivers"))
+    _check_count(at, len(items), "waivers", MAX_RECORDS)
+    yield from map(_read_waiver, items)
 
 
 def _read_waiver(at: LocatedValue) -> Waiver:

@@ -62,8 +62,11 @@ def _parse_day(value: Any) -> date:
         raise PydanticCustomError("day", "a day, as in 2027-03-01") from None
 
 
+MAX_TEXT = 2_000
+"""Characters of a text in a description."""
+
 # The values of a description. They are strict: the text "yes" is no boolean, and "5" is no number.
-Text = Annotated[str, StringConstraints(strict=True, max_length=2_000, pattern=r"\S")]
+Text = Annotated[str, StringConstraints(strict=True, max_length=MAX_TEXT, pattern=r"\S")]
 Truth = Annotated[bool, Strict()]
 Count = Annotated[int, Strict(), Field(ge=0)]
 # An infinite cap is none.
@@ -81,6 +84,19 @@ Reason = Annotated[str | None, Strict(), AfterValidator(lambda text: (text or ""
 def dotted_path(path: StackPath) -> str:
     """A path as people read it: `agents.triage.patterns[1]`."""
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
+
+
+def paths_around(path: StackPath) -> Iterator[str]:
+    """The path and every path that it is inside of, dotted; no longer ones than a description can name.
+
+    Example:
+        >>> [*paths_around(("agents", "triage", "patterns", 1))]
+        ['agents', 'agents.triage', 'agents.triage.patterns', 'agents.triage.patterns[1]']
+    """
+    shown = dotted_path(path)
+    yield from (shown[:end] for end, sign in enumerate(shown[: MAX_TEXT + 1]) if sign in ".[")
+    if len(shown) <= MAX_TEXT:
+        yield shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,20 +263,17 @@ class OwnPattern:
 
 @dataclass(frozen=True, slots=True)
 class Waiver:
-    """Rules whose findings are accepted until a day. Without a reason or an end it has no effect."""
+    """Rules whose findings are accepted until a day. Without a reason or an end it has no effect.
+
+    Args:
+        at: The path that it applies to, with everything inside of it; None for the whole stack.
+    """
 
     rules: Annotated[tuple[Text, ...], BeforeValidator(_as_list)]
     path: StackPath
     at: Text | None = None
     reason: Reason = None
     until: Day | None = None
-
-    def covers(self, path: StackPath) -> bool:
-        """Whether it applies at this path."""
-        if self.at is None:
-            return True
-        shown = dotted_path(path)
-        return shown == self.at or shown.startswith((f"{self.at}.", f"{self.at}["))
 
 
 def argument_place(path: StackPath) -> Place:
