@@ -84,7 +84,9 @@ async def undo_run(call: PageCall) -> Response:
         return tuple(apply_undo(found.journal, undo, folders))
 
     left = await asyncio.to_thread(take_back)
-    said = f" These folders are not empty, and stay: {', '.join(left)}." if left else ""
+    # Without their names, which others may have chosen: a notice is a sentence of ours.
+    several = f" {len(left)} folders are not empty, and stay." if left else ""
+    said = " One folder is not empty, and stays." if len(left) == 1 else several
     return call.redirect(f"/runs/{found.run}", f"Its changes are taken back.{said}")
 
 
