@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from importlib.resources import files
+import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from bicameral.console._pages import (
     visible_pieces,
 )
 from bicameral.console._plan_graph import dependent_steps, plan_steps
+from bicameral.console._run_actions import folders_left
 from bicameral.console._run_progress import RunProgress
 from bicameral.console._run_stream import stream_message
 from bicameral.console._values import (
@@ -39,14 +41,18 @@ from bicameral.console._values import (
     trust_of,
     type_words,
 )
+from bicameral.durable import RunView
+from bicameral.errors import RunError, ServerError
 from bicameral.labels import UNKNOWN, Label, LabelTree, ListLabels, RecordLabels, Source, label_tree_to_json
 from bicameral.plans import parse
-from bicameral.runs import Event
+from bicameral.runs import Conflict, Event, LastingEffect, Undo
 from bicameral.secrets import isolate_secrets, register_secret
+from bicameral.server import AccessToken
 from bicameral.tools import Registry
 
 MAIL = Label((Source("third_party", "read_mail", "body", "0"),), {"user"})
 MINE = Label((Source("user", "request"),))
+NOW = dt.datetime(2026, 3, 1, 12, 0, tzinfo=dt.UTC)
 SYSTEM = Label((Source("system", "clock", "", "1"),))
 
 
@@ -241,13 +247,53 @@ def test_names_that_others_have_chosen_are_marked_in_words() -> None:
     assert "the names of the fields" not in shown_html({"a": 1}, declared)
 
 
-def test_the_result_of_a_run_marks_what_may_quote_others() -> None:
-    source = files("bicameral.console").joinpath("templates", "run_result.html").read_text("utf-8")
-    for place in ("view.why", "error.fix", 'doubt.get("text", "")'):
-        assert f"pieces({place})" not in source
-        assert f"quoting({place})" in source
-    undo = files("bicameral.console").joinpath("templates", "run_undo.html").read_text("utf-8")
-    assert undo.count("quoting(each|string)") == 2
+def marked_texts(html: str) -> list[str]:
+    """The texts that are marked in words as those that may be of others."""
+    return re.findall(r'<span class="quoting">(.*?)</span> <span class="whose untrusted">may quote', html)
+
+
+@pytest.mark.parametrize("state", ["queued", "failed"])
+def test_the_result_of_a_run_marks_what_may_quote_others(state: str) -> None:
+    cost = SimpleNamespace(calls=0)
+    html = render(
+        "run_result.html",
+        progress=SimpleNamespace(request="", started=None, seconds=None, cost=cost, rounds=(), alerts=()),
+        view=RunView("r", "ana", "", state, NOW, NOW, 1, why="a reason"),
+        doubts=[{"text": "a doubt"}],
+        error={"message": "an error", "code": "tool.failed", "fix": "a fix"} if state == "failed" else None,
+        token=AccessToken("t", "ana", "0" * 64, 0.0),
+        session=SimpleNamespace(csrf="secret"),
+        found=SimpleNamespace(run="r"),
+        state=state,
+        **dict.fromkeys(("questions", "citations", "effects"), ()),
+        answer=None,
+        currency="EUR",
+    )
+    wanted = {"queued": ["a reason", "a doubt"], "failed": ["a doubt", "an error", "a fix"]}
+    assert marked_texts(html) == wanted[state]
+
+
+def test_what_stands_in_the_way_of_taking_back_is_marked() -> None:
+    undo = Undo("r", (), (Conflict("a file", "it was changed"),), (LastingEffect("0", "post", "a mail was sent"),))
+    found = SimpleNamespace(run="r", address="/runs/r")
+    html = render("run_undo.html", undo=undo, found=found, shown="", session=None, token=None, page_path="/")
+    assert ["a file" in text or "a mail" in text for text in marked_texts(html)] == [True, True]
+
+
+def test_an_error_of_a_run_on_a_page_of_its_own_is_marked() -> None:
+    shared = {"session": None, "token": None, "page_path": "/", "code": 409}
+    conflict = RunError("run.undo-conflict", "run r cannot be taken back: a file", fix="a fix")
+    assert marked_texts(render("error.html", error=conflict, **shared)) == [
+        "run r cannot be taken back: a file",
+        "a fix",
+    ]
+    assert marked_texts(render("error.html", error=ServerError("server.x", "ours", fix="ours"), **shared)) == []
+
+
+def test_a_notice_names_no_folder_of_others() -> None:
+    assert folders_left([]) == ""
+    assert folders_left(["Your session has ended"]) == " One folder is not empty, and stays."
+    assert folders_left(["a", "b"]) == " 2 folders are not empty, and stay."
 
 
 def test_no_text_ends_a_message_of_a_stream_or_begins_a_field() -> None:

@@ -107,7 +107,7 @@ MUTANTS = (
         "console.roles-open-everything",
         PAGES,
         "page_route",
-        "require_role(request.state.token, *roles)",
+        "require_role(request.state.token, *wanted)",
         "pass",
         "a token that only sees could run and approve",
         (f"{WHO}::test_roles_open_only_their_pages",),

@@ -101,7 +101,8 @@ def page_route(path: str, function: PageFunction, *roles: Role, every: bool = Fa
 
     @wraps(function)
     async def answer(request: Request) -> Response:
-        for wanted in ([role] for role in roles) if every else (roles,):
+        needed: list[tuple[Role, ...]] = [(role,) for role in roles] if every else [roles]
+        for wanted in needed:
             require_role(request.state.token, *wanted)
         form = parse_form(await request.body()) if method == "POST" else {}
         return await function(PageCall(request, form))
