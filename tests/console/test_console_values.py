@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -253,7 +253,7 @@ def marked_texts(html: str) -> list[str]:
 
 
 @pytest.mark.parametrize("state", ["queued", "failed"])
-def test_the_result_of_a_run_marks_what_may_quote_others(state: str) -> None:
+def test_the_result_of_a_run_marks_what_may_quote_others(state: Literal["queued", "failed"]) -> None:
     cost = SimpleNamespace(calls=0)
     html = render(
         "run_result.html",

@@ -116,7 +116,7 @@ MUTANTS = (
         "console.answer-to-anything",
         APPROVALS,
         "answer_question",
-        'call.field("shown") != question_hash(asked)',
+        'call.field("shown") != await asyncio.to_thread(question_hash, asked)',
         "False",
         "an answer would count for another question than the one that was shown",
         (f"{INBOX}::test_an_answer_to_something_else_than_was_shown_does_not_count",),
