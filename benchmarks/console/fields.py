@@ -18,8 +18,8 @@ from benchmarks.console.world import ConsoleServer
 
 BATCH = 20
 """Items of a list that a page shows at once."""
-INBOX = 100
-"""Questions in the inbox at once."""
+INBOX = 50
+"""Questions on one page of the inbox."""
 Prepare = Callable[[Page], None]
 
 

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from itertools import groupby
 
 from playwright.sync_api import Error, Page
 
@@ -20,6 +21,7 @@ from benchmarks.console.browser import CANARY, Chromium, Visitor, expose
 from benchmarks.console.fields import FIELDS, Place
 from benchmarks.console.hostile import hostile_texts
 from benchmarks.console.world import ConsoleServer
+from bicameral.console._pages import MOST_CODES
 from bicameral.display import hidden_places
 
 MODULES = (fields, fields_typed)
@@ -99,10 +101,19 @@ def probe(page: Page, tags: Sequence[str]) -> list[str]:
 
 
 def shown_form(text: str) -> str:
-    """A text as a person sees it, without blanks."""
-    hidden = hidden_places(text)
-    seen = "".join(f"‹{ord(each):04x}›" if place in hidden else each for place, each in enumerate(text))
+    """A text as a person sees it, without blanks: hidden characters that follow one another are one mark."""
+    hidden = hidden_places(text).keys() | {found.start() for found in re.finditer("‹(?=[0-9A-Fa-f]{4})", text)}
+    seen = ""
+    for is_hidden, some in groupby(enumerate(text), lambda pair: pair[0] in hidden):
+        run = [each for _, each in some]
+        seen += f"‹{_codes(run)}›" if is_hidden else "".join(run)
     return re.sub(r"\s+", "", seen)
+
+
+def _codes(run: Sequence[str]) -> str:
+    repeated = [(each, len(list(same))) for each, same in groupby(run)]
+    assert len(repeated) <= MOST_CODES, "a text of the benchmark would need several marks"
+    return "".join(f"{ord(each):04x}" + (f"×{times:,}" if times > 1 else "") for each, times in repeated)
 
 
 def try_fields(

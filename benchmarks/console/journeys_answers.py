@@ -110,6 +110,77 @@ def for_later_calls_too(stage: Stage) -> None:
 
 
 @journey
+def enter_answers_nothing(stage: Stage) -> None:
+    """Press Enter in every tick of a card: nothing is answered. Enter on a button is an answer."""
+    server = stage.server
+    user = server.new_user("enter")
+    server.write(f"{user}.txt", f"Please send it to {user}@example.com, thank you.")
+    server.write("replies.json", f'{{"Please send it to {user}@": "{user}@example.com"}}')
+    run, one = server.waiting(user, plan=NAMED.format(name=f"{user}.txt"))
+    _, several = server.waiting(user, plan=FORWARD_TWICE.replace("kim@", f"{user}.kim@"))
+    with stage.chromium.visit(server, user) as visitor:
+        for question in (one, several):
+            page = visitor.open(f"/approvals/{question}")
+            ticks = page.get_by_role("checkbox")
+            assert ticks.count()
+            for number in range(ticks.count()):
+                for key in ("Enter", "Space", "Enter"):
+                    ticks.nth(number).press(key)
+                expect(ticks.nth(number)).to_be_checked()
+            page.wait_for_timeout(300)
+            assert visitor.path == f"/approvals/{question}"
+            assert server.question(question, user)["state"] == "open"
+        assert posted(server).count(f"{user}@") == 0
+        page.get_by_role("button", name="No to all").press("Space")
+        expect(page.get_by_role("status").first).to_contain_text("Denied")
+        page = visitor.open(f"/approvals/{one}")
+        page.get_by_role("checkbox").focus()
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("button", name="Yes, do it")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("status").first).to_contain_text("Approved")
+    server.settled(run, user)
+    assert posted(server).count(f"{user}@") == 1
+
+
+@journey
+def keys_of_a_card(stage: Stage) -> None:
+    """Go through the cards with keys: they move the focus to Yes, No and the ticks, and press nothing."""
+    server = stage.server
+    user = server.new_user("keys")
+    _, several = server.waiting(user, plan=FORWARD_TWICE)
+    _, one = server.waiting(user)
+    with stage.chromium.visit(server, user) as visitor:
+        page = visitor.open("/approvals")
+        for key in ("y", "n", "x"):
+            page.keyboard.press(key)
+            assert page.evaluate("document.activeElement === document.body"), "a key acts on no card"
+        page.keyboard.press("j")
+        first = page.locator(f"[id='question-{several}']")
+        ticks = first.get_by_role("checkbox")
+        for number in (0, 1, 0):
+            page.keyboard.press("x")
+            expect(ticks.nth(number)).to_be_focused()
+        page.keyboard.press("n")
+        expect(first.get_by_role("button", name="No to all")).to_be_focused()
+        page.keyboard.press("y")
+        expect(first.get_by_role("button", name="Yes to all")).to_be_focused()
+        page.keyboard.press("j")
+        second = page.locator(f"[id='question-{one}']")
+        page.keyboard.press("y")
+        expect(second.get_by_role("button", name="Yes, do it")).to_be_focused()
+        page.keyboard.press("n")
+        no = second.get_by_role("button", name="No", exact=True)
+        expect(no).to_be_focused()
+        expect(page.get_by_role("checkbox", checked=True)).to_have_count(0)
+        for question in (several, one):
+            assert server.question(question, user)["state"] == "open"
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("status").first).to_contain_text("Denied")
+    assert server.question(one, user)["state"] == "denied"
+
+
+@journey
 def reply_to_a_question(stage: Stage) -> None:
     """Reply to what a plan asks, first with something that is no reply."""
     server = stage.server

@@ -80,6 +80,8 @@ def test_json_has_no_dates_left() -> None:
         ("2026-03-01 14:30", DATETIME, dt.datetime(2026, 3, 1, 14, 30)),
         ("a, b", ListType(STR), ["a", "b"]),
         ("RED", LiteralType(("red", "blue")), "red"),
+        ("delete", LiteralType(("Delete", "delete")), "delete"),
+        ("Delete", LiteralType(("delete", "Delete")), "Delete"),
         ("", OptionalType(INT), None),
     ],
 )
@@ -88,7 +90,14 @@ def test_a_reply_is_read_as_the_type_that_was_asked_for(text: str, type_: Type, 
 
 
 @pytest.mark.parametrize(
-    ("text", "type_"), [("twelve", INT), ("maybe", BOOL), ("tomorrow", DATE), ("green", LiteralType(("red",)))]
+    ("text", "type_"),
+    [
+        ("twelve", INT),
+        ("maybe", BOOL),
+        ("tomorrow", DATE),
+        ("green", LiteralType(("red",))),
+        ("DELETE", LiteralType(("Delete", "delete"))),
+    ],
 )
 def test_a_reply_that_does_not_fit_is_refused(text: str, type_: Type) -> None:
     with pytest.raises(ValueError, match=text):

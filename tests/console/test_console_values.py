@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import time
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from bicameral.config import Config, open_registry
 from bicameral.console import _run_comparison
-from bicameral.console._pages import duration_text, money_text, render, visible_name, visible_pieces
+from bicameral.console._pages import (
+    MOST_CODES,
+    duration_text,
+    environment,
+    money_text,
+    render,
+    visible_name,
+    visible_pieces,
+)
 from bicameral.console._plan_graph import MAX_MAKERS, StepGraph, plan_steps
 from bicameral.console._provenance import find_provenance
+from bicameral.console._run_actions import folders_left
 from bicameral.console._run_comparison import Comparison, compare_lines, compare_runs
 from bicameral.console._run_progress import RunProgress
 from bicameral.console._run_stream import stream_message
 from bicameral.console._values import (
     FIRST_ITEMS,
     MAX_CHARS,
+    MAX_VALUE_CHARS,
+    PART_CHARS,
+    Room,
     as_table,
+    exact_text,
     join_place,
     part_at,
     plain_text,
@@ -29,15 +43,21 @@ from bicameral.console._values import (
     shown_value,
     split_place,
     trust_of,
+    type_words,
 )
+from bicameral.durable import RunView
+from bicameral.errors import RunError, ServerError
 from bicameral.labels import UNKNOWN, Label, LabelTree, ListLabels, RecordLabels, Source, label_tree_to_json
 from bicameral.plans import parse
 from bicameral.policy import Policy
-from bicameral.runs import Event
+from bicameral.runs import Conflict, Event, LastingEffect, Undo
+from bicameral.secrets import isolate_secrets, register_secret
+from bicameral.server import AccessToken
 from bicameral.tools import Registry
 
 MAIL = Label((Source("third_party", "read_mail", "body", "0"),), {"user"})
 MINE = Label((Source("user", "request"),))
+NOW = dt.datetime(2026, 3, 1, 12, 0, tzinfo=dt.UTC)
 SYSTEM = Label((Source("system", "clock", "", "1"),))
 
 
@@ -87,6 +107,64 @@ def test_long_values_are_cut_and_say_so_unless_a_person_decides_on_them() -> Non
     assert whole.left_out == whole.parts[0].left_out == whole.parts[0].parts[99].left_out == 0
 
 
+def test_all_texts_of_a_value_share_one_bound() -> None:
+    shown = shown_value(["x" * MAX_CHARS] * FIRST_ITEMS, MAIL)
+    assert sum(len(part.text) for part in shown.parts) <= MAX_VALUE_CHARS
+    assert shown.left_out + sum(part.left_out for part in shown.parts) > 0
+    names = shown_value({"n" * 100_000: 1, "m" * 100_000: {"k" * 100_000: 2}}, MAIL)
+    assert _name_chars(names) < 1_000
+    few = shown_value(["x" * 100] * FIRST_ITEMS, MAIL)
+    assert few.left_out + sum(part.left_out for part in few.parts) == 0
+
+
+def _name_chars(part: Any) -> int:
+    return len(part.name) + sum(_name_chars(each) for each in part.parts)
+
+
+def test_room_within_room_counts_for_both() -> None:
+    whole = Room(10)
+    part = Room(8, whole)
+    assert (part.take("abcdef"), part.left, whole.left) == ("abcdef", 2, 4)
+    assert (part.take("xyz"), part.was_too_small, whole.was_too_small) == ("xy", True, False)
+    assert Room(8, whole).take("123") == "12"
+
+
+def test_empty_texts_have_a_bound_too() -> None:
+    room = Room(4_000)
+    shown = shown_value([""] * 100_000, MAIL, whole=True, room=room)
+    assert 0 < len(shown.parts) < 4_000 // PART_CHARS
+    assert room.was_too_small
+
+
+def test_a_text_that_does_not_fit_is_shown_with_its_end() -> None:
+    room = Room(1_000 + PART_CHARS)
+    shown = shown_value("a" * 5_000 + "the end", MAIL, whole=True, room=room)
+    assert shown.text.startswith("aaa")
+    assert shown.tail.endswith("the end")
+    assert len(shown.text) + len(shown.tail) + shown.left_out == 5_007
+
+
+def test_half_of_a_secret_is_not_shown_where_a_text_is_cut() -> None:
+    with isolate_secrets():
+        register_secret("key", "correct-horse-battery")
+        shown = shown_value("x" * (MAX_CHARS - 8) + "correct-horse-battery", MAIL)
+    assert "correct" not in shown.text
+
+
+def test_values_that_are_decided_on_are_exact() -> None:
+    exact = {
+        0.1 + 0.2: "0.30000000000000004",
+        1e16: "1e+16",
+        dt.time(14, 30, 59): "14:30:59",
+        dt.datetime(2026, 3, 1, 14, 30, 59, 5): "2026-03-01 14:30:59.000005",
+        dt.timedelta(days=1): "1 day, 0:00:00",
+        None: "nothing",
+    }
+    assert {value: exact_text(value) for value in exact} == exact
+    assert [type_words(each) for each in ("nothing", None, True, 1, 1.5)] == ["", "no value", "true", *["a number"] * 2]
+    assert shown_value(0.1 + 0.2, MAIL).text == "0.3"
+
+
 def _count(part: Any) -> int:
     return 1 + sum(_count(each) for each in part.parts)
 
@@ -115,6 +193,7 @@ def test_records_with_the_same_fields_are_a_table() -> None:
     table = as_table(shown_value(rows, MAIL))
     assert table is not None
     assert list(table.columns) == ["a", "b"]
+    assert (list(table.trusts), table.names) == (["untrusted", "untrusted"], "untrusted")
     assert as_table(shown_value([*rows, {"a": 3}], MAIL)) is None
     assert as_table(shown_value([{"a": [1]}, {"a": [2]}], MAIL)) is None
 
@@ -128,6 +207,98 @@ def test_invisible_characters_are_written_out() -> None:
     assert list(visible_pieces("a\u200bb\rc")) == [("a", ""), ("", "200b"), ("b", ""), ("", "000d"), ("c", "")]
     assert list(visible_pieces("plain\ntext")) == [("plain\ntext", "")]
     assert visible_name("a\u202eb\nc\u00a0d") == "a<202e>b⏎c<00a0>d"
+
+
+def test_hidden_characters_in_a_row_are_one_mark() -> None:
+    assert list(visible_pieces("a" + "\u200b" * 6_000 + "b")) == [("a", ""), ("", "200b ×6,000"), ("b", "")]
+    assert list(visible_pieces("\u200b\u2060\u200b")) == [("", "200b 2060 200b")]
+    assert sum(1 for _ in visible_pieces("\u200b\u2060" * 10_000)) == 20_000 // MOST_CODES
+    assert list(visible_pieces("a\u00a0b", strict=True)) == [("a", ""), ("", "00a0"), ("b", "")]
+
+
+def test_what_looks_like_a_hidden_character_is_told_from_one() -> None:
+    assert list(visible_pieces("‹200b›")) == [("", "2039"), ("200b›", "")]
+    assert next(visible_pieces("‹200b ×6,000›")) == ("", "2039")
+    assert list(visible_pieces("‹word›")) == [("‹word›", "")]
+    assert visible_name("<200b> <b>") == "<003c>200b> <b>"
+
+
+MIXED = [{"who": "Kim", "since": 1}, {"who": "Lee", "since": 2}]
+
+
+def shown_html(value: Any, labels: LabelTree, origin: str = "/o?x=1") -> str:
+    template = '{% from "values.html" import value %}{{ value(part, origin) }}'
+    return environment().from_string(template).render(part=shown_value(value, labels), origin=origin)
+
+
+def test_cells_say_in_words_whose_they_are_and_lead_to_where_they_came_from() -> None:
+    columns = RecordLabels(SYSTEM, {"who": MAIL, "since": SYSTEM})
+    html = shown_html(MIXED, ListLabels(SYSTEM, columns))
+    head, _, body = html.partition("<tbody>")
+    assert head.count("untrusted text") == 1
+    assert "untrusted text" not in body
+    assert "the names of the columns" not in head
+    assert [f"at=%2F{number}" in body for number in range(3)] == [True, True, False]
+    # Where the cells of a column are not all of the same, each says it.
+    places = ListLabels(SYSTEM, None, [RecordLabels(SYSTEM, {"who": each, "since": SYSTEM}) for each in (MAIL, MINE)])
+    mixed = shown_html(MIXED, places).partition("<tbody>")[2]
+    assert (mixed.count("untrusted text"), mixed.count("from the user")) == (1, 1)
+
+
+def test_names_that_others_have_chosen_are_marked_in_words() -> None:
+    assert "the names of the columns are untrusted text" in shown_html(MIXED, MAIL)
+    assert "the names of the fields are untrusted text" in shown_html({"a": 1}, MAIL)
+    declared = RecordLabels(SYSTEM, {"a": MAIL})
+    assert "the names of the fields" not in shown_html({"a": 1}, declared)
+
+
+def marked_texts(html: str) -> list[str]:
+    """The texts that are marked in words as those that may be of others."""
+    return re.findall(r'<span class="quoting">(.*?)</span> <span class="whose untrusted">may quote', html)
+
+
+@pytest.mark.parametrize("state", ["queued", "failed"])
+def test_the_result_of_a_run_marks_what_may_quote_others(state: Literal["queued", "failed"]) -> None:
+    cost = SimpleNamespace(calls=0)
+    html = render(
+        "run_result.html",
+        progress=SimpleNamespace(request="", started=None, seconds=None, cost=cost, rounds=(), alerts=()),
+        view=RunView("r", "ana", "", state, NOW, NOW, 1, why="a reason"),
+        doubts=[{"text": "a doubt"}],
+        error={"message": "an error", "code": "tool.failed", "fix": "a fix"} if state == "failed" else None,
+        token=AccessToken("t", "ana", "0" * 64, 0.0),
+        session=SimpleNamespace(csrf="secret"),
+        found=SimpleNamespace(run="r"),
+        state=state,
+        **dict.fromkeys(("questions", "citations", "effects"), ()),
+        answer=None,
+        currency="EUR",
+    )
+    wanted = {"queued": ["a reason", "a doubt"], "failed": ["a doubt", "an error", "a fix"]}
+    assert marked_texts(html) == wanted[state]
+
+
+def test_what_stands_in_the_way_of_taking_back_is_marked() -> None:
+    undo = Undo("r", (), (Conflict("a file", "it was changed"),), (LastingEffect("0", "post", "a mail was sent"),))
+    found = SimpleNamespace(run="r", address="/runs/r")
+    html = render("run_undo.html", undo=undo, found=found, shown="", session=None, token=None, page_path="/")
+    assert ["a file" in text or "a mail" in text for text in marked_texts(html)] == [True, True]
+
+
+def test_an_error_of_a_run_on_a_page_of_its_own_is_marked() -> None:
+    shared = {"session": None, "token": None, "page_path": "/", "code": 409}
+    conflict = RunError("run.undo-conflict", "run r cannot be taken back: a file", fix="a fix")
+    assert marked_texts(render("error.html", error=conflict, **shared)) == [
+        "run r cannot be taken back: a file",
+        "a fix",
+    ]
+    assert marked_texts(render("error.html", error=ServerError("server.x", "ours", fix="ours"), **shared)) == []
+
+
+def test_a_notice_names_no_folder_of_others() -> None:
+    assert folders_left([]) == ""
+    assert folders_left(["Your session has ended"]) == " One folder is not empty, and stays."
+    assert folders_left(["a", "b"]) == " 2 folders are not empty, and stay."
 
 
 def test_no_text_ends_a_message_of_a_stream_or_begins_a_field() -> None:

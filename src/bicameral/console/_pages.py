@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, wraps
+from itertools import groupby
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -28,7 +30,7 @@ from bicameral.console._admission import SECURITY_HEADERS, SIGN_IN_PATH, header,
 from bicameral.console._assets import asset_address
 from bicameral.console._sessions import Session
 from bicameral.console._values import as_table
-from bicameral.display import hidden_places, make_visible
+from bicameral.display import hidden_places, letters_in_words, make_visible
 from bicameral.secrets import mask
 from bicameral.server import AccessToken, Role
 from bicameral.server.surface import ServerContext, public_error, require_role
@@ -105,8 +107,8 @@ def page_route(path: str, function: PageFunction, *roles: Role, every: bool = Fa
 
     @wraps(function)
     async def answer(request: Request) -> Response:
-        groups: list[tuple[Role, ...]] = [(role,) for role in roles] if every else [roles]
-        for wanted in groups:
+        needed: list[tuple[Role, ...]] = [(role,) for role in roles] if every else [roles]
+        for wanted in needed:
             require_role(request.state.token, *wanted)
         form = parse_form(await request.body()) if method == "POST" else {}
         return await function(PageCall(request, form))
@@ -143,7 +145,7 @@ class PageResponse(Response):
 
 def render(template: str, **facts: Any) -> str:
     """The text of a template. Known secrets are masked, and what cannot be encoded is replaced."""
-    text = _environment().get_template(template).render(**facts)
+    text = environment().get_template(template).render(**facts)
     return mask(text).encode("utf-8", "replace").decode()
 
 
@@ -155,7 +157,8 @@ def attachment(content: bytes, name: str, content_type: str) -> Response:
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """The template engine with our filters and functions."""
     # Autoescape for every template, whatever its name; an undefined name is an error and no empty text.
     environment = Environment(
         loader=PackageLoader("bicameral.console"),
@@ -170,6 +173,7 @@ def _environment() -> Environment:
     filters: dict[str, Any] = {
         "visible": visible_name,
         "pieces": visible_pieces,
+        "letters": letters_in_words,
         "when": time_text,
         "iso": iso_text,
         "ago": age_text,
@@ -190,26 +194,58 @@ def new_once() -> str:
 
 
 def visible_name(text: object) -> str:
-    """A name or a short text on one line, with invisible characters written out."""
-    return make_visible(mask(str(text)), strict=True).replace("\n", "⏎")
+    """A name or a short text on one line, with invisible characters written out.
+
+    What looks like a character that was written out is not one: its first sign is.
+    """
+    plain = _WRITTEN_OUT_IN_NAMES.sub("<003c>", mask(str(text)))
+    return make_visible(plain, strict=True).replace("\n", "⏎")
 
 
-def visible_pieces(text: str) -> Iterator[tuple[str, str]]:
+_WRITTEN_OUT_IN_NAMES = re.compile("<(?=[0-9a-f]{4,6}>)")
+_WRITTEN_OUT = re.compile("‹(?=[0-9A-Fa-f]{4})")
+MOST_CODES = 40
+"""Characters that are written out in one mark."""
+
+
+def visible_pieces(text: str, strict: bool = False) -> Iterator[tuple[str, str]]:
     """A text in pieces: what is seen as it is, and invisible characters as their code points.
+
+    Characters that follow one another are one piece: a text of nothing else must not become a page of marks. A text
+    that looks like such a piece has the first sign of it written out.
+
+    Args:
+        text: The text.
+        strict: Unusual spaces and joiners are written out as well.
 
     Example:
         >>> list(visible_pieces("pay\\u200b me"))
         [('pay', ''), ('', '200b'), (' me', '')]
+        >>> list(visible_pieces("\\u200b\\u200b\\u2060"))
+        [('', '200b ×2 2060')]
     """
     # Before it is escaped: afterwards a secret with a quotation mark would not be recognised.
     text, start = mask(text), 0
-    for place in sorted(hidden_places(text)):
-        if place > start:
-            yield text[start:place], ""
-        yield "", f"{ord(text[place]):04x}"
-        start = place + 1
+    places = {*hidden_places(text, strict=strict), *(found.start() for found in _WRITTEN_OUT.finditer(text))}
+    for first, end in _spans(sorted(places)):
+        if first > start:
+            yield text[start:first], ""
+        codes = [_code_words(character, len(list(same))) for character, same in groupby(text[first:end])]
+        yield from (("", " ".join(codes[at : at + MOST_CODES])) for at in range(0, len(codes), MOST_CODES))
+        start = end
     if start < len(text):
         yield text[start:], ""
+
+
+def _spans(places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Where places that follow one another begin and end."""
+    for _, some in groupby(enumerate(places), lambda pair: pair[1] - pair[0]):
+        run = [place for _, place in some]
+        yield run[0], run[-1] + 1
+
+
+def _code_words(character: str, times: int) -> str:
+    return f"{ord(character):04x}" + (f" ×{times:,}" if times > 1 else "")
 
 
 def time_text(moment: datetime | float | None) -> str:

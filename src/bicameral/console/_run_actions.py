@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from starlette.responses import Response
@@ -100,8 +101,16 @@ async def undo_run(call: PageCall) -> Response:
 
     with own_words_for_damage():
         left = await asyncio.to_thread(take_back)
-    said = f" These folders are not empty, and stay: {', '.join(left)}." if left else ""
-    return call.redirect(f"/runs/{found.run}", f"Its changes are taken back.{said}")
+    return call.redirect(f"/runs/{found.run}", f"Its changes are taken back.{folders_left(left)}")
+
+
+def folders_left(left: Sequence[str]) -> str:
+    """How many folders stay, in words. Without their names, which others may have chosen: a notice is ours alone."""
+    if not left:
+        return ""
+    return (
+        " One folder is not empty, and stays." if len(left) == 1 else f" {len(left)} folders are not empty, and stay."
+    )
 
 
 def undo_hash(undo: Undo) -> str:

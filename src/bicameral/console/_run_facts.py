@@ -99,10 +99,10 @@ async def result_facts(call: PageCall, found: FoundRun, progress: RunProgress) -
     body: Mapping[str, Any] = end.body if end is not None else {}
     answer = None
     if state == "finished" and body.get("answer") is not None:
-        answer = shown_value(read_value(body["answer"]), read_labels(body.get("shade")))
+        answer = await asyncio.to_thread(_shown_answer, body["answer"], body.get("shade"))
     elif view is not None and whole and state == "finished" and view.answer is not None:
         # Of a request in rounds, or one whose journal is gone: the answer without its labels counts as untrusted.
-        answer = shown_value(read_value(view.answer), read_labels(None))
+        answer = await asyncio.to_thread(_shown_answer, view.answer, None)
     questions: list[Approval] = []
     if view is not None and view.waits_for and call.token.may("see", "approve"):
         questions = [await call.context.runs.approval(each, call.token.owner) for each in view.waits_for]
@@ -121,6 +121,10 @@ async def result_facts(call: PageCall, found: FoundRun, progress: RunProgress) -
         "address_with": address_with,
         "run_address": run_address,
     }
+
+
+def _shown_answer(written: object, labels: object) -> ShownPart:
+    return shown_value(read_value(written), read_labels(labels))
 
 
 def recorded_state(progress: RunProgress) -> str:

@@ -39,6 +39,7 @@ from bicameral.display._lines import (
 from bicameral.display._values import (
     MAX_VALUE_LINES as MAX_VALUE_LINES,
     cell_text as cell_text,
+    letters_in_words as letters_in_words,
     question_text as question_text,
     to_plain_json as to_plain_json,
     value_lines as value_lines,

@@ -74,11 +74,14 @@ def _hidden_classes() -> tuple[tuple[HiddenKind, re.Pattern[str]], ...]:
     )
 
 
-def hidden_places(text: str) -> dict[int, HiddenKind]:
+def hidden_places(text: str, *, strict: bool = False) -> dict[int, HiddenKind]:
     """The positions of all hidden characters of a text, with their kinds.
 
     The context of a character counts: a joiner inside an emoji or a Persian word and one selector after an emoji are
     ordinary, and a combining mark is hidden if too many are on one letter, or if it has no letter.
+
+    `strict` is for names (addresses, paths, links) and for what directs a call: there only plain characters are
+    ordinary, and unusual spaces and joiners are hidden as well.
 
     Example:
         >>> hidden_places("pay\\u200b me")
@@ -86,6 +89,18 @@ def hidden_places(text: str) -> dict[int, HiddenKind]:
     """
     if text.isascii() and text.isprintable():
         return {}
+    hidden = _hidden_in_context(text)
+    if strict and not text.isascii():
+        odd = (
+            at
+            for at, character in enumerate(text)
+            if hidden_kind(character) or (character.isspace() and not character.isascii())
+        )
+        hidden |= dict.fromkeys(odd, "invisible")
+    return hidden
+
+
+def _hidden_in_context(text: str) -> dict[int, HiddenKind]:
     alphabet = set(text)
     suspects = {character for character in alphabet if hidden_kind(character) is not None}
     marks = {character for character in alphabet if unicodedata.category(character) in ("Mn", "Me")}
@@ -118,22 +133,14 @@ def has_hidden(text: str) -> bool:
 def make_visible(text: str, *, strict: bool = False) -> str:
     """The text with every hidden character written as its code point; line feeds and tabs stay.
 
-    `strict` is for names (addresses, paths, links), in which only plain characters are ordinary: unusual spaces and
-    joiners are written out as well.
+    `strict` is as for `hidden_places`.
 
     Example:
         >>> make_visible("a\\x1b[31mb")
         'a<001b>[31mb'
     """
     text = text.replace("\r\n", "\n")
-    places: dict[int, HiddenKind] = hidden_places(text)
-    if strict and not text.isascii():
-        odd = (
-            at
-            for at, character in enumerate(text)
-            if hidden_kind(character) or (character.isspace() and not character.isascii())
-        )
-        places |= dict.fromkeys(odd, "invisible")
+    places = hidden_places(text, strict=strict)
     if not places:
         return text
     return "".join(f"<{ord(character):04x}>" if at in places else character for at, character in enumerate(text))

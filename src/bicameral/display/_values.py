@@ -82,8 +82,18 @@ def visible_name(text: str) -> tuple[str, str]:
     # It may be an address, a link or a path, where a letter of another alphabet can deceive.
     name = " " not in text.strip() and any(mark in text for mark in "@/.")
     seen = make_visible(text, strict=name).replace("\n", "<000a>").replace("\t", "    ")
-    odd = sorted({char for char in seen if not char.isascii() and char.isalpha()}) if name else []
-    return seen, f"with {', '.join(unicodedata.name(char, '?').lower() for char in odd[:3])}" if odd else ""
+    return seen, letters_in_words(seen) if name else ""
+
+
+def letters_in_words(name: str) -> str:
+    """Which letters of other alphabets a name has; empty if it has none.
+
+    Example:
+        >>> letters_in_words("p\u0430y.txt")
+        'with cyrillic small letter a'
+    """
+    odd = sorted({char for char in name if not char.isascii() and char.isalpha()})
+    return f"with {', '.join(unicodedata.name(char, '?').lower() for char in odd[:3])}" if odd else ""
 
 
 def _fold_blank_runs(pieces: Sequence[str]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from bicameral.durable._views import (
     ENDED_STATES as ENDED_STATES,
     RUN_STATES as RUN_STATES,
     Approval as Approval,
+    OpenQuestions as OpenQuestions,
     RunState as RunState,
     RunView as RunView,
     Submission as Submission,

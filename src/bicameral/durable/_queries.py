@@ -7,7 +7,7 @@ answer and the next attempt of its run are one transaction, so no answer is left
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
@@ -22,6 +22,7 @@ from bicameral.durable._views import (
     LAST_PRIORITY,
     Approval,
     ApprovalState,
+    OpenQuestions,
     RunState,
     RunView,
     Submission,
@@ -377,18 +378,64 @@ def find_question(tx: Transaction, id: str, user: str | None) -> Approval:
     return approval_view(_find_by_prefix(tx, query, approvals.c.id, approvals.c.asked, id, "question", codes))
 
 
-def list_questions(tx: Transaction, user: str | None, open_only: bool, limit: int) -> list[Approval]:
-    """Open questions, the oldest first; or all of them, the newest first."""
+def list_questions(
+    tx: Transaction, user: str | None, open_only: bool, limit: int, after: str | None = None
+) -> list[Approval]:
+    """Open questions, the oldest first; or all of them, the newest first. `after` is the last one of the page before.
+
+    That one may have been answered meanwhile: its place in the order stays.
+    """
     approvals = tx.approvals
     query = _question_query(tx).limit(limit)
     if user is not None:
         query = query.where(approvals.c.user == user)
+    order = (approvals.c.asked, approvals.c.id) if open_only else (approvals.c.asked.desc(), approvals.c.id.desc())
     if open_only:
-        waiting = sa.and_(approvals.c.state == "open", approvals.c.expires > tx.now)
-        query = query.where(waiting).order_by(approvals.c.asked, approvals.c.id)
-    else:
-        query = query.order_by(approvals.c.asked.desc(), approvals.c.id.desc())
-    return [approval_view(row) for row in tx.db.execute(query).mappings().all()]
+        query = query.where(_waiting_condition(tx, user))
+    if after is not None:
+        asked = _time_of_question(tx, after, user)
+        same = approvals.c.asked == asked
+        later = sa.or_(approvals.c.asked > asked, sa.and_(same, approvals.c.id > after))
+        earlier = sa.or_(approvals.c.asked < asked, sa.and_(same, approvals.c.id < after))
+        query = query.where(later if open_only else earlier)
+    return [approval_view(row) for row in tx.db.execute(query.order_by(*order)).mappings().all()]
+
+
+def _waiting_condition(tx: Transaction, user: str | None) -> sa.ColumnElement[bool]:
+    """Questions that can still be answered; of one user if one is given."""
+    approvals = tx.approvals
+    own = sa.true() if user is None else approvals.c.user == user
+    return sa.and_(own, approvals.c.state == "open", approvals.c.expires > tx.now)
+
+
+def _time_of_question(tx: Transaction, id: str, user: str | None) -> float:
+    approvals = tx.approvals
+    own = sa.true() if user is None else approvals.c.user == user
+    asked = tx.db.execute(sa.select(approvals.c.asked).where(approvals.c.id == id, own)).scalar()
+    if asked is None:
+        raise DurableError("durable.unknown-approval", "there is no such question")
+    return float(asked)
+
+
+def count_open_questions(tx: Transaction, user: str | None) -> OpenQuestions:
+    """How many questions wait, and since when the newest. Their contents, which may be long, are not read."""
+    approvals = tx.approvals
+    query = sa.select(approvals.c.user, sa.func.count(), sa.func.max(approvals.c.asked))
+    query = query.where(_waiting_condition(tx, user)).group_by(approvals.c.user).order_by(approvals.c.user)
+    rows = tx.db.execute(query).all()
+    counts = {str(name): int(count) for name, count, _ in rows}
+    return OpenQuestions(counts, max((float(newest) for _, _, newest in rows), default=0.0))
+
+
+def find_open_questions(
+    tx: Transaction, ids: Collection[str], user: str | None, since: float
+) -> tuple[frozenset[str], int]:
+    """Which of these questions are still open, and how many others that were asked later. No content is read."""
+    approvals, waiting = tx.approvals, _waiting_condition(tx, user)
+    among = approvals.c.id.in_(ids)
+    still = tx.db.execute(sa.select(approvals.c.id).where(waiting, among)).scalars()
+    new = sa.select(sa.func.count()).where(waiting, sa.not_(among), approvals.c.asked > since)
+    return frozenset(map(str, still)), int(tx.db.execute(new).scalar_one())
 
 
 def _question_query(tx: Transaction) -> sa.Select[Any]:

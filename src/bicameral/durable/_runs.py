@@ -19,7 +19,9 @@ from bicameral.durable._queries import (
     answer_question,
     answer_to_json,
     cancel_run,
+    count_open_questions,
     delete_run,
+    find_open_questions,
     find_question,
     find_run,
     has_long_answer,
@@ -38,6 +40,7 @@ from bicameral.durable._views import (
     RUN_STATES,
     Approval,
     ApprovalState,
+    OpenQuestions,
     RunState,
     RunView,
     Submission,
@@ -238,9 +241,28 @@ class Runs:
         events = await asyncio.to_thread(self.run_journal.events_after, view.run, -1)
         return [public_event(event) for event in events]
 
-    async def approvals(self, user: str | None = None, open_only: bool = True, limit: int = 100) -> list[Approval]:
-        """The open questions, the oldest first; or all of them, the newest first."""
-        return await self.dispatch.run(list_questions, user, open_only, max(1, limit))
+    async def approvals(
+        self, user: str | None = None, open_only: bool = True, limit: int = 100, after: str | None = None
+    ) -> list[Approval]:
+        """The open questions, the oldest first; or all of them, the newest first.
+
+        Args:
+            user: Only those of this user.
+            open_only: Only those that can still be answered.
+            limit: How many.
+            after: The id of the last one of the page before.
+        """
+        return await self.dispatch.run(list_questions, user, open_only, max(1, limit), after)
+
+    async def open_questions(self, user: str | None = None) -> OpenQuestions:
+        """How many questions wait, by their users; cheap however long the questions are."""
+        return await self.dispatch.run(count_open_questions, user)
+
+    async def still_open(
+        self, ids: Collection[str], user: str | None = None, since: float = 0.0
+    ) -> tuple[frozenset[str], int]:
+        """Which of these questions can still be answered, and how many others were asked after `since`."""
+        return await self.dispatch.run(find_open_questions, ids, user, since)
 
     async def approval(self, id: str, user: str | None = None) -> Approval:
         """One question, with its exact calls and all untrusted text in them."""

@@ -215,6 +215,23 @@ class Approval(_View):
 
 
 @dataclass(frozen=True, slots=True)
+class OpenQuestions:
+    """How many questions wait for an answer.
+
+    Args:
+        by_user: How many each user has.
+        newest: When the newest of them was asked, in seconds since 1970; 0 if there is none.
+    """
+
+    by_user: Mapping[str, int]
+    newest: float
+
+    @property
+    def total(self) -> int:
+        return sum(self.by_user.values())
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerView(_View):
     """A worker with a recent heartbeat. `runs` is how many it holds, `concurrency` how many it takes at most."""
 

@@ -185,8 +185,13 @@ class Grant:
     value: Any
     ceiling: Label
 
+    @property
+    def is_private(self) -> bool:
+        """Whether the approved call carries what not everybody may see."""
+        return self.ceiling.readers is not PUBLIC
+
     def __str__(self) -> str:
-        private = "" if self.ceiling.readers is PUBLIC else " (which carries private data)"
+        private = " (which carries private data)" if self.is_private else ""
         return (
             f"every later call of {self.tool} with {self.argument} = {self.value!r}, until the end of this run, "
             f"if it is no more untrusted or secret than this call{private}; texts that name it may go out, too"

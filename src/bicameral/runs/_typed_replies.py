@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bicameral import types as t
@@ -37,7 +37,7 @@ def parse_typed_reply(text: str, type_: t.Type) -> Any:
         case t.ListType(item=item):
             return [parse_typed_reply(part.strip(), item) for part in text.split(",") if part.strip()]
         case t.LiteralType(values=values):
-            return values[[value.lower() for value in values].index(text.lower())]
+            return _chosen_literal(text, values)
         case _:
             try:
                 value = json.loads(text)
@@ -46,6 +46,17 @@ def parse_typed_reply(text: str, type_: t.Type) -> Any:
             if reason := t.mismatch(value, type_):
                 raise ValueError(reason)
             return value
+
+
+def _chosen_literal(text: str, values: Sequence[str]) -> str:
+    """The value that was meant: exactly this one, or the only one that differs from it in nothing but its case."""
+    if text in values:
+        return text
+    alike = [value for value in values if value.lower() == text.lower()]
+    if len(alike) != 1:
+        # Of two that differ in their case only, nobody can tell which was meant by a third writing.
+        raise ValueError(f"{text!r} is {'none' if not alike else 'several'} of the values")
+    return alike[0]
 
 
 def typed_reply_hint(type_: t.Type) -> str:

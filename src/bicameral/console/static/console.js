@@ -61,7 +61,8 @@
   const KEYS = { r: "/runs", a: "/approvals", n: "/ask", p: "/patterns", o: "/operations" };
   let waitsForPlace = false;
   function onKey(event) {
-    const typing = event.target.closest?.("input, textarea, select, [contenteditable]");
+    // A tick takes no text: letters are keys there, too.
+    const typing = event.target.closest?.("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]");
     if (event.key === "Escape") { closePanel(); if (typing) event.target.blur(); return; }
     if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
     if (waitsForPlace) {
@@ -72,7 +73,17 @@
     if (event.key === "g") { waitsForPlace = true; setTimeout(() => { waitsForPlace = false; }, 1500); return; }
     if (event.key === "/") { const search = find("input[type=search]"); if (search) { event.preventDefault(); search.focus(); } return; }
     if (event.key === "?") { find("#keys")?.showModal(); return; }
-    if (event.key === "j" || event.key === "k") moveCard(event.key === "j" ? 1 : -1);
+    if (event.key === "j" || event.key === "k") { moveCard(event.key === "j" ? 1 : -1); return; }
+    if (event.key === "y") focusWithin("button.yes");
+    if (event.key === "n") focusWithin("button.no");
+    if (event.key === "x") focusWithin("input[type=checkbox]");
+  }
+
+  // Within the card that has the focus: to its button, or to its next tick. No key answers or ticks by itself.
+  function focusWithin(selector) {
+    const card = document.activeElement?.closest("[data-card]");
+    const found = card ? all(selector, card).filter((each) => !each.disabled) : [];
+    if (found.length) found[(found.indexOf(document.activeElement) + 1) % found.length].focus();
   }
 
   // From card to card, or from run to run.
