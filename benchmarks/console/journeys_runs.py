@@ -133,6 +133,23 @@ def provenance_of_a_value(stage: Stage) -> None:
 
 
 @journey
+def values_of_a_step_that_goes_on(stage: Stage) -> None:
+    """Open the values of a step while it runs: they stay open, and its result comes by itself."""
+    server = stage.server
+    user = server.new_user("opened")
+    with stage.chromium.visit(server, user) as visitor:
+        run = server.submit(user, plan=SLOW)
+        page = visitor.open(f"/runs/{run}")
+        row = page.locator('li.step[data-path="1"][data-state="running"]')
+        row.locator("summary").click(timeout=20_000)
+        step = page.locator('li.step[data-path="1"]')
+        expect(step.get_by_text("loading")).to_have_count(0)
+        expect(page.locator("#run-result .badge.is-finished")).to_be_visible(timeout=20_000)
+        expect(step.get_by_text("Result")).to_be_visible()
+        assert step.locator("details").first.get_attribute("open") is not None
+
+
+@journey
 def refused_and_failed_runs_say_why(stage: Stage) -> None:
     """Open a run that failed, and go from the error to its step."""
     server = stage.server

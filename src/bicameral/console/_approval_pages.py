@@ -341,6 +341,9 @@ def _moment(text: str) -> float:
 
 async def _inbox_changes(call: PageCall, seen: frozenset[str], since: float, user: str | None) -> AsyncGenerator[bytes]:
     yield b"retry: 2000\n\n"
+    loop = asyncio.get_running_loop()
+    # As every watch: a page that nobody looks at does not hold one for good. Browsers come again by themselves.
+    end = loop.time() + call.context.config.server.watch_seconds
     told: tuple[frozenset[str], int] | None = None
     while True:
         now = await call.context.runs.still_open(seen, user, since)
@@ -351,7 +354,7 @@ async def _inbox_changes(call: PageCall, seen: frozenset[str], since: float, use
                 # Answered elsewhere, expired or withdrawn: its buttons would only lead to an error.
                 parts.append(page_part(f"state-{gone}", render("approvals_gone.html", id=gone)))
             yield stream_message("".join(parts))
-        if not await pause_until(call, STREAM_PAUSE):
+        if not await pause_until(call, STREAM_PAUSE) or loop.time() > end:
             return
         yield b": still here\n\n"
 

@@ -170,14 +170,19 @@ async def journal_file(call: PageCall) -> Response:
     """The journal of a run as lines of JSON; of a damaged one what is intact, and what is wrong as the last line."""
     found = await find_run(call)
     events, damage = await found.intact_events()
+    breaks = await found.breaks() or [damage] if damage else []
+    name = f"{found.part}-damaged.jsonl" if damage else f"{found.part}.jsonl"
+    return attachment(await asyncio.to_thread(_journal_lines, events, breaks), name, "application/jsonl")
+
+
+def _journal_lines(events: Sequence[Event], breaks: Sequence[str]) -> bytes:
     lines = [
         json_bytes({"number": event.number, "at": event.at, "kind": event.kind, "step": event.step, "body": event.body})
         for event in map(public_event, events)
     ]
-    if damage:
-        lines.append(json_bytes({"damaged": await found.breaks() or [damage]}))
-    name = f"{found.part}-damaged.jsonl" if damage else f"{found.part}.jsonl"
-    return attachment(b"".join(line + b"\n" for line in lines), name, "application/jsonl")
+    if breaks:
+        lines.append(json_bytes({"damaged": breaks}))
+    return b"".join(line + b"\n" for line in lines)
 
 
 run_routes = [

@@ -33,8 +33,6 @@ LOCAL_KINDS = frozenset({"compute", "update", "each", "when", "answer"})
 """Steps that are worked out in the plan itself: what they did is in no event, and can be worked out again."""
 HEAD = ""
 """The key of what is not about a single step."""
-MAX_TURNS_NOTED = 10_000
-"""Turns of a loop of which the last is remembered by name."""
 
 
 @dataclass(slots=True)

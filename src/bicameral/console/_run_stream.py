@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import ExitStack, suppress
+from html import escape
 from typing import Any
 
 from starlette.responses import Response
@@ -48,11 +49,12 @@ def stream_message(text: str = "", *, event: str = "", number: int | None = None
 
 
 def page_part(target: str, html: str) -> str:
-    """A part of the page that takes the place of the one with this id. Both are our own names.
+    """A part of the page that takes the place of the one with this id.
 
-    The id of a question has a dot, which begins a class behind `#`.
+    The id of a question has a dot, which begins a class behind `#`. Ids are names of ours, and escaped all the same:
+    that of a step is in the record of its run.
     """
-    return f'<hx-partial hx-target="[id=\'{target}\']" hx-swap="outerMorph">{html}</hx-partial>'
+    return f'<hx-partial hx-target="[id=\'{escape(target)}\']" hx-swap="outerMorph">{html}</hx-partial>'
 
 
 async def pause_until(call: PageCall, seconds: float) -> bool:

@@ -51,6 +51,23 @@
     if (opener && opener.isConnected) opener.focus();
   }
 
+  // The values of a step are loaded when it is opened, and again when the step has gone on since.
+  const loaded = new WeakMap();
+  const PAUSE = 1500;
+  let refreshing = 0;
+  function loadOpened() {
+    clearTimeout(refreshing);
+    for (const each of all("details[data-version][open]")) {
+      const { version, at } = loaded.get(each) || { version: null, at: -PAUSE };
+      if (version === each.dataset.version) continue;
+      // A long loop goes on many times a second.
+      const wait = at + PAUSE - performance.now();
+      if (wait > 0) { refreshing = setTimeout(loadOpened, wait); continue; }
+      loaded.set(each, { version: each.dataset.version, at: performance.now() });
+      each.dispatchEvent(new Event("values-wanted"));
+    }
+  }
+
   function showOffline(words) {
     const offline = find("#offline");
     if (!offline) return;
@@ -109,6 +126,8 @@
     }
   });
   document.addEventListener("keydown", onKey);
+  // `toggle` does not bubble.
+  document.addEventListener("toggle", loadOpened, true);
 
   // Requests in the order in which they began: one that began before another failed says nothing about that.
   const begun = new WeakMap();
@@ -127,6 +146,7 @@
       setFlow(JSON.parse(flow.dataset.flow));
       find("h2", panel)?.focus();
     }
+    loadOpened();
     document.dispatchEvent(new CustomEvent("console:changed"));
   });
 
@@ -142,6 +162,10 @@
   let failed = null;
   let failedAt = 0;
   document.addEventListener("htmx:response:error", (event) => { failed = event.detail?.ctx?.sourceElement; failedAt = requests; });
+  // What did not come is loaded again with the next change, or when it is opened the next time.
+  const forget = (event) => loaded.delete(event.detail?.ctx?.sourceElement);
+  document.addEventListener("htmx:response:error", forget);
+  document.addEventListener("htmx:error", forget);
   document.addEventListener("htmx:after:request", (event) => {
     showOffline("");
     const ctx = event.detail?.ctx;
