@@ -87,8 +87,7 @@ def changed_record_is_said_to_be_one(stage: Stage) -> None:
     server = stage.server
     user = server.new_user("changed")
     run = server.finished(user, plan=FIND)
-    server.change_record(run, 1)
-    with stage.chromium.visit(server, user) as visitor:
+    with server.changed_record(run, 1), stage.chromium.visit(server, user) as visitor:
         page = visitor.open(f"/runs/{run}")
         alert = page.get_by_role("alert")
         expect(alert).to_contain_text("has been changed, or is damaged")

@@ -137,14 +137,26 @@ class ConsoleServer(Served):
         self.process, started = start_server(self.folder, self.environment, "--port", str(self.port), program=PROGRAM)
         assert started["address"] == self.address, started
 
-    def change_record(self, run: str, number: int) -> None:
-        """Change an event in the journal as somebody would who can write to its file."""
-        file = Path(self.environment["XDG_STATE_HOME"]) / "bicameral" / "journal.db"
+    @contextmanager
+    def changed_record(self, run: str, number: int) -> Generator[None]:
+        """Change an event in the journal as somebody would who can write to its file; put back when the block ends."""
+        body = self._put_body(run, number, "{}")
+        try:
+            yield
+        finally:
+            # Whoever verifies the whole record afterwards finds it as it was.
+            self._put_body(run, number, body)
+
+    def _put_body(self, run: str, number: int, body: str) -> str:
+        """Write the body of an event past the guard of the table; returns the one before."""
+        file, here = Path(self.environment["XDG_STATE_HOME"]) / "bicameral" / "journal.db", (run, number)
         with closing(sqlite3.connect(file, timeout=30)) as database, database:
+            [(before,)] = database.execute("SELECT body FROM events WHERE run = ? AND number = ?", here)
             [(guard,)] = database.execute("SELECT sql FROM sqlite_master WHERE name = 'events_stay'")
             database.execute("DROP TRIGGER events_stay")
-            database.execute("UPDATE events SET body = '{}' WHERE run = ? AND number = ?", (run, number))
+            database.execute("UPDATE events SET body = ? WHERE run = ? AND number = ?", (body, *here))
             database.execute(guard)
+        return before
 
     def add_finished_runs(self, user: str, count: int) -> None:
         """Write so many runs that have finished straight into the database; one of them is about walnuts."""
