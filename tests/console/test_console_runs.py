@@ -184,18 +184,18 @@ def numbers_of(journal: Page) -> list[int]:
 
 
 LONG_ANSWER = 'lines = []\nfor number in range(3000):\n    lines.append("line " + str(number))\nanswer(lines)\n'
-DAMAGES = [(1, '{"tool": "post"}'), (0, "not json"), (2, ""), (0, None), (1, None)]
+DAMAGES = [(1, '{"tool": "post"}'), (0, "not json"), (0, None), (2, ""), (1, None)]
+# The run with the long answer has only a beginning and an end: nothing comes after its event 1.
+DAMAGED = [*((LOOP, *each) for each in DAMAGES), *((LONG_ANSWER, *each) for each in DAMAGES[:3])]
 
 
-@pytest.mark.parametrize(("number", "body"), DAMAGES)
-@pytest.mark.parametrize("plan", [LOOP, LONG_ANSWER], ids=["short", "long"])
+@pytest.mark.parametrize(("plan", "number", "body"), DAMAGED, ids=range(len(DAMAGED)))
 def test_a_changed_record_is_said_to_be_one_and_what_is_intact_is_shown(
     ana: Person, plan: str, number: int, body: str | None
 ) -> None:
     run = ana.served.submit(plan=plan)
     assert ana.served.settled(run)["state"] == "finished"
-    if number >= len(numbers_of(ana.get(f"/runs/{run}/journal"))) - (body is None):
-        pytest.skip("this run has no such event, or none after it")
+    assert number < len(numbers_of(ana.get(f"/runs/{run}/journal"))) - (body is None)
     change_record(ana, run, number, body)
     page = ana.get(f"/runs/{run}")
     assert any("has been changed, or is damaged" in each for each in page.texts("[role=alert]"))

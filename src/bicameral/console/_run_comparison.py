@@ -248,11 +248,11 @@ def _compared_value(
     left: Mapping[str, Any], right: Mapping[str, Any], name: str, left_labels: object, right_labels: object
 ) -> ComparedValue:
     same = (name in left) == (name in right) and _is_same(left.get(name), right.get(name))
-    shown = _shown(left, name, left_labels), _shown(right, name, right_labels)
+    shown = _shown_fact(left, name, left_labels), _shown_fact(right, name, right_labels)
     return ComparedValue(same, *shown, _is_same(left_labels, right_labels))
 
 
-def _shown(facts: Mapping[str, Any], name: str, labels: object) -> ShownPart | None:
+def _shown_fact(facts: Mapping[str, Any], name: str, labels: object) -> ShownPart | None:
     return shown_value(read_value(facts[name]), read_labels(labels)) if name in facts else None
 
 
